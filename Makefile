@@ -1,0 +1,35 @@
+# Headscope: `make demo` to see it, `make test` to trust it. Needs Python 3.11 or newer, and nothing else.
+# Another Python: `make test PYTHON=/path/to/python3.12`. More test processes: `make test WORKERS=8`.
+
+PYTHON ?=
+WORKERS ?= 2
+export PYTHON WORKERS
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test quick check clean
+
+help:
+	@echo "make demo    set up .venv and show Headscope at work"
+	@echo "make test    set up .venv, then run every check and every test"
+	@echo "make quick   the unit tests alone"
+	@echo "make check   format, lint, types and layers alone"
+	@echo "make clean   remove .venv and everything that was built"
+
+demo:
+	@sh scripts/setup
+	@.venv/bin/headscope demo
+
+test: check
+	@sh scripts/test --durations=15 --durations-min=1
+
+quick:
+	@sh scripts/setup dev
+	@sh scripts/test src tests/unit
+
+check:
+	@sh scripts/setup dev
+	@sh scripts/check
+
+clean:
+	@rm -rf .venv .pytest_cache .ruff_cache .import_linter_cache build dist src/headscope/static
+	@find src tests training benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true

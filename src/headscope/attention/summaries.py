@@ -1,0 +1,198 @@
+"""What is kept of a pattern when the pattern itself is too large to keep.
+
+Computed tile by tile: nothing as large as query × key is ever held.
+"""
+
+import math
+from dataclasses import dataclass, fields
+
+import torch
+from torch import Tensor
+
+N_TOP = 8
+# The map of a head has at most this many cells a side.
+MAP_SIZE = 96
+
+
+@dataclass(frozen=True, eq=False)
+class Summary:
+    """One attention layer over one input; row figures are [head, query].
+
+    lse is the log of the softmax denominator; entropy is in nats; distance is the mean |query − key| under the pattern.
+    top_keys and top_weights [head, query, 8] are the strongest keys, ties to the lower index; received [head, key] is the mean
+    over queries; map [head, cell, cell] is max-pooled, so that thin diagonals survive.
+    """
+
+    lse: Tensor
+    entropy: Tensor
+    max: Tensor
+    distance: Tensor
+    argmax: Tensor
+    top_keys: Tensor | None = None
+    top_weights: Tensor | None = None
+    received: Tensor | None = None
+    map: Tensor | None = None
+
+    def tensors(self) -> dict[str, Tensor]:
+        """The figures that were kept, by name."""
+        named = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {name: tensor for name, tensor in named.items() if tensor is not None}
+
+    def to(self, device) -> "Summary":
+        """The summary on another device."""
+        return Summary(**{name: tensor.to(device) for name, tensor in self.tensors().items()})
+
+
+def cell(length: int) -> int:
+    """How many tokens one cell of the map stands for."""
+    return max(1, math.ceil(length / MAP_SIZE))
+
+
+class Summariser:
+    """Gathers the summary of one input's pattern from its tiles, which may come in any order."""
+
+    def __init__(self, n_heads: int, n_queries: int, n_keys: int, *, rows_only: bool = False, device=None):
+        """`rows_only` keeps the row figures and leaves out top, received and map."""
+        self.n_queries, self.n_keys, self.rows_only = n_queries, n_keys, rows_only
+        self.row_cell, self.key_cell = cell(n_queries), cell(n_keys)
+
+        def empty(*shape: int, dtype: torch.dtype = torch.float32, value: float = 0.0) -> Tensor:
+            return torch.full(shape, value, dtype=dtype, device=device)
+
+        rows = (n_heads, n_queries)
+        self.figures = {name: empty(*rows) for name in ("lse", "entropy", "max", "distance")}
+        self.figures["argmax"] = empty(*rows, dtype=torch.int32)
+        self.n_top = min(N_TOP, n_keys)
+        if not rows_only:
+            self.figures["top_keys"] = empty(*rows, N_TOP, dtype=torch.int32, value=-1)
+            self.figures["top_weights"] = empty(*rows, N_TOP)
+            self.figures["received"] = empty(n_heads, n_keys)
+            cells = (math.ceil(n_queries / self.row_cell), math.ceil(n_keys / self.key_cell))
+            self.figures["map"] = empty(n_heads, *cells)
+
+    def add(
+        self,
+        pattern: Tensor,
+        found: Tensor,
+        *,
+        heads: slice = slice(None),
+        rows: slice = slice(None),
+        columns: slice = slice(None),
+        query_offset: int = 0,
+        is_causal: bool = False,
+        lse: Tensor | None = None,
+    ) -> None:
+        """Take in a tile of the pattern and its scores [head, row, column].
+
+        The scores are used up. Keys outside `columns` must have no weight. `rows` begins, and `columns` begins and ends, on a cell of the map. `lse` is
+        given when the pattern is no longer the softmax of the scores (it was edited, or has sinks).
+        """
+        pattern = pattern.float()
+        first_row, last_row, _ = rows.indices(self.n_queries)
+        first_key, last_key, _ = columns.indices(self.n_keys)
+        chunk_max = _chunk_max(pattern, self.key_cell)
+        n_top = 1 if self.rows_only else min(self.n_top, last_key - first_key)
+        weights, keys = _top(pattern, chunk_max, self.key_cell, n_top)
+        largest, where = weights[..., 0], keys[..., :1]
+        total = None
+        if lse is None:
+            lse = found.gather(-1, where)[..., 0].float() - largest.log()
+            entropy = lse - found.mul_(pattern).sum(-1)
+        else:
+            entropy = -torch.special.xlogy(pattern, pattern).sum(-1)
+            total = pattern.sum(-1).clamp_min(torch.finfo(pattern.dtype).tiny)
+        query = torch.arange(first_row, last_row, device=pattern.device, dtype=pattern.dtype) + query_offset
+        key = torch.arange(first_key, last_key, device=pattern.device, dtype=pattern.dtype)
+        if is_causal and total is None:
+            # No key is ahead of its query, so |query − key| needs no absolute value; counted from the last query of
+            # the tile, because small numbers keep their digits.
+            distance = pattern @ (query[-1] - key) - (query[-1] - query)
+        else:
+            distance = torch.linalg.vecdot(pattern, (query[:, None] - key).abs().expand_as(pattern))
+            distance = distance if total is None else distance / total
+        self._put("lse", lse, heads, rows)
+        self._put("entropy", entropy.clamp_min(0.0), heads, rows)
+        self._put("max", largest, heads, rows)
+        self._put("distance", distance.clamp_min(0.0), heads, rows)
+        self._put("argmax", where[..., 0] + first_key, heads, rows)
+        if self.rows_only:
+            return
+        self.figures["top_weights"][heads, rows, :n_top] = weights
+        self.figures["top_keys"][heads, rows, :n_top] = (keys + first_key).int()
+        if n_top < self.n_top:  # the tile has fewer keys than we list: the rest weigh nothing, lowest index first
+            outside = [i for i in range(self.n_top + n_top) if not first_key <= i < last_key][: self.n_top - n_top]
+            filler = torch.tensor(outside, dtype=torch.int32, device=pattern.device)
+            self.figures["top_keys"][heads, rows, n_top : self.n_top] = filler
+        self.figures["received"][heads, columns] += pattern.sum(-2) / self.n_queries
+        pooled = _chunk_max(chunk_max.transpose(-1, -2), self.row_cell).transpose(-1, -2)
+        row_cells = slice(first_row // self.row_cell, first_row // self.row_cell + pooled.shape[-2])
+        key_cells = slice(first_key // self.key_cell, first_key // self.key_cell + pooled.shape[-1])
+        self.figures["map"][heads, row_cells, key_cells] = pooled
+
+    def summary(self) -> Summary:
+        """What was gathered."""
+        return Summary(**self.figures)
+
+    def _put(self, name: str, values: Tensor, heads: slice, rows: slice) -> None:
+        self.figures[name][heads, rows] = values.to(self.figures[name].dtype)
+
+
+def summarise(pattern: Tensor, found: Tensor, *, rows_only: bool = False, lse: Tensor | None = None) -> Summary:
+    """The summary of a whole pattern [head, query, key] that is at hand, with its scores."""
+    whole = Summariser(*pattern.shape, rows_only=rows_only, device=pattern.device)
+    whole.add(pattern, found.clone(), lse=lse)
+    return whole.summary()
+
+
+def _chunk_max(values: Tensor, size: int) -> Tensor:
+    """The largest of every `size` values along the last axis; the last chunk may be short."""
+    return values if size == 1 else torch.nn.functional.max_pool1d(values, size, ceil_mode=True)
+
+
+def _top(pattern: Tensor, chunk_max: Tensor, size: int, n_top: int) -> tuple[Tensor, Tensor]:
+    """The `n_top` largest weights of each row and their keys, ties to the lower key.
+
+    Narrowed down in steps, each over far fewer numbers than a row has: the chunks with the largest maxima, the columns
+    of those with the largest maxima, the weights where they cross. A weight that was left out can only belong to the top
+    if it ties with the last one in: those rows are decided by a stable sort.
+    """
+    n_keys = pattern.shape[-1]
+    if chunk_max.shape[-1] <= n_top + 1:
+        size, chunk_max = 1, pattern
+    keys, tied = _best(chunk_max, n_top)
+    candidates = pattern
+    left_out = []  # the largest of what each step dropped, to compare with the last weight kept
+    if size > 1:
+        left_out.append(tied)
+        keys = (keys[..., None] * size + torch.arange(size, device=pattern.device)).clamp_max(n_keys - 1)
+        # The last chunk may be short: its last key then stands in for the missing ones, once.
+        block = pattern.gather(-1, keys.flatten(-2)).unflatten(-1, (n_top, size))
+        again = (keys == n_keys - 1) & (torch.arange(size, device=pattern.device) != (n_keys - 1) % size)
+        block = block.masked_fill_(again, -1.0)
+        if size > 2 * n_top:
+            columns, most = _best(block.amax(-2), n_top)
+            left_out.append(most)
+            across = columns[..., None, :].expand(*columns.shape[:-1], n_top, n_top)
+            block, keys = block.gather(-1, across), keys.gather(-1, across)
+        candidates, keys = block.flatten(-2), keys.flatten(-2)
+        picked, tied = _best(candidates, n_top)
+        keys = keys.gather(-1, picked)
+    keys = keys.sort(-1).values
+    weights = pattern.gather(-1, keys)
+    weights, order = weights.sort(dim=-1, descending=True, stable=True)
+    keys = keys.gather(-1, order)
+    border = weights[..., -1]
+    is_tied = torch.stack([most >= border for most in [tied, *left_out]]).any(0)
+    if bool(is_tied.any()):
+        sorted_weights, sorted_keys = pattern[is_tied].sort(dim=-1, descending=True, stable=True)
+        weights[is_tied], keys[is_tied] = sorted_weights[..., :n_top], sorted_keys[..., :n_top]
+    return weights, keys
+
+
+def _best(values: Tensor, n_top: int) -> tuple[Tensor, Tensor]:
+    """Where the `n_top` largest values are, in no order, and the largest of the others (−1 if there are none)."""
+    if values.shape[-1] <= n_top:
+        everything = torch.arange(values.shape[-1], device=values.device).expand(values.shape)
+        return everything, values.new_full(values.shape[:-1], -1.0)
+    weights, places = values.topk(n_top + 1, dim=-1)
+    return places[..., :n_top], weights[..., n_top]

@@ -1,0 +1,239 @@
+"""What an edit does to a tensor on its way through the attention function.
+
+Every edit takes a tensor [batch, head, row, last axis] of the heads it was asked for and gives the new one. Which rows may
+change (`tokens=`) is seen to by the caller.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from headscope.errors import InterventionError
+from headscope.traces.tokens import TokenChoice, Tokens
+
+
+@dataclass(frozen=True, eq=False)
+class At:
+    """Where an edit acts: the input position of each row, and of each key where the last axis counts keys.
+
+    index [batch, row] and key_index [batch, key] are positions in each example without its padding, −1 for padding.
+    """
+
+    index: Tensor
+    key_index: Tensor | None = None
+    tokens: Sequence[Tokens] | None = None
+    key_tokens: Sequence[Tokens] | None = None
+
+    def rows(self, chosen: TokenChoice) -> Tensor:
+        """True for the rows whose tokens are chosen [batch, row]."""
+        return _chosen(chosen, self.index, self.tokens)
+
+    def keys(self, chosen: TokenChoice) -> Tensor:
+        """True for the keys whose tokens are chosen [batch, key]."""
+        if self.key_index is None:
+            raise InterventionError("keys can be chosen only where scores or patterns are edited.")
+        return _chosen(chosen, self.key_index, self.key_tokens)
+
+    @property
+    def real(self) -> Tensor:
+        """True for rows that are not padding [batch, row]."""
+        return self.index >= 0
+
+
+class Edit(Protocol):
+    """A change to one tensor, with the arguments that say how."""
+
+    def __call__(self, x: Tensor, at: At) -> Tensor:
+        """The edited tensor [batch, head, row, last axis]."""
+        ...
+
+
+def _chosen(chosen: TokenChoice, index: Tensor, tokens: Sequence[Tokens] | None) -> Tensor:
+    found = torch.zeros_like(index, dtype=torch.bool)
+    for example in range(index.shape[0]):
+        if tokens is not None:
+            positions = tokens[example].positions(chosen)
+        else:
+            positions = _plain_positions(chosen)
+        found[example] = torch.isin(index[example], torch.tensor(positions, device=index.device))
+    return found
+
+
+def _plain_positions(chosen: TokenChoice) -> list[int]:
+    """Positions without a tokenizer's help: only numbers, counted from the start."""
+    if isinstance(chosen, int) and chosen >= 0:
+        return [chosen]
+    if isinstance(chosen, range | list | tuple) and all(isinstance(one, int) and one >= 0 for one in chosen):
+        return [one for one in chosen if isinstance(one, int)]
+    raise InterventionError(
+        f"tokens={chosen!r} cannot be looked up in a bare session: give positions counted from 0, or use model.run."
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Scale:
+    """Multiply by a number, or by one number per head (a tensor, which may carry a gradient)."""
+
+    factor: float | Tensor
+
+    def __call__(self, x: Tensor, at: At) -> Tensor:
+        if isinstance(self.factor, Tensor):
+            return x * self.factor.to(x).reshape(1, -1, 1, 1)
+        return x * self.factor
+
+
+@dataclass(frozen=True, eq=False)
+class Mean:
+    """Put the mean in place of each row: of this run's own rows, or one that was measured before [head, dim]."""
+
+    mean: Tensor | None = None
+
+    def __call__(self, x: Tensor, at: At) -> Tensor:
+        if self.mean is not None:
+            return self.mean.to(x).reshape(1, -1, 1, x.shape[-1]).expand_as(x)
+        real = at.real[:, None, :, None].to(x.dtype)
+        return ((x * real).sum(2, keepdim=True) / real.sum(2, keepdim=True)).expand_as(x)
+
+
+@dataclass(frozen=True, eq=False)
+class Patch:
+    """Put rows from another run in place [head, row, last axis]; rows past its end stay as they are."""
+
+    values: Tensor
+
+    def __call__(self, x: Tensor, at: At) -> Tensor:
+        values = self.values.to(x)
+        inside = (at.index >= 0) & (at.index < values.shape[-2])
+        rows = values[:, at.index.clamp(0, values.shape[-2] - 1)].transpose(0, 1)  # [batch, head, row, dim]
+        return torch.where(inside[:, None, :, None], rows, x)
+
+
+@dataclass(frozen=True, eq=False)
+class Coordinate:
+    """Change one coordinate of the last axis: x ← x · factor + amount."""
+
+    index: int
+    factor: float
+    amount: float | Tensor
+
+    def __call__(self, x: Tensor, at: At) -> Tensor:
+        changed = x.clone()
+        changed[..., self.index] = x[..., self.index] * self.factor + self.amount
+        return changed
+
+
+@dataclass(frozen=True, eq=False)
+class Temperature:
+    """Divide the scores: below 1 sharpens, above 1 flattens."""
+
+    value: float
+
+    def __call__(self, x: Tensor, at: At) -> Tensor:
+        return x / self.value
+
+
+@dataclass(frozen=True, eq=False)
+class DistanceBias:
+    """Add slope · |query − key| to the scores: negative favours near keys."""
+
+    slope: float
+
+    def __call__(self, x: Tensor, at: At) -> Tensor:
+        assert at.key_index is not None  # scores always have keys
+        distance = (at.index[:, :, None] - at.key_index[:, None, :]).abs()
+        return x + self.slope * distance[:, None].to(x.dtype)
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """Forbid some queries to see some keys."""
+
+    queries: TokenChoice
+    keys: TokenChoice
+
+    def __call__(self, x: Tensor, at: At) -> Tensor:
+        forbidden = at.rows(self.queries)[:, None, :, None] & at.keys(self.keys)[:, None, None, :]
+        return x.masked_fill(forbidden, float("-inf"))
+
+
+@dataclass(frozen=True, eq=False)
+class ReplacePattern:
+    """Put a whole pattern in place [head or 1, query, key]."""
+
+    weights: Tensor
+    renormalise: bool = True
+
+    def __call__(self, x: Tensor, at: At) -> Tensor:
+        assert at.key_index is not None  # patterns always have keys
+        weights = self.weights.to(x)
+        rows = at.index.clamp(0, weights.shape[-2] - 1)[:, :, None]
+        keys = at.key_index.clamp(0, weights.shape[-1] - 1)[:, None, :]
+        placed = weights[:, rows, keys].transpose(0, 1)  # [batch, head, row, key]
+        inside = (at.index[:, :, None] >= 0) & (at.index[:, :, None] < weights.shape[-2])
+        inside = inside & (at.key_index[:, None, :] >= 0)
+        placed = torch.where(inside[:, None] & (at.key_index < weights.shape[-1])[:, None, None, :], placed, 0.0)
+        placed = _renormalised(placed) if self.renormalise else placed
+        return torch.where((at.index >= 0)[:, None, :, None] & inside.any(-1)[:, None, :, None], placed, x)
+
+
+@dataclass(frozen=True, eq=False)
+class SetWeight:
+    """Give one query's weight on one key a new value; the rest of the row makes room for it, or does not."""
+
+    query: TokenChoice
+    key: TokenChoice
+    weight: float
+    renormalise: bool = True
+
+    def __call__(self, x: Tensor, at: At) -> Tensor:
+        rows, keys = at.rows(self.query)[:, None, :, None], at.keys(self.key)[:, None, None, :]
+        changed = torch.where(rows & keys, torch.as_tensor(self.weight, dtype=x.dtype, device=x.device), x)
+        if not self.renormalise:
+            return changed
+        # The chosen cells keep exactly the weight asked for; the others share what is left.
+        fixed = torch.where(keys, changed, 0.0).sum(-1, keepdim=True)
+        others = torch.where(keys, 0.0, changed)
+        shared = others.sum(-1, keepdim=True)
+        rest = torch.where(shared > 0, others * (1 - fixed).clamp_min(0) / shared.clamp_min(1e-30), others)
+        return torch.where(rows, torch.where(keys, changed, rest), x)
+
+
+@dataclass(frozen=True, eq=False)
+class SetRow:
+    """Give one query a new row of weights [key]."""
+
+    query: TokenChoice
+    weights: Tensor
+    renormalise: bool = True
+
+    def __call__(self, x: Tensor, at: At) -> Tensor:
+        assert at.key_index is not None  # patterns always have keys
+        weights = self.weights.to(x)
+        keys = at.key_index.clamp(0, len(weights) - 1)
+        row = torch.where((at.key_index >= 0) & (at.key_index < len(weights)), weights[keys], 0.0)[:, None, None, :]
+        row = _renormalised(row) if self.renormalise else row
+        return torch.where(at.rows(self.query)[:, None, :, None], row, x)
+
+
+@dataclass(frozen=True, eq=False)
+class ReplaceToken:
+    """Put another token in place before the run: an id, a text that is one token, or the mask token."""
+
+    token: int | str | None
+
+
+@dataclass(frozen=True, eq=False)
+class Apply:
+    """Call a function of the tensor: for research code; it cannot be saved."""
+
+    function: Callable[[Tensor], Tensor] = field(repr=False)
+
+    def __call__(self, x: Tensor, at: At) -> Tensor:
+        return self.function(x)
+
+
+def _renormalised(weights: Tensor) -> Tensor:
+    return weights / weights.sum(-1, keepdim=True).clamp_min(torch.finfo(weights.dtype).tiny)

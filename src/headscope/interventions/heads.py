@@ -1,0 +1,101 @@
+"""Edits of a head's output, the mixed values: silence, scale, mean-ablate, gate, patch."""
+
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from headscope.errors import InterventionError
+from headscope.interventions.edits import Mean, Patch, Scale
+from headscope.interventions.intervention import Intervention, called, intervene
+from headscope.sites import Head, Site, parse
+from headscope.traces.tokens import TokenChoice
+from headscope.traces.trace import Trace
+
+
+def silence(head: str | Head | Site, *, tokens: TokenChoice | None = None) -> Intervention:
+    """Take a head (or a whole layer's heads) out: its output becomes zero, as if it had been pruned.
+
+    >>> import headscope as hs
+    >>> hs.silence("L3H2")
+    hs.silence('L3H2')
+    """
+    return intervene(head, "mixed", Scale(0.0), tokens, called("silence", head, tokens=tokens))
+
+
+def scale(head: str | Head | Site, factor: float, *, tokens: TokenChoice | None = None) -> Intervention:
+    """Multiply a head's output by a number."""
+    factor = finite(factor, "factor")
+    return intervene(head, "mixed", Scale(factor), tokens, called("scale", head, factor, tokens=tokens))
+
+
+def gate(head: str | Head | Site, factor: Tensor, *, tokens: TokenChoice | None = None) -> Intervention:
+    """Multiply a head's output by a tensor that carries a gradient: one number, or one per head of a layer."""
+    if not isinstance(factor, Tensor):
+        raise InterventionError(f"a gate is a tensor, got {type(factor).__name__}: use scale for a plain number.")
+    return intervene(head, "mixed", Scale(factor), tokens, called("gate", head, factor.detach(), tokens=tokens))
+
+
+def mean_ablate(
+    head: str | Head | Site, mean: Tensor | Trace | None = None, *, tokens: TokenChoice | None = None
+) -> Intervention:
+    """Replace a head's output by its mean: over this run's tokens, over another trace's, or a tensor [dim] (or [head, dim])."""
+    if isinstance(mean, Trace):
+        mean = torch.stack([mean.tensor("mixed", one).mean(0) for one in _heads_of(head, mean)])
+    if mean is not None:
+        mean = finite_tensor(mean, "mean")
+    return intervene(head, "mixed", Mean(mean), tokens, called("mean_ablate", head, mean, tokens=tokens))
+
+
+def patch(
+    head: str | Head | Site,
+    source: Trace | Tensor,
+    *,
+    stage: Literal["query", "key", "value", "mixed", "residual", "neurons"] = "mixed",
+    tokens: TokenChoice | None = None,
+) -> Intervention:
+    """Put what a head (or the residual stream, or the MLP neurons of a layer) did in another run in place of what it does in this.
+
+    `source` is that run's trace, or a tensor [token, dim] ([head, token, dim] for a whole layer).
+    """
+    if stage not in ("query", "key", "value", "mixed", "residual", "neurons"):
+        raise InterventionError(f"cannot patch {stage!r}: choose query, key, value, mixed, residual or neurons.")
+    place = parse(head) if isinstance(head, str) else head
+    if isinstance(source, Trace):
+        if stage in ("residual", "neurons"):
+            source = source.tensor(stage, _site_of(place))
+        else:
+            source = torch.stack([source.tensor(stage, one) for one in _heads_of(place, source)])
+    values = finite_tensor(source, "patch")
+    values = values[None] if values.ndim == 2 else values
+    if values.ndim != 3:
+        raise InterventionError(f"a patch is [token, dim] or [head, token, dim], got shape {tuple(values.shape)}.")
+    options = {"stage": None if stage == "mixed" else stage, "tokens": tokens}
+    return intervene(place, stage, Patch(values), tokens, called("patch", head, values, **options))
+
+
+def finite(value: float, name: str) -> float:
+    """The value as a float, if it is a finite number."""
+    if isinstance(value, Tensor) and value.numel() == 1:
+        value = float(value)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(float(value)) < float("inf"):
+        raise InterventionError(f"{name} must be a finite number, got {value!r}.")
+    return float(value)
+
+
+def finite_tensor(values: Tensor, name: str) -> Tensor:
+    """The values as a detached tensor, if all of them are finite."""
+    values = torch.as_tensor(values).detach()
+    if not values.is_floating_point():
+        values = values.float()
+    if not bool(values.isfinite().all()):
+        raise InterventionError(f"{name} holds NaN or infinite values: {int((~values.isfinite()).sum())} of {values.numel()}.")
+    return values
+
+
+def _heads_of(place: str | Head | Site, trace: Trace) -> list[Head]:
+    return trace.find(place)
+
+
+def _site_of(place: Head | Site) -> Site:
+    return place.site if isinstance(place, Head) else place

@@ -1,0 +1,67 @@
+"""Edits of single coordinates, of MLP neurons, and of input tokens."""
+
+from headscope.errors import InterventionError
+from headscope.interventions.edits import Coordinate, ReplaceToken
+from headscope.interventions.heads import finite
+from headscope.interventions.intervention import Intervention, Stage, called, intervene
+from headscope.sites import Head, Site
+from headscope.traces.tokens import TokenChoice
+
+_PARTS: dict[str, Stage] = {
+    "query": "query",
+    "key": "key",
+    "value": "value",
+    "mixed": "mixed",
+    "mlp": "neurons",
+    "residual": "residual",
+}
+
+
+def set_neuron(
+    site: str | Head | Site, part: str, index: int, value: float, *, tokens: TokenChoice | None = None
+) -> Intervention:
+    """Fix one coordinate of a head's query, key, value or mixed vector, or one MLP neuron of a layer.
+
+    >>> import headscope as hs
+    >>> hs.set_neuron("L2H0", "key", 12, 0.0), hs.set_neuron("L2", "mlp", 7, 1.5)
+    (hs.set_neuron('L2H0', 'key', 12, 0.0), hs.set_neuron('L2', 'mlp', 7, 1.5))
+    """
+    return _coordinate("set_neuron", site, part, index, 0.0, finite(value, "value"), tokens, value)
+
+
+def scale_neuron(
+    site: str | Head | Site, part: str, index: int, factor: float, *, tokens: TokenChoice | None = None
+) -> Intervention:
+    """Multiply one coordinate or MLP neuron by a number."""
+    return _coordinate("scale_neuron", site, part, index, finite(factor, "factor"), 0.0, tokens, factor)
+
+
+def add_neuron(
+    site: str | Head | Site, part: str, index: int, amount: float, *, tokens: TokenChoice | None = None
+) -> Intervention:
+    """Add a number to one coordinate or MLP neuron."""
+    return _coordinate("add_neuron", site, part, index, 1.0, finite(amount, "amount"), tokens, amount)
+
+
+def replace_token(position: TokenChoice, token: int | str | None = None) -> Intervention:
+    """Put another token in place before the run; without one, the tokenizer's mask (or unknown) token."""
+    call = called("replace_token", position) if token is None else called("replace_token", position, token)
+    return intervene(None, "tokens", ReplaceToken(token), position, call)
+
+
+def _coordinate(
+    name: str,
+    site: str | Head | Site,
+    part: str,
+    index: int,
+    factor: float,
+    amount: float,
+    tokens: TokenChoice | None,
+    shown: float,
+) -> Intervention:
+    if part not in _PARTS:
+        raise InterventionError(f"there is no part {part!r}: choose one of {', '.join(_PARTS)}.")
+    if isinstance(index, bool) or not isinstance(index, int) or index < 0:
+        raise InterventionError(f"a neuron's index counts from 0, got {index!r}.")
+    call = called(name, site, part, index, shown, tokens=tokens)
+    return intervene(site, _PARTS[part], Coordinate(index, factor, amount), tokens, call)

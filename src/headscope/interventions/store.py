@@ -1,0 +1,105 @@
+"""Interventions on disk: a JSON file, and beside it each tensor as safetensors named by its own hash."""
+
+import dataclasses
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save
+from torch import Tensor
+
+from headscope.errors import InterventionError, LoadError
+from headscope.interventions.edits import Apply
+from headscope.interventions.intervention import EDITS, STAGES, Intervention, payload_name
+from headscope.sites import parse
+from headscope.traces.store import write_whole
+
+FORMAT = "headscope-interventions"
+VERSION = 1
+
+
+def save_interventions(interventions: Iterable[Intervention], path: str | Path) -> Path:
+    """Write a list of interventions to a JSON file; tensors land beside it. The old file stays until the new one is whole."""
+    path = Path(path)
+    rows = []
+    for one in interventions:
+        if isinstance(one.edit, Apply):
+            raise InterventionError(f"{one!r} calls a Python function and cannot be saved: use one of the named edits.")
+        arguments = {item.name: getattr(one.edit, item.name) for item in dataclasses.fields(one.edit)}  # type: ignore[arg-type]
+        for name, value in arguments.items():
+            if isinstance(value, Tensor):
+                write_whole(path.parent / payload_name(value), save({"values": value.detach().contiguous().cpu()}))
+                arguments[name] = {"payload": payload_name(value)}
+            else:
+                arguments[name] = _plain(value)
+        rows.append(
+            {
+                "site": None if one.site is None else str(one.site),
+                "stage": one.stage,
+                "edit": type(one.edit).__name__,
+                "arguments": arguments,
+                "tokens": _plain(one.tokens),
+                "label": one.label,
+            }
+        )
+    text = json.dumps({"format": FORMAT, "version": VERSION, "interventions": rows}, indent=1, ensure_ascii=False)
+    write_whole(path, text.encode())
+    return path
+
+
+def load_interventions(path: str | Path) -> list[Intervention]:
+    """Read what `save_interventions` wrote."""
+    path = Path(path)
+    try:
+        data = json.loads(path.read_text())
+    except (OSError, ValueError) as error:
+        raise LoadError(f"cannot read interventions from {path}: {error}") from error
+    if not isinstance(data, dict) or data.get("format") != FORMAT:
+        raise LoadError(f"{path} is not a file of interventions: its format is not {FORMAT!r}.")
+    if data.get("version") != VERSION:
+        raise LoadError(f"{path} has format version {data.get('version')}, this Headscope reads version {VERSION}.")
+    try:
+        return [_read(row, path.parent) for row in data["interventions"]]
+    except (KeyError, TypeError) as error:
+        raise LoadError(f"{path} is damaged: {type(error).__name__}: {error}") from error
+
+
+def _read(row: dict[str, Any], folder: Path) -> Intervention:
+    if row["edit"] not in EDITS or row["stage"] not in STAGES:
+        raise LoadError(f"unknown edit {row['edit']!r} at stage {row['stage']!r}: the edits are {', '.join(EDITS)}.")
+    arguments = {name: _unplain(value, folder) for name, value in row["arguments"].items()}
+    site = None if row["site"] is None else parse(row["site"])
+    return Intervention(site, row["stage"], EDITS[row["edit"]](**arguments), _unplain(row["tokens"], folder), row["label"])
+
+
+def payload(path: str | Path) -> Tensor:
+    """A tensor that was saved with an intervention; its name is the hash of its contents, which is checked."""
+    path = Path(path)
+    try:
+        values = load_file(path)["values"]
+    except (OSError, KeyError, ValueError, SafetensorError) as error:
+        raise LoadError(f"cannot read the tensor {path}: {error}") from error
+    if payload_name(values) != path.name:
+        raise LoadError(f"{path} is damaged: its contents do not match the hash in its name.")
+    return values
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, range | slice):
+        return {"slice": [value.start, value.stop, value.step]}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [_plain(one) for one in value]
+    return value
+
+
+def _unplain(value: Any, folder: Path) -> Any:
+    if isinstance(value, dict):
+        if "payload" in value:
+            name = value["payload"]
+            if not isinstance(name, str) or Path(name).name != name:
+                raise LoadError(f"a payload must lie beside the file, got {name!r}.")
+            return payload(folder / name)
+        return slice(*value["slice"])
+    return [_unplain(one, folder) for one in value] if isinstance(value, list) else value

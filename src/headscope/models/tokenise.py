@@ -1,0 +1,383 @@
+"""Tokens for display: from a tokenizer's pieces to the text, words and sentences that a person reads."""
+
+import threading
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import regex
+from transformers import PreTrainedTokenizerBase
+
+from headscope.errors import HeadscopeWarning, InputError
+from headscope.models.words import sentences_of, words_of
+from headscope.traces.tokens import Token, Tokens
+
+# Turning truncation on or off changes the shared Rust tokenizer, which then refuses ("Already borrowed") other threads.
+_TOKENIZER = threading.Lock()
+
+_BYTE_CODE = regex.compile(r"<0x([0-9A-Fa-f]{2})>")
+_VISIBLE = str.maketrans({" ": "␣", "\n": "⏎", "\r": "⏎", "\t": "⇥", "\u00a0": "␣", "\u3000": "␣"})
+
+
+@dataclass(frozen=True)
+class Piece:
+    """One token as the tokenizer gave it; `text_index` says which text it came from (None: added by the tokenizer)."""
+
+    id: int
+    raw: str
+    text_index: int | None = None
+    span: tuple[int, int] | None = None
+
+
+def read(
+    tokenizer: PreTrainedTokenizerBase,
+    text: str,
+    pair: str | None = None,
+    *,
+    as_target: bool = False,
+    special: bool = True,
+    max_length: int | None = None,
+    pad_to: int | None = None,
+) -> tuple[dict[str, list[int]], Tokens]:
+    """Tokenise one text or pair: the model's inputs as lists, and the tokens to show.
+
+    Nothing is cut unless `max_length` is given; `as_target` reads the text in the target language of a translator.
+    """
+    texts = (text,) if pair is None else (text, pair)
+    options: dict[str, Any] = {"add_special_tokens": special, "verbose": False, "truncation": False, "padding": False}
+    if max_length is not None:
+        options |= {"truncation": True, "max_length": max_length}
+    if pad_to is not None:
+        options |= {"padding": "max_length", "max_length": pad_to}
+    options["return_offsets_mapping"] = tokenizer.is_fast
+    given = {"text_target": text} if as_target else {"text": text, "text_pair": pair}
+    try:
+        with _TOKENIZER:
+            encoding = tokenizer(**given, **options)
+    except UnicodeEncodeError as error:
+        raise InputError(
+            f"the text cannot be written as UTF-8 ({error.reason} at character {error.start}): it was probably decoded "
+            "wrongly. Read the file again with the right encoding, or drop that character."
+        ) from error
+    fields = {name: list(values) for name, values in encoding.items() if name != "offset_mapping"}
+    pieces = _fast_pieces(tokenizer, encoding) if tokenizer.is_fast else _slow_pieces(tokenizer, fields, texts)
+    return fields, show(tokenizer, pieces, texts)
+
+
+def tokens_of_ids(
+    tokenizer: PreTrainedTokenizerBase | None, ids: Sequence[int], segments: Sequence[int] | None = None
+) -> tuple[Tokens, list[str | None]]:
+    """Tokens for ids whose text is not known, and the texts rebuilt from them (of segment A and of B, or None).
+
+    Without a tokenizer a token is shown as its number.
+    """
+    if tokenizer is None:
+        named = (Token(str(number), number, word=place) for place, number in enumerate(ids))
+        return Tokens(tuple(named)), [None, None]
+    raws = [str(raw) for raw in tokenizer.convert_ids_to_tokens(list(ids))]
+    segments = list(segments) if segments is not None else [0] * len(raws)
+    special = special_ids(tokenizer)
+    pieces = [Piece(number, raw) for number, raw in zip(ids, raws, strict=True)]
+    texts: list[str] = []
+    for segment in (0, 1):
+        places = [place for place, of in enumerate(segments) if of == segment]
+        surfaces = _surfaces(tokenizer, [pieces[place] for place in places], special)
+        text, spans = _joined(surfaces)
+        texts.append(text)
+        for place, span in zip(places, spans, strict=True):
+            if pieces[place].id not in special:
+                pieces[place] = Piece(pieces[place].id, pieces[place].raw, segment, span)
+    return show(tokenizer, pieces, tuple(texts)), [text or None for text in texts]
+
+
+def special_ids(tokenizer: PreTrainedTokenizerBase) -> set[int]:
+    """Ids of tokens that stand for no text. [MASK] and [UNK] do stand for a word, so they are not among them."""
+    special = set(tokenizer.all_special_ids)
+    special |= {number for number, token in tokenizer.added_tokens_decoder.items() if getattr(token, "special", False)}
+    return special - _stand_ins(tokenizer)
+
+
+def _stand_ins(tokenizer: PreTrainedTokenizerBase) -> set[int]:
+    """The ids of [MASK] and [UNK]; GPT-2's unknown token is its end of text too, which makes it special."""
+    names = ("bos", "eos", "cls", "sep", "pad")
+    taken = {getattr(tokenizer, f"{name}_token_id", None) for name in names}
+    return {tokenizer.mask_token_id, tokenizer.unk_token_id} - taken - {None}
+
+
+def _fast_pieces(tokenizer: PreTrainedTokenizerBase, encoding: Any) -> list[Piece]:
+    ids = encoding["input_ids"]
+    raws = tokenizer.convert_ids_to_tokens(ids)
+    return [
+        Piece(number, raw, text_index, tuple(span) if text_index is not None else None)
+        for number, raw, text_index, span in zip(
+            ids, raws, encoding.sequence_ids(0), encoding["offset_mapping"], strict=True
+        )
+    ]
+
+
+def _slow_pieces(
+    tokenizer: PreTrainedTokenizerBase, fields: dict[str, list[int]], texts: tuple[str, ...]
+) -> list[Piece]:
+    """Pieces of a tokenizer that gives no offsets: rebuild the text from them and lay it along the original."""
+    ids = fields["input_ids"]
+    special = special_ids(tokenizer)
+    pieces = [Piece(n, str(raw)) for n, raw in zip(ids, tokenizer.convert_ids_to_tokens(ids), strict=True)]
+    places = [place for place, number in enumerate(ids) if number not in special]
+    length_of_a = len(places)
+    if len(texts) == 2:
+        length_of_a = len(tokenizer(texts[0], add_special_tokens=False, verbose=False)["input_ids"])
+        types = fields.get("token_type_ids")
+        if types is not None and any(types):
+            length_of_a = sum(1 for place in places if types[place] == 0)
+    for text_index, text in enumerate(texts):
+        own = places[:length_of_a] if text_index == 0 else places[length_of_a:]
+        rebuilt, spans = _joined(_surfaces(tokenizer, [pieces[place] for place in own], special))
+        where = _along(rebuilt, text)
+        for place, (start, end) in zip(own, spans, strict=True):
+            found = [where[k] for k in range(start, end) if where[k] is not None]
+            span = (found[0], found[-1] + 1) if found else None
+            pieces[place] = Piece(ids[place], pieces[place].raw, text_index, span)
+    return pieces
+
+
+def _along(rebuilt: str, text: str) -> list[int | None]:
+    """For each character of the rebuilt text, its place in the original, where it can be found nearby."""
+    places: list[int | None] = []
+    cursor = 0
+    for character in rebuilt:
+        near = range(cursor, min(cursor + 24, len(text)))
+        place = next((k for k in near if text[k] == character or text[k].casefold() == character.casefold()), None)
+        if place is not None:
+            cursor = place + 1
+        places.append(place)
+    return places
+
+
+def _surfaces(tokenizer: PreTrainedTokenizerBase, pieces: list[Piece], special: set[int]) -> list[bytes]:
+    """The UTF-8 bytes that each piece writes, a leading space included."""
+    raws = [piece.raw for piece in pieces if piece.id not in special]
+    style = _style(tokenizer, raws)
+    return [b" " if piece.id in special else _surface(piece.raw, style) for piece in pieces]
+
+
+def _style(tokenizer: PreTrainedTokenizerBase, raws: list[str]) -> str:
+    decoder = str(tokenizer.backend_tokenizer.decoder) if tokenizer.is_fast else ""
+    if "ByteLevel" in decoder or hasattr(tokenizer, "byte_decoder"):
+        return "byte level"
+    if hasattr(tokenizer, "_utf_vocab_size"):
+        return "bytes"
+    if "WordPiece" in decoder or hasattr(tokenizer, "wordpiece_tokenizer") or any(raw[:2] == "##" for raw in raws):
+        return "word pieces"
+    if any(raw.endswith("@@") for raw in raws):
+        return "continued"
+    marked = any("▁" in raw or raw.endswith("</w>") for raw in raws)
+    characters = not tokenizer.is_fast and all(len(raw) == 1 for raw in raws)
+    return "marked" if marked or characters or decoder not in ("", "None") else "words"
+
+
+def _surface(raw: str, style: str) -> bytes:
+    if code := _BYTE_CODE.fullmatch(raw):
+        return bytes([int(code[1], 16)])
+    if style == "bytes" and len(raw) == 1 and ord(raw) < 256:
+        return bytes([ord(raw)])
+    end = b" " if raw.endswith("</w>") else b""
+    raw = raw.removesuffix("</w>")
+    if style == "byte level":
+        known = all(character in _BYTES for character in raw)
+        return (bytes(_BYTES[character] for character in raw) if known else raw.encode()) + end
+    if style == "word pieces":
+        return raw[2:].encode() if raw.startswith("##") else b" " + raw.encode()
+    if style == "continued":
+        return raw[:-2].encode() if raw.endswith("@@") else raw.encode() + b" "
+    if style == "words":
+        return b" " + raw.encode()
+    return raw.replace("▁", " ").encode() + end
+
+
+def _byte_table() -> dict[str, int]:
+    """Byte-level BPE writes each byte as a printable character: GPT-2's table, read backwards."""
+    printable = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    others = [byte for byte in range(256) if byte not in printable]
+    return {chr(byte): byte for byte in printable} | {chr(256 + k): byte for k, byte in enumerate(others)}
+
+
+_BYTES = _byte_table()
+
+
+def _joined(surfaces: list[bytes]) -> tuple[str, list[tuple[int, int]]]:
+    """The text that the surfaces write together, and the characters each has a part in."""
+    data = b"".join(surfaces)
+    characters: list[str] = []
+    place_of_byte: list[int] = []
+    at = 0
+    while at < len(data):
+        lead = data[at]
+        length = 1 if lead < 0xC0 else 2 if lead < 0xE0 else 3 if lead < 0xF0 else 4
+        try:
+            character = data[at : at + length].decode()
+        except UnicodeDecodeError:
+            character, length = "\ufffd", 1
+        place_of_byte += [len(characters)] * length
+        characters.append(character)
+        at += length
+    text = "".join(characters)
+    lead = len(text) - len(text.lstrip(" "))
+    spans, at = [], 0
+    for surface in surfaces:
+        first = place_of_byte[at] if at < len(data) else len(characters)
+        last = place_of_byte[at + len(surface) - 1] + 1 if surface else first
+        spans.append((max(first - lead, 0), max(last - lead, 0)))
+        at += len(surface)
+    return text[lead:], spans
+
+
+def show(tokenizer: PreTrainedTokenizerBase, pieces: list[Piece], texts: tuple[str, ...]) -> Tokens:
+    """Pieces as tokens to show: the person's own text, split characters joined, words and sentences counted."""
+    special, stand_ins = special_ids(tokenizer), _stand_ins(tokenizer)
+    silent_unknown = _silent_unknown(tokenizer)
+    spans = [_trimmed(piece, texts) for piece in pieces]
+    words, sentences = _readings(pieces, spans, texts, special, tokenizer.mask_token_id)
+    joined = [
+        None
+        if piece.text_index is None or piece.id in special or piece.id in stand_ins or _is_blank(piece.raw)
+        else span
+        for piece, span in zip(pieces, spans, strict=True)
+    ]
+    parts = _parts(joined, [piece.text_index for piece in pieces], texts)
+    tokens: list[Token] = []
+    unknown: list[str] = []
+    segment = "A"
+    for place, (piece, span) in enumerate(zip(pieces, spans, strict=True)):
+        if piece.id in special or piece.text_index is None:
+            start, end = span if span else (None, None)
+            tokens.append(Token(piece.raw, piece.id, special=True, segment=segment, start=start, end=end))
+            continue
+        segment = "AB"[piece.text_index]
+        text = texts[piece.text_index]
+        if piece.id in stand_ins:
+            shown = piece.raw
+        elif place in parts:
+            (start, end), part, count = parts[place]
+            shown = f"{text[start:end]} {part}/{count}"
+        else:
+            shown = _visible(piece.raw, text[slice(*span)] if span else None)
+            if piece.raw == silent_unknown and shown.casefold() != piece.raw.casefold():
+                unknown.append(shown)
+                shown = piece.raw
+        word = sentence = None
+        if span and not _is_blank(piece.raw):
+            inside = range(span[0], max(span[1], span[0] + 1))
+            word = next((words[piece.text_index].get(k) for k in inside if k in words[piece.text_index]), None)
+        if span and sentences[piece.text_index]:
+            known = sentences[piece.text_index]
+            sentence = known[min(span[0], len(known) - 1)]
+        start, end = span if span else (None, None)
+        tokens.append(Token(shown, piece.id, False, word, sentence, segment, start, end))
+    if unknown:
+        listed = ", ".join(repr(text) for text in list(dict.fromkeys(unknown))[:8])
+        warnings.warn(
+            f"the tokenizer does not know {listed}: the model reads {silent_unknown!r} in their place.",
+            HeadscopeWarning,
+            stacklevel=2,
+        )
+    return Tokens(tuple(tokens))
+
+
+def _silent_unknown(tokenizer: PreTrainedTokenizerBase) -> str | None:
+    """An ordinary token that a tokenizer without an unknown token writes for all it does not know."""
+    if not tokenizer.is_fast or tokenizer.unk_token_id is not None:
+        return None
+    return getattr(tokenizer.backend_tokenizer.model, "unk_token", None)
+
+
+def _trimmed(piece: Piece, texts: tuple[str, ...]) -> tuple[int, int] | None:
+    """The piece's characters without the spaces around them, unless spaces are all it has."""
+    if piece.span is None or piece.text_index is None:
+        return None
+    start, end = piece.span
+    slice_ = texts[piece.text_index][start:end]
+    if not slice_.strip():
+        return start, end
+    start += len(slice_) - len(slice_.lstrip(" \u3000\u00a0"))
+    return start, max(start, end - len(slice_) + len(slice_.rstrip(" \u3000\u00a0")))
+
+
+def _is_blank(raw: str) -> bool:
+    return not raw.replace("▁", "").replace("Ġ", "").strip(" ")
+
+
+def _visible(raw: str, text: str | None) -> str:
+    if _is_blank(raw):
+        return text.translate(_VISIBLE) if text and not text.strip() else "␣" * max(1, len(raw))
+    if text is None:
+        code = _BYTE_CODE.fullmatch(raw)
+        return (
+            raw
+            if code
+            else raw.removeprefix("##").removesuffix("</w>").replace("▁", " ").replace("Ġ", " ").strip() or "␣"
+        )
+    if not text:
+        return "␣"
+    return (
+        text.translate(_VISIBLE) if not text.strip() else text.replace("\n", "⏎").replace("\r", "").replace("\t", "⇥")
+    )
+
+
+def _parts(
+    spans: list[tuple[int, int] | None], text_indices: list[int | None], texts: tuple[str, ...]
+) -> dict[int, tuple[tuple[int, int], int, int]]:
+    """Which pieces are parts of one written character: place -> (its span, part, number of parts)."""
+    found: dict[int, tuple[tuple[int, int], int, int]] = {}
+    for text_index, text in enumerate(texts):
+        groups: list[tuple[int, int, list[int]]] = []
+        for place, span in enumerate(spans):
+            if text_indices[place] != text_index or span is None or span[0] == span[1]:
+                continue
+            if groups and span[0] < groups[-1][1] and span[1] > groups[-1][0]:
+                start, end, places = groups.pop()
+                groups.append((min(start, span[0]), max(end, span[1]), [*places, place]))
+            else:
+                groups.append((*span, [place]))
+        for start, end, places in _by_grapheme(groups, text):
+            for part, place in enumerate(places, 1):
+                if len(places) > 1:
+                    found[place] = ((start, end), part, len(places))
+    return found
+
+
+def _by_grapheme(groups: list[tuple[int, int, list[int]]], text: str) -> list[tuple[int, int, list[int]]]:
+    """Join pieces that lie within one character of several code points: a family emoji, a letter and its accent."""
+    if text.isascii():
+        return groups
+    whole: dict[int, tuple[int, int]] = {}
+    for grapheme in regex.finditer(r"\X", text):
+        if grapheme.end() - grapheme.start() > 1:
+            whole |= dict.fromkeys(range(*grapheme.span()), grapheme.span())
+    merged: list[tuple[int, int, list[int]]] = []
+    for start, end, places in groups:
+        home = whole.get(start)
+        if home and merged and end <= home[1] and home[0] <= merged[-1][0] and merged[-1][1] <= home[1]:
+            merged[-1] = (home[0], home[1], merged[-1][2] + places)
+        else:
+            merged.append((start, end, places))
+    return merged
+
+
+def _readings(
+    pieces: list[Piece], spans: list, texts: tuple[str, ...], special: set[int], mask: int | None
+) -> tuple[list[dict[int, int]], list[list[int]]]:
+    """For each text, the word and the sentence of every character; the counts run on from one text to the next."""
+    words, sentences = [], []
+    next_word = next_sentence = 0
+    for text_index, text in enumerate(texts):
+        marks = {
+            span: piece.id == mask
+            for piece, span in zip(pieces, spans, strict=True)
+            if span and piece.text_index == text_index and (piece.id in special or piece.id == mask)
+        }
+        found, next_word = words_of(text, next_word, marks)
+        words.append(found)
+        sentences.append(sentences_of(text, next_sentence))
+        next_sentence = sentences[-1][-1] + 1 if sentences[-1] else next_sentence
+    return words, sentences

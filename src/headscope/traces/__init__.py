@@ -1,0 +1,13 @@
+"""The record of one run: what it holds, how it is read, compared and kept."""
+
+from headscope.traces.compare import Difference as Difference
+from headscope.traces.inputs import Inputs as Inputs
+from headscope.traces.layer import HeadSummary as HeadSummary
+from headscope.traces.layer import LayerRecord as LayerRecord
+from headscope.traces.predictions import Prediction as Prediction
+from headscope.traces.predictions import Predictions as Predictions
+from headscope.traces.store import load_trace as load_trace
+from headscope.traces.tokens import Token as Token
+from headscope.traces.tokens import Tokens as Tokens
+from headscope.traces.trace import RECORDS as RECORDS
+from headscope.traces.trace import Trace as Trace

@@ -1,0 +1,114 @@
+"""What was recorded of one attention layer over one input, and how its patterns follow from it."""
+
+from dataclasses import dataclass, field, fields, replace
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from headscope.attention import Formula, Summary, scores, softmax
+from headscope.errors import NotRecordedError
+from headscope.sites import Head, Site
+
+
+@dataclass(frozen=True, eq=False)
+class HeadSummary:
+    """The figures of one head: those of a layer's `Summary` without the head axis, as numpy arrays."""
+
+    lse: np.ndarray
+    entropy: np.ndarray
+    max: np.ndarray
+    distance: np.ndarray
+    argmax: np.ndarray
+    top_keys: np.ndarray | None = None
+    top_weights: np.ndarray | None = None
+    received: np.ndarray | None = None
+    map: np.ndarray | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class LayerRecord:
+    """One attention layer: query [head, query, dim], key and value [group, key, dim], mixed [head, query, dim].
+
+    `value_norms` [head, key] are ‖value · W_O‖, or None for the reason in `no_norms`. `stored` holds the patterns of heads
+    that the formula does not give: edited ones, or all of a layer whose scores have further terms.
+    """
+
+    site: Site
+    n_heads: int
+    n_queries: int
+    n_keys: int
+    key_stack: str
+    way: str
+    summary: Summary
+    formula: Formula | None = None
+    query: Tensor | None = None
+    key: Tensor | None = None
+    value: Tensor | None = None
+    mixed: Tensor | None = None
+    value_norms: Tensor | None = None
+    no_norms: str = ""
+    stored: dict[int, Tensor] = field(default_factory=dict)
+    no_scores: str = ""
+
+    def pattern(self, index: int, rows: slice = slice(None), columns: slice = slice(None)) -> Tensor:
+        """A rectangle of one head's pattern, exactly as it was used [row, column]."""
+        if index in self.stored:
+            return self.stored[index][rows, columns].float()
+        found = self._scores(index, rows, slice(None))
+        sinks = None if self.formula is None or self.formula.sinks is None else self.formula.sinks[index : index + 1]
+        return softmax(found[None, None], sinks)[0, 0][:, columns]
+
+    def scores(self, index: int, rows: slice = slice(None), columns: slice = slice(None)) -> Tensor:
+        """A rectangle of one head's scores [row, column]; −inf where the mask forbids."""
+        if index in self.stored and self.query is not None and not self.no_scores:
+            raise NotRecordedError(f"the pattern of {self.site.head(index)} was edited, so its scores do not give it.")
+        found = self._scores(index, rows, columns)
+        return found.masked_fill(found == torch.finfo(found.dtype).min, float("-inf"))
+
+    def _scores(self, index: int, rows: slice, columns: slice) -> Tensor:
+        if self.no_scores:
+            raise NotRecordedError(f"{self.site.head(index)} has no scores to read: {self.no_scores}.")
+        if self.query is None or self.key is None or self.formula is None:
+            raise NotRecordedError(
+                f"this trace holds a summary of {self.site.head(index)}, not its queries and keys. "
+                "Run again with record='heads' to read patterns."
+            )
+        one = slice(index, index + 1)
+        group = index * self.key.shape[0] // self.n_heads
+        query, key = self.query[None, one].float(), self.key[None, group : group + 1].float()
+        if self.query.dtype == torch.float64:
+            query, key = self.query[None, one], self.key[None, group : group + 1]
+        return scores(query, key, self.formula.heads(one), rows=rows, columns=columns)[0, 0]
+
+    def tensor(self, name: str, index: int) -> Tensor:
+        """The query, key, value or mixed vectors of one head [token, dim]."""
+        held: Tensor | None = getattr(self, name)
+        head = self.site.head(index)
+        if held is None:
+            reason = self.no_scores if self.no_scores and name != "mixed" else "the trace holds a summary only"
+            raise NotRecordedError(f"no {name} was recorded for {head}: {reason}. Run with record='heads'.")
+        return held[index * held.shape[0] // self.n_heads]
+
+    def figures(self, index: int) -> HeadSummary:
+        """The summary of one head."""
+        return HeadSummary(**{name: tensor[index].numpy() for name, tensor in self.summary.tensors().items()})
+
+    def heads(self) -> list[Head]:
+        """The heads of this layer."""
+        return [self.site.head(index) for index in range(self.n_heads)]
+
+    def to(self, device) -> "LayerRecord":
+        """The record with its tensors on another device."""
+        moved = {
+            item.name: getattr(self, item.name).to(device)
+            for item in fields(self)
+            if isinstance(getattr(self, item.name), Tensor | Summary | Formula)
+        }
+        return replace(self, **moved, stored={index: one.to(device) for index, one in self.stored.items()})
+
+    def nbytes(self) -> int:
+        """Bytes held, masks and biases (shared between layers) not counted."""
+        tensors = [getattr(self, item.name) for item in fields(self)]
+        tensors = [one for one in tensors if isinstance(one, Tensor)] + list(self.stored.values())
+        return sum(one.numel() * one.element_size() for one in [*tensors, *self.summary.tensors().values()])

@@ -1,0 +1,75 @@
+"""Ways of reading a pattern: whole words or sentences instead of sub-words, without some tokens."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from headscope.traces.tokens import Token, TokenChoice, Tokens
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Which tokens of a stack are read together: each group is a tuple of positions, left-out tokens in none.
+
+    Attention to a group is the sum over its keys, attention from it the mean over its queries, so rows still sum to one
+    (Clark et al., 2019, section 4.1).
+    """
+
+    groups: tuple[tuple[int, ...], ...]
+    tokens: Tokens
+    renormalise: bool = False
+
+    @classmethod
+    def plain(cls, tokens: Tokens) -> "Reading":
+        """Each token by itself."""
+        return cls(tuple((index,) for index in range(len(tokens))), tokens)
+
+    def merged(self, key: Callable[[Token], object]) -> "Reading":
+        """Neighbours for which `key` gives the same (not None) value become one."""
+        groups: list[tuple[int, ...]] = []
+        merged: list[Token] = []
+        last: object = None
+        for group, token in zip(self.groups, self.tokens, strict=True):
+            mark = key(token)
+            if mark is not None and mark == last:
+                groups[-1] += group
+                merged[-1] = _joined(merged[-1], token)
+            else:
+                groups.append(group)
+                merged.append(token)
+            last = mark
+        return replace(self, groups=tuple(groups), tokens=Tokens(tuple(merged), self.tokens.kind))
+
+    def without(self, chosen: TokenChoice, renormalise: bool) -> "Reading":
+        """Leave tokens out."""
+        gone = set(self.tokens.positions(chosen))
+        kept = [index for index in range(len(self.groups)) if index not in gone]
+        return Reading(
+            tuple(self.groups[index] for index in kept),
+            Tokens(tuple(self.tokens[index] for index in kept), self.tokens.kind),
+            self.renormalise or renormalise,
+        )
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether every token stands for itself."""
+        return all(group == (index,) for index, group in enumerate(self.groups))
+
+    def rows(self, pattern: Tensor) -> Tensor:
+        """The mean over the queries of each group [query, key] → [group, key]."""
+        return torch.stack([pattern[list(group)].mean(0) for group in self.groups])
+
+    def columns(self, pattern: Tensor) -> Tensor:
+        """The sum over the keys of each group [query, key] → [query, group]."""
+        return torch.stack([pattern[:, list(group)].sum(1) for group in self.groups], 1)
+
+
+def _joined(first: Token, second: Token) -> Token:
+    between = ""
+    if first.end is not None and second.start is not None and second.start > first.end:
+        between = " "
+    elif first.end is not None and second.start is not None and second.start < first.end:
+        return replace(first, end=max(first.end, second.end or 0))  # two pieces of one character
+    return replace(first, text=first.text + between + second.text, id=None, end=second.end)

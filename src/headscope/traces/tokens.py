@@ -1,0 +1,108 @@
+"""Tokens as people read them: text, place in words and sentences, and where they stand in the input."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Literal, overload
+
+from headscope.errors import UnknownTokenError
+
+
+@dataclass(frozen=True)
+class Token:
+    """One position of an input.
+
+    `text` is for display: no sub-word marks, no byte codes. `word` and `sentence` count from 0 and are None for
+    special tokens; `segment` is "A" or "B"; `start` and `end` are character offsets into that segment's text.
+    """
+
+    text: str
+    id: int | None = None
+    special: bool = False
+    word: int | None = None
+    sentence: int | None = None
+    segment: str = "A"
+    start: int | None = None
+    end: int | None = None
+
+
+@dataclass(frozen=True)
+class Tokens(Sequence[Token]):
+    """The positions of one stack's input, in order.
+
+    `kind` says what a position is: a piece of text, a patch of an image (`grid` rows × columns, after the special
+    tokens), or a frame of sound.
+    """
+
+    items: tuple[Token, ...]
+    kind: Literal["text", "patches", "frames"] = "text"
+    grid: tuple[int, int] | None = None
+
+    @classmethod
+    def of(cls, texts: Iterable[str]) -> "Tokens":
+        """Tokens from bare texts, each its own word."""
+        return cls(tuple(Token(text, word=index) for index, text in enumerate(texts)))
+
+    @classmethod
+    def numbered(cls, count: int, kind: Literal["text", "patches", "frames"] = "text") -> "Tokens":
+        """Positions that have no other name than their number."""
+        return cls(tuple(Token(str(index)) for index in range(count)), kind)
+
+    @overload
+    def __getitem__(self, index: int) -> Token: ...
+    @overload
+    def __getitem__(self, index: slice) -> "Tokens": ...
+    def __getitem__(self, index):
+        if isinstance(index, slice):
+            return Tokens(self.items[index], self.kind)
+        return self.items[index]
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def __iter__(self) -> Iterator[Token]:
+        return iter(self.items)
+
+    @property
+    def texts(self) -> list[str]:
+        """The display text of every token."""
+        return [token.text for token in self.items]
+
+    def positions(self, chosen: "TokenChoice") -> list[int]:
+        """The positions that a choice names: an index (negative from the end), a text, a range, or several of those.
+
+        A text names every token that shows it; "A" and "B" written as `segment:A` and `segment:B` name a segment.
+        """
+        if isinstance(chosen, bool) or not isinstance(chosen, int | str | range | slice | list | tuple | set | frozenset):
+            raise UnknownTokenError(f"{chosen!r} does not name tokens: give a position, a text, a range or a list of those.")
+        if isinstance(chosen, int):
+            if not -len(self) <= chosen < len(self):
+                raise UnknownTokenError(f"there is no token {chosen}: the input has {len(self)} tokens, 0 to {len(self) - 1}.")
+            return [chosen % len(self)]
+        if isinstance(chosen, slice):
+            return list(range(len(self))[chosen])
+        if isinstance(chosen, str):
+            return self._named(chosen)
+        return sorted({position for one in chosen for position in self.positions(one)})
+
+    def _named(self, text: str) -> list[int]:
+        if text.startswith("segment:"):
+            segment = text.removeprefix("segment:")
+            found = [i for i, token in enumerate(self.items) if token.segment == segment and not token.special]
+        else:
+            found = [i for i, token in enumerate(self.items) if token.text == text]
+        if not found:
+            raise UnknownTokenError(f"no token reads {text!r}: the tokens are {self.texts[:40]}.")
+        return found
+
+    def to_json(self) -> dict:
+        """A plain dictionary; `from_json` reads it back."""
+        return {"kind": self.kind, "grid": self.grid, "items": [asdict(token) for token in self.items]}
+
+    @classmethod
+    def from_json(cls, data: dict) -> "Tokens":
+        """Read what `to_json` wrote."""
+        grid = tuple(data["grid"]) if data["grid"] else None
+        return cls(tuple(Token(**item) for item in data["items"]), data["kind"], grid)
+
+
+TokenChoice = int | str | range | slice | Sequence["int | str | range | slice"]
