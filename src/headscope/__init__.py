@@ -1,0 +1,82 @@
+"""Headscope: see, measure, test and edit attention in any Transformer."""
+
+import importlib
+from typing import TYPE_CHECKING
+
+__version__ = "0.1.0"
+
+# Every public name and where it lives; imported at first use, so that `import headscope` costs nothing.
+_NAMES = {
+    "Difference": "headscope.traces",
+    "Head": "headscope.sites",
+    "HeadscopeError": "headscope.errors",
+    "HeadscopeWarning": "headscope.errors",
+    "Intervention": "headscope.interventions",
+    "Model": "headscope.models",
+    "Trace": "headscope.traces",
+    "add_neuron": "headscope.interventions",
+    "bake": "headscope.models",
+    "block": "headscope.interventions",
+    "distance_bias": "headscope.interventions",
+    "gate": "headscope.interventions",
+    "load": "headscope.models",
+    "load_interventions": "headscope.interventions",
+    "load_trace": "headscope.traces",
+    "mean_ablate": "headscope.interventions",
+    "patch": "headscope.interventions",
+    "replace_pattern": "headscope.interventions",
+    "replace_token": "headscope.interventions",
+    "save_interventions": "headscope.interventions",
+    "scale": "headscope.interventions",
+    "scale_neuron": "headscope.interventions",
+    "set_neuron": "headscope.interventions",
+    "set_row": "headscope.interventions",
+    "set_weight": "headscope.interventions",
+    "silence": "headscope.interventions",
+    "temperature": "headscope.interventions",
+}
+_PACKAGES = ("attention", "cli", "errors", "interventions", "models", "sites", "traces")
+
+__all__ = list(_NAMES)  # noqa: PLE0605
+
+
+def __getattr__(name: str):
+    if name in _NAMES:
+        return getattr(importlib.import_module(_NAMES[name]), name)
+    if name in _PACKAGES:
+        return importlib.import_module(f"headscope.{name}")
+    raise AttributeError(f"module 'headscope' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_NAMES, *_PACKAGES])
+
+
+if TYPE_CHECKING:
+    from headscope.errors import HeadscopeError as HeadscopeError
+    from headscope.errors import HeadscopeWarning as HeadscopeWarning
+    from headscope.interventions import Intervention as Intervention
+    from headscope.interventions import add_neuron as add_neuron
+    from headscope.interventions import block as block
+    from headscope.interventions import distance_bias as distance_bias
+    from headscope.interventions import gate as gate
+    from headscope.interventions import load_interventions as load_interventions
+    from headscope.interventions import mean_ablate as mean_ablate
+    from headscope.interventions import patch as patch
+    from headscope.interventions import replace_pattern as replace_pattern
+    from headscope.interventions import replace_token as replace_token
+    from headscope.interventions import save_interventions as save_interventions
+    from headscope.interventions import scale as scale
+    from headscope.interventions import scale_neuron as scale_neuron
+    from headscope.interventions import set_neuron as set_neuron
+    from headscope.interventions import set_row as set_row
+    from headscope.interventions import set_weight as set_weight
+    from headscope.interventions import silence as silence
+    from headscope.interventions import temperature as temperature
+    from headscope.models import Model as Model
+    from headscope.models import bake as bake
+    from headscope.models import load as load
+    from headscope.sites import Head as Head
+    from headscope.traces import Difference as Difference
+    from headscope.traces import Trace as Trace
+    from headscope.traces import load_trace as load_trace

@@ -12,9 +12,10 @@ class Bias:
     """A bias per key (ALiBi) [batch or 1, head, key], per offset key − query (T5) [batch or 1, head, offset], or dense.
 
     `values` of a per-offset bias begin at offset −(n_queries − 1); dense values are [batch or 1, head or 1, query, key].
+    In the form "windows" (Swin) they are [window or 1, head, query, key] of equal windows that stand one after another.
     """
 
-    form: Literal["key", "offset", "dense"]
+    form: Literal["key", "offset", "dense", "windows"]
     values: Tensor
     n_queries: int
     n_keys: int
@@ -53,6 +54,10 @@ class Bias:
         device = self.values.device
         query = torch.arange(self.n_queries, device=device)[rows]
         key = torch.arange(self.n_keys, device=device)[columns]
+        if self.form == "windows":
+            size = self.values.shape[-1]
+            window = (query // size) % self.values.shape[0]
+            return self.values[window[:, None], :, (query % size)[:, None], key % size].permute(2, 0, 1)[None]
         return self.values[..., key - query[:, None] + self.n_queries - 1]
 
     def example(self, index: int, queries: Tensor | None = None, keys: Tensor | None = None) -> "Bias":

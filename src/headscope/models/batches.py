@@ -13,50 +13,11 @@ from headscope.errors import HeadscopeWarning, InputError
 from headscope.models.intake import Intake
 from headscope.models.media import frames, patches
 from headscope.models.tokenise import tokens_of_ids
+from headscope.traces.inputs import Inputs
 from headscope.traces.tokens import Tokens
 
 _MASK_OF = {"text": "attention_mask", "target": "decoder_attention_mask"}
 _RANKS = {"pixel_values": 3, "input_features": 2, "input_values": 1, "inputs_embeds": 2, "decoder_inputs_embeds": 2}
-
-
-@dataclass(frozen=True, eq=False)
-class Inputs:
-    """One input, ready for the model, and how a person would read it. Replayable: `model.run(trace.inputs)`.
-
-    `model_inputs` have no batch axis and no padding. An attention mask is among them only where it says something:
-    for sound, or where ready inputs were padded on the left (`tokens` then names the real positions only).
-    """
-
-    kind: str
-    model_inputs: dict[str, Tensor]
-    tokens: dict[str, Tokens]
-    text: str | None = None
-    pair: str | None = None
-    target: str | None = None
-
-    @property
-    def needs_target(self) -> bool:
-        """Whether the decoder's side is missing, to be generated or given."""
-        return "encoder" in self.tokens and "decoder" not in self.tokens
-
-    def to_json(self) -> dict:
-        """All but the tensors, which the caller keeps beside it."""
-        tokens = {stack: tokens.to_json() for stack, tokens in self.tokens.items()}
-        return {"kind": self.kind, "tokens": tokens, "text": self.text, "pair": self.pair, "target": self.target}
-
-    @classmethod
-    def from_json(cls, data: dict, model_inputs: dict[str, Tensor]) -> "Inputs":
-        """Read what `to_json` wrote, with the tensors kept beside it."""
-        tokens = {stack: Tokens.from_json(tokens) for stack, tokens in data["tokens"].items()}
-        return cls(data["kind"], model_inputs, tokens, data["text"], data["pair"], data["target"])
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Inputs) or self.to_json() != other.to_json():
-            return False
-        mine, theirs = self.model_inputs, other.model_inputs
-        return mine.keys() == theirs.keys() and all(torch.equal(mine[name], theirs[name]) for name in mine)
-
-    __hash__ = None  # type: ignore[assignment]  # tensors compare by value
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,6 +145,7 @@ def ready_inputs(processor: Any, module: nn.Module, *, stacks: Sequence[str] | N
     if not any(value.ndim for value in tensors.values()):
         raise InputError(f"there is nothing to run: give {intake.main!r}.")
     _check_sizes(tensors)
+    _check_pixels(tensors, intake)
     roles = _roles(tensors, intake)
     for name, role in roles.items():
         if role in _MASK_OF and not tensors[name].is_floating_point():
@@ -258,20 +220,16 @@ def _check_sizes(tensors: dict[str, Tensor]) -> None:
     if len(set(sizes.values())) > 1:
         listed = ", ".join(f"{name} has {size}" for name, size in sizes.items())
         raise InputError(f"the inputs do not agree on the number of examples: {listed}.")
-    for ids, others in (
-        ("input_ids", ("attention_mask", "token_type_ids")),
-        ("decoder_input_ids", ("decoder_attention_mask",)),
-    ):
-        for other in others:
-            if (
-                ids in tensors
-                and other in tensors
-                and tensors[other].ndim == 2
-                and tensors[other].shape != tensors[ids].shape
-            ):
-                raise InputError(
-                    f"{other!r} has shape {list(tensors[other].shape)} but {ids!r} has {list(tensors[ids].shape)}: they must be equal."
-                )
+    beside = {
+        "attention_mask": "input_ids",
+        "token_type_ids": "input_ids",
+        "decoder_attention_mask": "decoder_input_ids",
+    }
+    for name, ids in beside.items():
+        if name in tensors and ids in tensors and tensors[name].ndim == 2:
+            own, its = list(tensors[name].shape), list(tensors[ids].shape)
+            if own != its:
+                raise InputError(f"{name!r} has shape {own} but {ids!r} has {its}: they must be equal.")
     for name in _MASK_OF.values():
         mask = tensors.get(name)
         if mask is not None and mask.ndim == 2:
@@ -279,6 +237,25 @@ def _check_sizes(tensors: dict[str, Tensor]) -> None:
                 raise InputError(f"{name!r} must be 1 for real positions and 0 for padding; it has other values.")
             if not bool(mask.bool().any(dim=1).all()):
                 raise InputError(f"{name!r} hides every position of an example: there is nothing left to read.")
+
+
+def _check_pixels(tensors: dict[str, Tensor], intake: Intake) -> None:
+    pixels, config = tensors.get("pixel_values"), intake.section("vision")
+    if pixels is None or pixels.ndim != 4 or "image_grid_thw" in tensors:
+        return
+    n_channels, size = getattr(config, "num_channels", None), getattr(config, "image_size", None)
+    if n_channels is not None and pixels.shape[1] != n_channels:
+        raise InputError(
+            f"'pixel_values' has shape {list(pixels.shape)}: {intake.name} takes {n_channels} channels, "
+            f"[batch, {n_channels}, height, width]."
+        )
+    is_fixed = "interpolate_pos_encoding" in intake.arguments and not hasattr(config, "window_size")
+    is_fixed = is_fixed and isinstance(size, int) and not bool(tensors.get("interpolate_pos_encoding", False))
+    if is_fixed and tuple(pixels.shape[2:]) != (size, size):
+        raise InputError(
+            f"'pixel_values' has shape {list(pixels.shape)}: {intake.name} has positions for {size}×{size} pixels. "
+            "Resize the image, or pass `interpolate_pos_encoding=True`."
+        )
 
 
 def _roles(tensors: dict[str, Tensor], intake: Intake) -> dict[str, str]:

@@ -1,6 +1,5 @@
 """Whatever a person gives a model (text, pairs, a translation, a chat, images, sound, tensors), made ready to run."""
 
-import warnings
 from collections.abc import Mapping, Sequence
 from numbers import Number
 from pathlib import Path
@@ -11,12 +10,13 @@ import torch
 from PIL import Image
 from torch import Tensor, nn
 
-from headscope.errors import HeadscopeWarning, InputError
+from headscope.errors import InputError
 from headscope.models.batches import Batch, Inputs, batchable, check_ids, collate, ready_inputs
 from headscope.models.intake import Intake
-from headscope.models.media import audio_inputs, image_inputs, image_tokens, picture
-from headscope.models.tokenise import read, tokens_of_ids
-from headscope.traces.tokens import Token, Tokens
+from headscope.models.media import audio_inputs, image_inputs, image_tokens
+from headscope.models.texts import rendered_chat, source_as_target, target_inputs, text_inputs, text_with_image
+from headscope.models.tokenise import tokens_of_ids
+from headscope.traces.tokens import Tokens
 
 __all__ = [
     "Batch", "Inputs", "batchable", "collate", "extend", "image_tokens", "prepare", "ready_inputs",
@@ -145,48 +145,40 @@ def _one(
             raise InputError("the input is already a pair: leave out `pair=` and `target=`.")
         pair, target = (None, second) if intake.is_encoder_decoder else (second, None)
     kind = _kind(source, intake)
-    is_chat = kind == "chat"
-    if is_chat:
-        source, image = _rendered(intake, source, image)
-    elif kind == "image":
-        source, image = None, source
-    elif kind == "audio":
-        source, audio = None, source
-    given = {"text": source, "image": image, "audio": audio}
+    text = str(source) if kind == "text" else None
+    if kind == "chat":
+        text, image = rendered_chat(intake, source, image)
+    image = source if kind == "image" else image
+    audio = source if kind == "audio" else audio
+    given = {"text": text, "image": image, "audio": audio}
     _check_kinds(intake, given, pair=pair, target=target)
 
     inputs: dict[str, Tensor] = {}
     tokens: dict[str, Tokens] = {}
-    if source is not None and image is not None and intake.image_token is not None:
-        inputs, tokens = _text_with_image(intake, source, image)
+    made: dict[str, tuple[dict[str, Tensor], Tokens]] = {}
+    if text is not None and image is not None and intake.image_token is not None:
+        made = text_with_image(intake, text, image)
     else:
-        if source is not None:
-            made, found = _text(intake, source, pair, "text", truncate=truncate, special=not is_chat)
-            inputs |= made
-            tokens[intake.stack("text")] = found
+        if text is not None:
+            made["text"] = text_inputs(intake, text, pair, truncate=truncate, special=kind != "chat")
         if image is not None:
-            made, found = image_inputs(intake, image)
-            inputs |= made
-            tokens[intake.stack("image")] = found
+            made["image"] = image_inputs(intake, image)
         if audio is not None:
-            made, found = audio_inputs(intake, audio, sampling_rate=sampling_rate, truncate=truncate)
-            inputs |= made
-            tokens[intake.stack("audio")] = found
+            made["audio"] = audio_inputs(intake, audio, sampling_rate=sampling_rate, truncate=truncate)
     if target is not None:
-        inputs["decoder_input_ids"], tokens["decoder"] = _target(intake, target, truncate)
-    elif source is not None and intake.is_encoder_decoder and intake.name.endswith(("Classification", "Answering")):
-        inputs["decoder_input_ids"], tokens["decoder"] = _own_source(intake, inputs["input_ids"], tokens["encoder"])
-    several = sum(one is not None for one in given.values()) > 1
-    if kind == "text":
+        made["target"] = target_inputs(intake, target, truncate=truncate)
+    elif text is not None and intake.is_encoder_decoder and intake.name.endswith(("Classification", "Answering")):
+        made["target"] = source_as_target(intake, *made["text"])
+    for role, (own, positions) in made.items():
+        inputs |= own
+        tokens[intake.stack(role)] = positions
+    if sum(one is not None for one in given.values()) > 1:
+        kind = "multimodal"
+    elif kind == "text":
         kind = "translation" if intake.is_encoder_decoder else "pair" if pair is not None else "text"
-    kind = (
-        "multimodal"
-        if several
-        else "chat"
-        if is_chat
-        else kind or next(k for k, one in given.items() if one is not None)
-    )
-    return Inputs(kind, inputs, tokens, source, pair, target)
+    elif kind is None:
+        kind = next(name for name, one in given.items() if one is not None)
+    return Inputs(kind, inputs, tokens, text, pair, target)
 
 
 def _kind(source: Any, intake: Intake) -> str | None:
@@ -200,7 +192,6 @@ def _kind(source: Any, intake: Intake) -> str | None:
     if isinstance(source, str) and ("text" in kinds or not media):
         return "text"
     if isinstance(source, str | Path):
-        _ = Path(source)
         sounds = Path(source).suffix.lower() in _SOUND_FILES
         return (
             media[0]
@@ -216,13 +207,13 @@ def _kind(source: Any, intake: Intake) -> str | None:
     if isinstance(source, np.ndarray | Tensor):
         if not media:
             raise InputError(
-                f"{intake.name} takes {intake.takes}, not an array of shape {list(source.shape)}: if these are token ids, "
-                f"give them as `{intake.main}=`."
+                f"{intake.name} takes {intake.takes}, not an array of shape {list(source.shape)}: if these are token "
+                f"ids, give them as `{intake.main}=`."
             )
         return media[0] if len(media) == 1 else "audio" if source.ndim == 1 else "image"
     raise InputError(
-        f"{type(source).__name__} is not something a model can read: {intake.name} takes {intake.takes}. Give a text, a tuple "
-        "of two, a list of chat messages, an image, sound, or ready model inputs."
+        f"{type(source).__name__} is not something a model can read: {intake.name} takes {intake.takes}. Give a text, "
+        "a tuple of two, a list of chat messages, an image, sound, or ready model inputs."
     )
 
 
@@ -241,16 +232,18 @@ def _check_kinds(intake: Intake, given: dict[str, Any], *, pair: Any, target: An
             )
             raise InputError(f"{what} was given, but {intake.name} takes {intake.takes}.{hint}")
     if intake.has_two_towers and sum(one is not None for one in given.values()) < 2:
-        missing = next(kind for kind in ("text", "image", "audio") if kind in intake.kinds and given[kind] is None)
-        hint = "`run('a cat', image=picture)`" if "image" in intake.kinds else "`run('a dog barks', audio=samples)`"
+        other = "image" if "image" in intake.kinds else "audio"
+        missing = "text" if given["text"] is None else other
         raise InputError(
-            f"{intake.name} compares text with {'an image' if 'image' in intake.kinds else 'sound'}: the {missing} is missing. Give both: {hint}."
+            f"{intake.name} compares text with {other}, and the {missing} is missing: give both, "
+            f"`run('a cat', {other}=…)`, or load one of its towers alone."
         )
     for name, text in (("text", given["text"]), ("pair", pair), ("target", target)):
         _check_text(intake, name, text)
     if target is not None and not intake.is_encoder_decoder:
         raise InputError(
-            f"a target was given, but {intake.name} has no decoder beside its encoder: give one text, or `pair=` for an encoder of pairs."
+            f"a target was given, but {intake.name} has no decoder beside an encoder: leave it out, or give a second "
+            "text as `pair=` where the model reads pairs."
         )
     if pair is None:
         return
@@ -262,7 +255,8 @@ def _check_kinds(intake: Intake, given: dict[str, Any], *, pair: Any, target: An
         raise InputError(f"a pair of texts was given, but {intake.name} takes {intake.takes}: give one text.")
     if intake.is_causal:
         raise InputError(
-            f"a pair was given, but {intake.name} is causal: it reads one text from left to right. Join the two into one text."
+            f"a pair was given, but {intake.name} is causal: it reads one text from left to right. "
+            "Join the two into one text."
         )
 
 
@@ -275,8 +269,8 @@ def _check_text(intake: Intake, name: str, text: Any) -> None:
         raise InputError(f"the {name} is empty: there is nothing to attend to. Give at least one word.")
     if intake.tokenizer is None:
         raise InputError(
-            f"{intake.name} has no tokenizer, so it cannot read text: pass one (`hs.Model(module, tokenizer)`), or give the "
-            f"token ids yourself: `{intake.name_for('text') if name != 'target' else 'decoder_input_ids'}=…`."
+            f"{intake.name} has no tokenizer, so it cannot read text: pass one (`hs.Model(module, tokenizer)`), or "
+            f"give the token ids yourself: `{intake.name_for('text') if name != 'target' else 'decoder_input_ids'}=…`."
         )
 
 
@@ -291,122 +285,3 @@ def _replayed(intake: Intake, inputs: Inputs) -> Inputs:
         if ids is not None and not ids.is_floating_point() and ids.ndim == 1:
             check_ids(intake, ids, role, name)
     return inputs
-
-
-def _rendered(intake: Intake, messages: Any, image: Any) -> tuple[str, Any]:
-    """The text that the model's template makes of a chat, and the image that its messages hold, if any."""
-    messages = [messages] if isinstance(messages, Mapping) else list(messages)
-    holder = intake.processor if getattr(intake.processor, "chat_template", None) else intake.tokenizer
-    if holder is None or not getattr(holder, "chat_template", None):
-        raise InputError(
-            f"chat messages were given, but the tokenizer of {intake.name} has no chat template: give plain text, or set "
-            "`tokenizer.chat_template`."
-        )
-    contents = [one.get("content") for one in messages]
-    if not any(content and (not isinstance(content, str) or content.strip()) for content in contents):
-        raise InputError("the chat is empty: no message has any content.")
-    for content in contents:
-        for part in content if isinstance(content, list) else ():
-            found = part.get("image") or part.get("path") if part.get("type") == "image" else None
-            image = found if image is None else image
-    try:
-        prompt = messages[-1]["role"] != "assistant"
-        text = holder.apply_chat_template(messages, tokenize=False, add_generation_prompt=prompt)
-    except Exception as error:  # the template is code of the model's authors and raises what it likes
-        raise InputError(f"the chat template of {intake.name} refuses these messages: {error}") from error
-    return text, image
-
-
-def _text(
-    intake: Intake, text: str, pair: str | None, role: str, *, truncate: bool, special: bool = True
-) -> tuple[dict[str, Tensor], Tokens]:
-    """Token ids and what belongs to them, within the model's positions."""
-    tokenizer, limit = intake.tokenizer, intake.limit(role)
-    options = {"as_target": role == "target", "special": special}
-    if limit and str(getattr(intake.config, "model_type", "")).startswith("siglip"):
-        options["pad_to"] = limit.positions  # SigLIP was trained on full windows and has no mask
-    fields, tokens = read(tokenizer, text, pair, **options)
-    n = len(tokens)
-    if n == 0:
-        raise InputError(f"the tokenizer of {intake.name} makes no tokens of {text[:40]!r}: give other text.")
-    if limit is not None and n > limit.positions:
-        what = "target" if role == "target" else "pair" if pair is not None else "text"
-        told = f"the {what} is {n} tokens long but {intake.name} has positions for {limit.positions}"
-        if not truncate:
-            raise InputError(f"{told}. Shorten it, or pass `truncate=True` to cut it to {limit.positions} tokens.")
-        fields, tokens = read(tokenizer, text, pair, **(options | {"max_length": limit.positions, "pad_to": None}))
-        last = [token.text for token in tokens if not token.special][-3:]
-        side = "end" if tokenizer.truncation_side == "right" else "beginning"
-        warnings.warn(
-            f"{told}: {n - len(tokens)} tokens were cut off at its {side}; it now ends with {' '.join(last)!r}.",
-            HeadscopeWarning,
-            stacklevel=2,
-        )
-    name = intake.name_for("text") if role == "text" else "input_ids"
-    made = {name: torch.tensor(fields.pop("input_ids"), dtype=torch.long)}
-    check_ids(intake, made[name], role, name)
-    if role == "text" and "token_type_ids" in fields and "token_type_ids" in intake.arguments:
-        made["token_type_ids"] = torch.tensor(fields["token_type_ids"], dtype=torch.long)
-    return made, tokens
-
-
-def _text_with_image(intake: Intake, text: str, image: Any) -> tuple[dict[str, Tensor], dict[str, Tokens]]:
-    """One sequence of text and image, made by the model's own processor."""
-    if intake.image_token not in text:
-        raise InputError(f"the text does not say where the image goes: put {intake.image_token!r} into it.")
-    vision = intake.section("vision")
-    made = intake.processor(
-        text=[text], images=[picture(image, getattr(vision, "num_channels", 3))], return_tensors="pt"
-    )
-    flat = {"pixel_values", "image_grid_thw"} if "image_grid_thw" in made else set()
-    inputs = {
-        name: value if name in flat else value[0]
-        for name, value in made.items()
-        if name in intake.arguments and isinstance(value, Tensor) and name != "attention_mask"
-    }
-    check_ids(intake, inputs["input_ids"], "text")
-    _, patches = image_inputs(intake, image)
-    tokens, _ = tokens_of_ids(intake.tokenizer, inputs["input_ids"].tolist())
-    return inputs, {intake.stack("text"): tokens, intake.stack("image"): patches}
-
-
-def _target(intake: Intake, target: str, truncate: bool) -> tuple[Tensor, Tokens]:
-    """The decoder's input when it is made to write the target: shifted as the model shifts its labels."""
-    made, tokens = _text(intake, target, None, "target", truncate=truncate)
-    labels = made["input_ids"]
-    start = getattr(intake.config, "decoder_start_token_id", None)
-    if getattr(intake.config, "model_type", None) == "whisper" and len(labels) > 1 and labels[0] == start:
-        labels, tokens = labels[1:], tokens[1:]  # its tokenizer writes the start that the shift adds again
-    ids = _shifted(intake, labels)
-    if torch.equal(ids[1:], labels[:-1]):
-        first = tokens_of_ids(intake.tokenizer, ids[:1].tolist())[0][0]
-        return ids, Tokens((Token(first.text, first.id, special=True), *tokens.items[:-1]))
-    return ids, tokens_of_ids(intake.tokenizer, ids.tolist())[0]
-
-
-def _own_source(intake: Intake, ids: Tensor, tokens: Tokens) -> tuple[Tensor, Tokens]:
-    """What an encoder-decoder that classifies gives its decoder: its own source, shifted."""
-    shifted = _shifted(intake, ids)
-    first = tokens_of_ids(intake.tokenizer, shifted[:1].tolist())[0][0]
-    return shifted, Tokens((Token(first.text, first.id, special=True), *tokens.items[:-1]))
-
-
-def _shifted(intake: Intake, labels: Tensor) -> Tensor:
-    config = intake.config
-    if getattr(config, "model_type", None) == "mbart":
-        return torch.cat([labels[-1:], labels[:-1]])  # the language code at the end goes to the front
-    own = getattr(intake.module, "prepare_decoder_input_ids_from_labels", None)
-    if own is not None:
-        try:
-            return own(labels=labels[None])[0]
-        except (ValueError, TypeError) as error:
-            raise InputError(f"{intake.name} cannot be given a target: {error}") from error
-    start = getattr(config, "decoder_start_token_id", None)
-    if start is None:
-        start = getattr(getattr(intake.module, "generation_config", None), "decoder_start_token_id", None)
-    if start is None:
-        raise InputError(
-            f"{intake.name} does not say which token its decoder starts with: set `config.decoder_start_token_id`, or give "
-            "`decoder_input_ids=` yourself."
-        )
-    return torch.cat([torch.tensor([start]), labels[:-1]])

@@ -55,8 +55,8 @@ class Intake:
             parts["image_processor"] = processor
         elif processor is not None:
             raise InputError(
-                f"{type(processor).__name__} is not something that prepares inputs: give a Hugging Face tokenizer, image "
-                "processor, feature extractor or processor, or none and ready model inputs (`input_ids=…`)."
+                f"{type(processor).__name__} is not something that prepares inputs: give a Hugging Face tokenizer, "
+                "image processor, feature extractor or processor, or none and ready model inputs (`input_ids=…`)."
             )
         return cls(module, config, stacks=tuple(stacks) if stacks else None, **parts)
 
@@ -120,6 +120,14 @@ class Intake:
         return any(getattr(part, "is_causal", False) is True for part in self.module.modules())
 
     @property
+    def has_segments(self) -> bool:
+        """Whether A and B of a pair are told apart by `token_type_ids` (GPT-2 takes them too, as words)."""
+        if "token_type_ids" not in self.arguments:
+            return False
+        n_types = getattr(self.section("text"), "type_vocab_size", None)
+        return n_types >= 2 if isinstance(n_types, int) else not self.is_causal
+
+    @property
     def has_two_towers(self) -> bool:
         """Whether text and image (or sound) are both needed, as in CLIP."""
         has = [hasattr(self.module, f"get_{kind}_features") for kind in ("text", "image", "audio")]
@@ -133,7 +141,7 @@ class Intake:
         return None
 
     def section(self, part: str) -> Any:
-        """The configuration of one part (text, vision, audio, encoder, decoder), or the whole where there is only one."""
+        """The configuration of one part (text, vision, audio, encoder, decoder); the whole where it has no parts."""
         names = {
             "text": ("text_config", "encoder"),
             "vision": ("vision_config", "encoder"),
@@ -191,7 +199,8 @@ class Intake:
         owner = self.module
         if role == "target":
             owner = getattr(self.module, "decoder", None) or self.module
-        for part in (owner, self.module):
+        parts: tuple[Any, ...] = (owner, self.module)
+        for part in parts:
             try:
                 table = part.get_input_embeddings()
             except (AttributeError, NotImplementedError):

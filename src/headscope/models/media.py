@@ -63,7 +63,7 @@ def picture(source: Any, n_channels: int = 3) -> Image.Image:
 
 
 def _on_white(image: Image.Image) -> Image.Image:
-    if image.getchannel("A").getextrema()[0] < 255:
+    if np.asarray(image.getchannel("A")).min() < 255:
         warnings.warn("the image has transparent parts: the model sees them as white.", HeadscopeWarning, stacklevel=3)
     white = Image.new("RGBA", image.size, (255, 255, 255, 255))
     return Image.alpha_composite(white, image).convert("RGB")
@@ -145,8 +145,8 @@ def _without_processor(intake: Intake, image: Image.Image, name: str) -> tuple[d
         )
     height, width = _both(size)
     warnings.warn(
-        f"{intake.name} has no image processor: the image is resized to {height}×{width} and its values scaled to 0..1, "
-        "which may not be what the model was trained on.",
+        f"{intake.name} has no image processor: the image is resized to {height}×{width} and its values scaled to "
+        "0..1, which may not be what the model was trained on.",
         HeadscopeWarning,
         stacklevel=2,
     )
@@ -265,13 +265,13 @@ def samples_of(source: Any, sampling_rate: int | None, wanted: int) -> np.ndarra
     else:
         if sampling_rate is None:
             raise InputError(
-                f"an array of sound needs its rate: pass `sampling_rate=` (this model works at {wanted} samples a second)."
+                f"an array of sound needs its rate: pass `sampling_rate=` (the model's own is {wanted} per second)."
             )
         rate = sampling_rate
         samples = np.asarray(source.detach().cpu() if isinstance(source, Tensor) else source)
         if samples.dtype.kind not in "if" or samples.ndim not in (1, 2):
             raise InputError(
-                f"sound is an array [samples] or [channels, samples]; this one is {samples.dtype} {list(samples.shape)}."
+                f"sound is an array [samples] or [channels, samples]; this is {samples.dtype} {list(samples.shape)}."
             )
         if samples.dtype.kind == "i":
             samples = samples / -float(np.iinfo(samples.dtype).min)
@@ -304,7 +304,8 @@ def audio_inputs(
     inputs = {key: value[0] for key, value in made.items() if key in intake.arguments and isinstance(value, Tensor)}
     if name not in inputs:
         raise InputError(
-            f"{type(extractor).__name__} makes {', '.join(made)} but {intake.name} takes {name!r}: they do not belong together."
+            f"{type(extractor).__name__} makes {', '.join(made)} but {intake.name} takes {name!r}: "
+            "they do not belong together."
         )
     tokens = frames(intake, inputs[name], seconds=len(samples) / rate)
     if not tokens and hasattr(intake.module, "_get_feat_extract_output_lengths"):

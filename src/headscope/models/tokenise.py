@@ -1,37 +1,26 @@
 """Tokens for display: from a tokenizer's pieces to the text, words and sentences that a person reads."""
 
 import threading
+import unicodedata
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import regex
-from transformers import PreTrainedTokenizerBase
 
 from headscope.errors import HeadscopeWarning, InputError
+from headscope.models.pieces import BYTE_CODE, Piece, Tokenizer, joined, laid_along, surfaces_of
 from headscope.models.words import sentences_of, words_of
 from headscope.traces.tokens import Token, Tokens
 
 # Turning truncation on or off changes the shared Rust tokenizer, which then refuses ("Already borrowed") other threads.
 _TOKENIZER = threading.Lock()
 
-_BYTE_CODE = regex.compile(r"<0x([0-9A-Fa-f]{2})>")
 _VISIBLE = str.maketrans({" ": "␣", "\n": "⏎", "\r": "⏎", "\t": "⇥", "\u00a0": "␣", "\u3000": "␣"})
 
 
-@dataclass(frozen=True)
-class Piece:
-    """One token as the tokenizer gave it; `text_index` says which text it came from (None: added by the tokenizer)."""
-
-    id: int
-    raw: str
-    text_index: int | None = None
-    span: tuple[int, int] | None = None
-
-
 def read(
-    tokenizer: PreTrainedTokenizerBase,
+    tokenizer: Tokenizer,
     text: str,
     pair: str | None = None,
     *,
@@ -52,21 +41,27 @@ def read(
         options |= {"padding": "max_length", "max_length": pad_to}
     options["return_offsets_mapping"] = tokenizer.is_fast
     given = {"text_target": text} if as_target else {"text": text, "text_pair": pair}
-    try:
-        with _TOKENIZER:
-            encoding = tokenizer(**given, **options)
-    except UnicodeEncodeError as error:
-        raise InputError(
-            f"the text cannot be written as UTF-8 ({error.reason} at character {error.start}): it was probably decoded "
-            "wrongly. Read the file again with the right encoding, or drop that character."
-        ) from error
+    for one in texts:
+        _check_encodable(one)
+    with _TOKENIZER:
+        encoding = tokenizer(**given, **options)
     fields = {name: list(values) for name, values in encoding.items() if name != "offset_mapping"}
     pieces = _fast_pieces(tokenizer, encoding) if tokenizer.is_fast else _slow_pieces(tokenizer, fields, texts)
     return fields, show(tokenizer, pieces, texts)
 
 
+def _check_encodable(text: str) -> None:
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise InputError(
+            f"the text cannot be written as UTF-8 ({error.reason} at character {error.start}): it was probably decoded "
+            "wrongly. Read the file again with the right encoding, or drop that character."
+        ) from error
+
+
 def tokens_of_ids(
-    tokenizer: PreTrainedTokenizerBase | None, ids: Sequence[int], segments: Sequence[int] | None = None
+    tokenizer: Tokenizer | None, ids: Sequence[int], segments: Sequence[int] | None = None
 ) -> tuple[Tokens, list[str | None]]:
     """Tokens for ids whose text is not known, and the texts rebuilt from them (of segment A and of B, or None).
 
@@ -82,30 +77,30 @@ def tokens_of_ids(
     texts: list[str] = []
     for segment in (0, 1):
         places = [place for place, of in enumerate(segments) if of == segment]
-        surfaces = _surfaces(tokenizer, [pieces[place] for place in places], special)
-        text, spans = _joined(surfaces)
-        texts.append(text)
+        surfaces = surfaces_of(tokenizer, [pieces[place] for place in places], special)
+        text, spans = joined(surfaces)
+        texts.append(text.rstrip(" "))
         for place, span in zip(places, spans, strict=True):
             if pieces[place].id not in special:
                 pieces[place] = Piece(pieces[place].id, pieces[place].raw, segment, span)
     return show(tokenizer, pieces, tuple(texts)), [text or None for text in texts]
 
 
-def special_ids(tokenizer: PreTrainedTokenizerBase) -> set[int]:
+def special_ids(tokenizer: Tokenizer) -> set[int]:
     """Ids of tokens that stand for no text. [MASK] and [UNK] do stand for a word, so they are not among them."""
     special = set(tokenizer.all_special_ids)
     special |= {number for number, token in tokenizer.added_tokens_decoder.items() if getattr(token, "special", False)}
     return special - _stand_ins(tokenizer)
 
 
-def _stand_ins(tokenizer: PreTrainedTokenizerBase) -> set[int]:
+def _stand_ins(tokenizer: Tokenizer) -> set[int]:
     """The ids of [MASK] and [UNK]; GPT-2's unknown token is its end of text too, which makes it special."""
     names = ("bos", "eos", "cls", "sep", "pad")
     taken = {getattr(tokenizer, f"{name}_token_id", None) for name in names}
     return {tokenizer.mask_token_id, tokenizer.unk_token_id} - taken - {None}
 
 
-def _fast_pieces(tokenizer: PreTrainedTokenizerBase, encoding: Any) -> list[Piece]:
+def _fast_pieces(tokenizer: Tokenizer, encoding: Any) -> list[Piece]:
     ids = encoding["input_ids"]
     raws = tokenizer.convert_ids_to_tokens(ids)
     return [
@@ -116,9 +111,7 @@ def _fast_pieces(tokenizer: PreTrainedTokenizerBase, encoding: Any) -> list[Piec
     ]
 
 
-def _slow_pieces(
-    tokenizer: PreTrainedTokenizerBase, fields: dict[str, list[int]], texts: tuple[str, ...]
-) -> list[Piece]:
+def _slow_pieces(tokenizer: Tokenizer, fields: dict[str, list[int]], texts: tuple[str, ...]) -> list[Piece]:
     """Pieces of a tokenizer that gives no offsets: rebuild the text from them and lay it along the original."""
     ids = fields["input_ids"]
     special = special_ids(tokenizer)
@@ -132,112 +125,21 @@ def _slow_pieces(
             length_of_a = sum(1 for place in places if types[place] == 0)
     for text_index, text in enumerate(texts):
         own = places[:length_of_a] if text_index == 0 else places[length_of_a:]
-        rebuilt, spans = _joined(_surfaces(tokenizer, [pieces[place] for place in own], special))
-        where = _along(rebuilt, text)
+        rebuilt, spans = joined(surfaces_of(tokenizer, [pieces[place] for place in own], special))
+        where = laid_along(rebuilt, text)
         for place, (start, end) in zip(own, spans, strict=True):
-            found = [where[k] for k in range(start, end) if where[k] is not None]
+            found = [at for at in where[start:end] if at is not None]
             span = (found[0], found[-1] + 1) if found else None
             pieces[place] = Piece(ids[place], pieces[place].raw, text_index, span)
     return pieces
 
 
-def _along(rebuilt: str, text: str) -> list[int | None]:
-    """For each character of the rebuilt text, its place in the original, where it can be found nearby."""
-    places: list[int | None] = []
-    cursor = 0
-    for character in rebuilt:
-        near = range(cursor, min(cursor + 24, len(text)))
-        place = next((k for k in near if text[k] == character or text[k].casefold() == character.casefold()), None)
-        if place is not None:
-            cursor = place + 1
-        places.append(place)
-    return places
-
-
-def _surfaces(tokenizer: PreTrainedTokenizerBase, pieces: list[Piece], special: set[int]) -> list[bytes]:
-    """The UTF-8 bytes that each piece writes, a leading space included."""
-    raws = [piece.raw for piece in pieces if piece.id not in special]
-    style = _style(tokenizer, raws)
-    return [b" " if piece.id in special else _surface(piece.raw, style) for piece in pieces]
-
-
-def _style(tokenizer: PreTrainedTokenizerBase, raws: list[str]) -> str:
-    decoder = str(tokenizer.backend_tokenizer.decoder) if tokenizer.is_fast else ""
-    if "ByteLevel" in decoder or hasattr(tokenizer, "byte_decoder"):
-        return "byte level"
-    if hasattr(tokenizer, "_utf_vocab_size"):
-        return "bytes"
-    if "WordPiece" in decoder or hasattr(tokenizer, "wordpiece_tokenizer") or any(raw[:2] == "##" for raw in raws):
-        return "word pieces"
-    if any(raw.endswith("@@") for raw in raws):
-        return "continued"
-    marked = any("▁" in raw or raw.endswith("</w>") for raw in raws)
-    characters = not tokenizer.is_fast and all(len(raw) == 1 for raw in raws)
-    return "marked" if marked or characters or decoder not in ("", "None") else "words"
-
-
-def _surface(raw: str, style: str) -> bytes:
-    if code := _BYTE_CODE.fullmatch(raw):
-        return bytes([int(code[1], 16)])
-    if style == "bytes" and len(raw) == 1 and ord(raw) < 256:
-        return bytes([ord(raw)])
-    end = b" " if raw.endswith("</w>") else b""
-    raw = raw.removesuffix("</w>")
-    if style == "byte level":
-        known = all(character in _BYTES for character in raw)
-        return (bytes(_BYTES[character] for character in raw) if known else raw.encode()) + end
-    if style == "word pieces":
-        return raw[2:].encode() if raw.startswith("##") else b" " + raw.encode()
-    if style == "continued":
-        return raw[:-2].encode() if raw.endswith("@@") else raw.encode() + b" "
-    if style == "words":
-        return b" " + raw.encode()
-    return raw.replace("▁", " ").encode() + end
-
-
-def _byte_table() -> dict[str, int]:
-    """Byte-level BPE writes each byte as a printable character: GPT-2's table, read backwards."""
-    printable = [*range(33, 127), *range(161, 173), *range(174, 256)]
-    others = [byte for byte in range(256) if byte not in printable]
-    return {chr(byte): byte for byte in printable} | {chr(256 + k): byte for k, byte in enumerate(others)}
-
-
-_BYTES = _byte_table()
-
-
-def _joined(surfaces: list[bytes]) -> tuple[str, list[tuple[int, int]]]:
-    """The text that the surfaces write together, and the characters each has a part in."""
-    data = b"".join(surfaces)
-    characters: list[str] = []
-    place_of_byte: list[int] = []
-    at = 0
-    while at < len(data):
-        lead = data[at]
-        length = 1 if lead < 0xC0 else 2 if lead < 0xE0 else 3 if lead < 0xF0 else 4
-        try:
-            character = data[at : at + length].decode()
-        except UnicodeDecodeError:
-            character, length = "\ufffd", 1
-        place_of_byte += [len(characters)] * length
-        characters.append(character)
-        at += length
-    text = "".join(characters)
-    lead = len(text) - len(text.lstrip(" "))
-    spans, at = [], 0
-    for surface in surfaces:
-        first = place_of_byte[at] if at < len(data) else len(characters)
-        last = place_of_byte[at + len(surface) - 1] + 1 if surface else first
-        spans.append((max(first - lead, 0), max(last - lead, 0)))
-        at += len(surface)
-    return text[lead:], spans
-
-
-def show(tokenizer: PreTrainedTokenizerBase, pieces: list[Piece], texts: tuple[str, ...]) -> Tokens:
+def show(tokenizer: Tokenizer, pieces: list[Piece], texts: tuple[str, ...]) -> Tokens:
     """Pieces as tokens to show: the person's own text, split characters joined, words and sentences counted."""
     special, stand_ins = special_ids(tokenizer), _stand_ins(tokenizer)
     silent_unknown = _silent_unknown(tokenizer)
-    spans = [_trimmed(piece, texts) for piece in pieces]
-    words, sentences = _readings(pieces, spans, texts, special, tokenizer.mask_token_id)
+    spans = _with_marks([_trimmed(piece, texts) for piece in pieces], pieces, texts)
+    words, sentences = _readings(pieces, spans, texts, special, stand_ins)
     joined = [
         None
         if piece.text_index is None or piece.id in special or piece.id in stand_ins or _is_blank(piece.raw)
@@ -284,7 +186,7 @@ def show(tokenizer: PreTrainedTokenizerBase, pieces: list[Piece], texts: tuple[s
     return Tokens(tuple(tokens))
 
 
-def _silent_unknown(tokenizer: PreTrainedTokenizerBase) -> str | None:
+def _silent_unknown(tokenizer: Tokenizer) -> str | None:
     """An ordinary token that a tokenizer without an unknown token writes for all it does not know."""
     if not tokenizer.is_fast or tokenizer.unk_token_id is not None:
         return None
@@ -297,10 +199,25 @@ def _trimmed(piece: Piece, texts: tuple[str, ...]) -> tuple[int, int] | None:
         return None
     start, end = piece.span
     slice_ = texts[piece.text_index][start:end]
-    if not slice_.strip():
-        return start, end
+    if not slice_.strip() or _is_blank(piece.raw):
+        return start, end if not slice_.strip() else start
     start += len(slice_) - len(slice_.lstrip(" \u3000\u00a0"))
     return start, max(start, end - len(slice_) + len(slice_.rstrip(" \u3000\u00a0")))
+
+
+def _with_marks(spans: list, pieces: list[Piece], texts: tuple[str, ...]) -> list:
+    """Spans that take in the accents after them, where the tokenizer dropped these."""
+    starts = {(piece.text_index, span[0]) for piece, span in zip(pieces, spans, strict=True) if span}
+    longer = []
+    for piece, span in zip(pieces, spans, strict=True):
+        if span and piece.text_index is not None and span[0] < span[1]:
+            start, end = span
+            text = texts[piece.text_index]
+            while end < len(text) and unicodedata.combining(text[end]) and (piece.text_index, end) not in starts:
+                end += 1
+            span = (start, end)
+        longer.append(span)
+    return longer
 
 
 def _is_blank(raw: str) -> bool:
@@ -311,7 +228,7 @@ def _visible(raw: str, text: str | None) -> str:
     if _is_blank(raw):
         return text.translate(_VISIBLE) if text and not text.strip() else "␣" * max(1, len(raw))
     if text is None:
-        code = _BYTE_CODE.fullmatch(raw)
+        code = BYTE_CODE.fullmatch(raw)
         return (
             raw
             if code
@@ -365,16 +282,17 @@ def _by_grapheme(groups: list[tuple[int, int, list[int]]], text: str) -> list[tu
 
 
 def _readings(
-    pieces: list[Piece], spans: list, texts: tuple[str, ...], special: set[int], mask: int | None
+    pieces: list[Piece], spans: list, texts: tuple[str, ...], special: set[int], stand_ins: set[int]
 ) -> tuple[list[dict[int, int]], list[list[int]]]:
     """For each text, the word and the sentence of every character; the counts run on from one text to the next."""
     words, sentences = [], []
     next_word = next_sentence = 0
     for text_index, text in enumerate(texts):
         marks = {
-            span: piece.id == mask
+            span: piece.id in stand_ins
             for piece, span in zip(pieces, spans, strict=True)
-            if span and piece.text_index == text_index and (piece.id in special or piece.id == mask)
+            if span and piece.text_index == text_index
+            if piece.id in special or (piece.id in stand_ins and text[slice(*span)] == piece.raw)
         }
         found, next_word = words_of(text, next_word, marks)
         words.append(found)

@@ -2,6 +2,8 @@
 
 import regex
 
+# ruff: noqa: RUF001  marks of other scripts are what this file is about
+
 _SINGLE = r"\p{Han}\p{Hiragana}\p{Katakana}ー"
 _RUN = rf"[[\p{{L}}\p{{N}}\p{{M}}\u200c\u200d]--[{_SINGLE}]]+"
 _WORD = regex.compile(rf"(?V1)[{_SINGLE}]\p{{M}}*|{_RUN}(?:['’ʼ‐‑׳״\-]{_RUN})*|(?=\S)\X")
@@ -9,10 +11,11 @@ _SENTENCE_END = regex.compile(r"[.!?…。！？｡؟۔।]+[\"'”’»)\]」�
 _ALWAYS_ENDS = frozenset("。！？｡؟۔।")
 _BEFORE_POINT = regex.compile(r"[\p{L}\p{M}.]+$")
 _DOTTED_LETTERS = regex.compile(r"(?:\p{L}\.)+\p{L}")
-_ABBREVIATIONS = frozenset(
-    "mr mrs ms dr prof st sr jr vs cf fig figs eq no nos vol al approx dept est gen col lt capt sgt rev hon gov inc ltd "
-    "co corp mme mlle bzw usw ca nr им ул руб тыс млн см рис проф".split()
+_ABBREVIATED = (
+    "mr mrs ms dr prof st sr jr vs cf fig figs vol al approx dept gen col lt capt sgt rev hon gov inc ltd co corp "
+    "mme mlle bzw usw nr им ул руб тыс млн рис проф"
 )
+_ABBREVIATIONS = frozenset(_ABBREVIATED.split())
 
 
 def words_of(text: str, first: int = 0, marks: dict[tuple[int, int], bool] | None = None) -> tuple[dict[int, int], int]:
@@ -36,7 +39,8 @@ def words_of(text: str, first: int = 0, marks: dict[tuple[int, int], bool] | Non
 
 def sentences_of(text: str, first: int = 0) -> list[int]:
     """The sentence of every character; white space after a sentence belongs to it."""
-    ends = {found.end() for found in _SENTENCE_END.finditer(text) if _ends_sentence(text, found)}
+    has_capitals = text != text.lower()
+    ends = {found.end() for found in _SENTENCE_END.finditer(text) if _ends_sentence(text, found, has_capitals)}
     numbers: list[int] = []
     is_open = has_ended = False
     for place, character in enumerate(text):
@@ -48,14 +52,14 @@ def sentences_of(text: str, first: int = 0) -> list[int]:
     return numbers
 
 
-def _ends_sentence(text: str, end: regex.Match) -> bool:
+def _ends_sentence(text: str, end: regex.Match, has_capitals: bool) -> bool:
     mark = end.group()
     if mark[0] == "\n" or _ALWAYS_ENDS.intersection(mark):
         return True
     rest = text[end.end() : end.end() + 64]
     if rest and not rest[0].isspace():
         return False
-    goes_on = rest.lstrip(" \t")[:1].islower()
+    goes_on = has_capitals and rest.lstrip(" \t")[:1].islower()
     is_quoted = mark[-1] not in ".!?…"
     if goes_on and (is_quoted or mark[0] in ".…"):
         return False
@@ -65,5 +69,5 @@ def _ends_sentence(text: str, end: regex.Match) -> bool:
     if before is None:
         return True
     word = before.group()
-    is_initial = len(word) == 1 and word.isupper()
+    is_initial = len(word) == 1 and (word.isupper() or not has_capitals)
     return not (is_initial or word.lower() in _ABBREVIATIONS or _DOTTED_LETTERS.fullmatch(word))

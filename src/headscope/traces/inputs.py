@@ -1,8 +1,8 @@
 """One input, ready for the model, and how a person would read it."""
 
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
 
+import torch
 from torch import Tensor
 
 from headscope.traces.tokens import Tokens
@@ -10,30 +10,39 @@ from headscope.traces.tokens import Tokens
 
 @dataclass(frozen=True, eq=False)
 class Inputs:
-    """What a run was given: `model.run(trace.inputs)` runs it again.
+    """One input, ready for the model, and how a person would read it. Replayable: `model.run(trace.inputs)`.
 
-    `model_inputs` are the model's own arguments without the batch axis; an input is never padded. `tokens` are by stack.
+    `model_inputs` have no batch axis and no padding. An attention mask is among them only where it says something:
+    for sound, or where ready inputs were padded on the left (`tokens` then names the real positions only).
     """
 
     kind: str
     model_inputs: dict[str, Tensor]
-    tokens: dict[str, Tokens] = field(default_factory=dict)
+    tokens: dict[str, Tokens]
     text: str | None = None
     pair: str | None = None
     target: str | None = None
 
-    def to_json(self) -> dict[str, Any]:
-        """All but the tensors."""
-        return {
-            "kind": self.kind,
-            "tokens": {stack: tokens.to_json() for stack, tokens in self.tokens.items()},
-            "text": self.text,
-            "pair": self.pair,
-            "target": self.target,
-        }
+    @property
+    def needs_target(self) -> bool:
+        """Whether the decoder's side is missing, to be generated or given."""
+        return "encoder" in self.tokens and "decoder" not in self.tokens
+
+    def to_json(self) -> dict:
+        """All but the tensors, which the caller keeps beside it."""
+        tokens = {stack: tokens.to_json() for stack, tokens in self.tokens.items()}
+        return {"kind": self.kind, "tokens": tokens, "text": self.text, "pair": self.pair, "target": self.target}
 
     @classmethod
-    def from_json(cls, data: dict[str, Any], model_inputs: dict[str, Tensor]) -> "Inputs":
-        """Read what `to_json` wrote, with the tensors that were kept beside it."""
-        tokens = {stack: Tokens.from_json(one) for stack, one in data["tokens"].items()}
+    def from_json(cls, data: dict, model_inputs: dict[str, Tensor]) -> "Inputs":
+        """Read what `to_json` wrote, with the tensors kept beside it."""
+        tokens = {stack: Tokens.from_json(tokens) for stack, tokens in data["tokens"].items()}
         return cls(data["kind"], model_inputs, tokens, data["text"], data["pair"], data["target"])
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Inputs) or self.to_json() != other.to_json():
+            return False
+        mine, theirs = self.model_inputs, other.model_inputs
+        return mine.keys() == theirs.keys() and all(torch.equal(mine[name], theirs[name]) for name in mine)
+
+    __hash__ = None  # type: ignore[assignment]  # tensors compare by value

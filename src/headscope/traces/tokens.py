@@ -72,11 +72,17 @@ class Tokens(Sequence[Token]):
 
         A text names every token that shows it; "A" and "B" written as `segment:A` and `segment:B` name a segment.
         """
-        if isinstance(chosen, bool) or not isinstance(chosen, int | str | range | slice | list | tuple | set | frozenset):
-            raise UnknownTokenError(f"{chosen!r} does not name tokens: give a position, a text, a range or a list of those.")
+        if isinstance(chosen, bool) or not isinstance(
+            chosen, int | str | range | slice | list | tuple | set | frozenset
+        ):
+            raise UnknownTokenError(
+                f"{chosen!r} does not name tokens: give a position, a text, a range or a list of those."
+            )
         if isinstance(chosen, int):
             if not -len(self) <= chosen < len(self):
-                raise UnknownTokenError(f"there is no token {chosen}: the input has {len(self)} tokens, 0 to {len(self) - 1}.")
+                raise UnknownTokenError(
+                    f"there is no token {chosen}: the input has {len(self)} tokens, 0 to {len(self) - 1}."
+                )
             return [chosen % len(self)]
         if isinstance(chosen, slice):
             return list(range(len(self))[chosen])

@@ -1,0 +1,70 @@
+"""What a model's outputs say: next tokens, masked tokens, target tokens, or classes."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from torch import Tensor
+
+from headscope.models.batches import Batch
+from headscope.models.session import Session
+from headscope.traces import Predictions
+
+if TYPE_CHECKING:
+    from headscope.models.model import Model
+
+
+def logits_of(outputs: Any) -> Tensor | None:
+    """The logits among a model's outputs."""
+    found = outputs.get("logits") if hasattr(outputs, "get") else getattr(outputs, "logits", None)
+    return found if isinstance(found, Tensor) else None
+
+
+def answers_of(model: "Model", batch: Batch, outputs: Any, session: Session) -> list[Predictions | None]:
+    """The likely answers of each example, or None where the model gives none."""
+    logits = logits_of(outputs)
+    n_examples = len(batch.examples)
+    if logits is None or logits.shape[0] != n_examples:
+        return [None] * n_examples
+    labels = getattr(model.config, "id2label", None) or {}
+    vocabulary = getattr(model.config, "vocab_size", None)
+    is_class = logits.ndim == 2 or (logits.shape[-1] == len(labels) and logits.shape[-1] != vocabulary)
+    names: Callable[[int], str] = (lambda one: str(labels.get(one, one))) if is_class else model._names_of_ids()
+    found: list[Predictions | None] = []
+    for example in range(n_examples):
+        if logits.ndim == 2:
+            found.append(Predictions.of(logits[example][None], stack="main", positions=(), names=names))
+            continue
+        stack, kept, positions = _positions(model, batch, logits, example, session, is_class=is_class)
+        if not positions:
+            found.append(None)
+            continue
+        rows = logits[example][kept]
+        found.append(Predictions.of(rows, stack=stack, positions=tuple(positions), names=names))
+    return found
+
+
+def _positions(
+    model: "Model", batch: Batch, logits: Tensor, example: int, session: Session, *, is_class: bool
+) -> tuple[str, list[int], list[int]]:
+    """Of which stack, in which rows of the logits, and for which tokens the model answers."""
+    stack = "decoder" if model.is_encoder_decoder else next(iter(model.stacks))
+    if "text" in model.stacks and stack != "decoder":
+        stack = "text"
+    length = logits.shape[1]
+    real = session.real.get(stack)
+    if real is not None and real.shape[1] == length and example < real.shape[0]:
+        rows = real[example].nonzero()[:, 0].tolist()
+    else:
+        rows = list(range(length))
+    if model.is_encoder_decoder or is_class:
+        return stack, rows, list(range(len(rows)))
+    if model.is_causal:
+        tokens = batch.examples[example].tokens.get(stack)
+        last = (len(tokens) if tokens else len(rows)) - 1
+        return stack, rows[-1:], [last]
+    mask_id = getattr(model.tokenizer, "mask_token_id", None)
+    ids = batch.model_inputs.get("input_ids")
+    if mask_id is None or ids is None or ids.shape[1] != length:
+        return stack, [], []
+    masked = [(place, row) for place, row in enumerate(rows) if int(ids[example, row]) == mask_id]
+    return stack, [row for _, row in masked], [place for place, _ in masked]

@@ -1,0 +1,152 @@
+"""Generation with edits: the text, and one trace over the whole sequence."""
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import torch
+from transformers import StoppingCriteria, StoppingCriteriaList
+
+from headscope.errors import InputError, InterventionError
+from headscope.interventions import Intervention
+from headscope.interventions.edits import Mean
+from headscope.interventions.intervention import pin_tokens
+from headscope.models.batches import collate
+from headscope.models.inputs import extend, prepare
+from headscope.models.session import Session
+from headscope.models.validate import check_tokens, resolve
+from headscope.traces import Inputs, Trace
+from headscope.traces.trace import Record
+
+if TYPE_CHECKING:
+    from headscope.models.model import Model
+
+
+@dataclass(frozen=True, eq=False)
+class Generation:
+    """What a model wrote (`text`, without the prompt) and the trace of prompt and text together.
+
+    `trace.steps` says at which step each token came; None for the prompt's.
+    """
+
+    text: str
+    trace: Trace
+
+
+def generate(
+    model: "Model",
+    source: Any,
+    interventions: Sequence[Intervention],
+    *,
+    max_new_tokens: int,
+    seed: int,
+    record: Record | None,
+    cancel: threading.Event | None,
+    do_sample: bool,
+    temperature: float,
+    top_k: int,
+    num_beams: int,
+    **media: Any,
+) -> Generation:
+    """Generate with edits, then run the whole sequence once more with them and record it."""
+    prepared = prepare(model.processor, model.module, source, stacks=model.stacks, **media)
+    if isinstance(prepared, list):
+        raise InputError("generate takes one input at a time.")
+    prompt = model._with_tokens_replaced(prepared, interventions)
+    options = {"do_sample": do_sample, "num_beams": num_beams}
+    if do_sample:
+        options |= {"temperature": temperature, "top_k": top_k}
+    pinned = _pinned(interventions, prompt)
+    inputs, new_ids = continue_inputs(
+        model, prompt, pinned, max_new_tokens=max_new_tokens, seed=seed, cancel=cancel, **options
+    )
+    at_run = [one for one in pinned if one.stage != "tokens"]  # tokens are replaced already
+    trace = model.run(inputs, at_run, record=record, cancel=cancel)
+    stack = "decoder" if model.is_encoder_decoder else _text_stack(inputs)
+    n_tokens = len(trace.tokens[stack])
+    n_prompt = n_tokens - len(new_ids)
+    steps = tuple(None if place < n_prompt else place - n_prompt for place in range(n_tokens))
+    text = model.tokenizer.decode(new_ids, skip_special_tokens=True) if model.tokenizer is not None else ""
+    edits = tuple(repr(one) for one in interventions)
+    return Generation(text.strip() if model.is_encoder_decoder else text, replace(trace, steps=steps, edits=edits))
+
+
+def continue_inputs(
+    model: "Model",
+    prompt: Inputs,
+    interventions: Sequence[Intervention] = (),
+    *,
+    max_new_tokens: int,
+    seed: int = 0,
+    cancel: threading.Event | None = None,
+    **options: Any,
+) -> tuple[Inputs, list[int]]:
+    """The prompt with what the model writes after it (or as its target), and the new ids."""
+    if not hasattr(model.module, "generate") or not getattr(model.module, "can_generate", lambda: True)():
+        raise InputError(f"{type(model.module).__name__} cannot generate text: it has no language-model head. Give a target.")
+    if max_new_tokens < 1:
+        raise InputError(f"max_new_tokens must be at least 1, got {max_new_tokens}.")
+    for one in interventions:
+        if isinstance(one.edit, Mean) and one.edit.mean is None:
+            raise InterventionError(f"{one!r}: the mean over a text that is still being written changes at every step. Give a fixed mean: hs.mean_ablate(head, trace).")
+    check_tokens(interventions, prompt.tokens)
+    resolve(interventions, model.layout)
+    batch = collate([prompt], model.module, model.processor).to(model.device, model.dtype)
+    given = {name: value for name, value in batch.model_inputs.items() if not name.startswith("decoder_")}
+    tokens = {stack: [one] for stack, one in prompt.tokens.items()}
+    pad = getattr(model.config, "pad_token_id", None)
+    config = getattr(model.module, "generation_config", None)
+    if pad is None and config is not None and getattr(config, "eos_token_id", None) is not None:
+        eos = config.eos_token_id
+        options["pad_token_id"] = eos if isinstance(eos, int) else eos[0]
+    session = Session(model, interventions, cancel=cancel, tokens=None if _is_pinned(interventions) else tokens)
+    state = torch.random.get_rng_state()
+    torch.manual_seed(seed)
+    try:
+        with session:
+            stop = StoppingCriteriaList([_Cancelled(session)])
+            written = model.module.generate(**given, max_new_tokens=max_new_tokens, stopping_criteria=stop, **options)
+    finally:
+        torch.random.set_rng_state(state)
+    session.check()
+    row = written[0].tolist()
+    if model.is_encoder_decoder:
+        # The first id is the one decoding starts from: it is an input, as are all but the last.
+        inputs = extend(prompt, model.processor, model.module, row[:-1] if len(row) > 1 else row, stacks=model.stacks)
+        return inputs, row[1:-1] if len(row) > 2 else []
+    name = "input_ids"
+    new = row[prompt.model_inputs[name].shape[0] :]
+    if not new:
+        raise InputError("the model wrote nothing: the prompt may fill its whole context already.")
+    return extend(prompt, model.processor, model.module, new, stacks=model.stacks), new
+
+
+def _pinned(interventions: Sequence[Intervention], prompt: Inputs) -> list[Intervention]:
+    """Token choices as positions, so that they mean the same tokens when the text grows."""
+    pinned = []
+    for one in interventions:
+        stack = one.site.stack if one.site is not None else _text_stack(prompt)
+        if one.site is not None and one.site.kind == "cross" and one.token_choices():
+            raise InterventionError(f"{one!r}: edits of chosen tokens in cross-attention cannot be followed while text is generated.")
+        tokens = prompt.tokens.get(stack)
+        pinned += [one] if tokens is None or not one.token_choices() else pin_tokens([one], tokens)
+    return pinned
+
+
+def _is_pinned(interventions: Sequence[Intervention]) -> bool:
+    return any(one.token_choices() for one in interventions)
+
+
+def _text_stack(inputs: Inputs) -> str:
+    return next((stack for stack in ("main", "text", "encoder") if stack in inputs.tokens), next(iter(inputs.tokens)))
+
+
+class _Cancelled(StoppingCriteria):
+    """Stops generation between steps too, should a step have no attention call left to check."""
+
+    def __init__(self, session: Session):
+        self.session = session
+
+    def __call__(self, input_ids, scores, **options):
+        return torch.full((input_ids.shape[0],), self.session._cancel.is_set(), device=input_ids.device)

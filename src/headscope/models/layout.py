@@ -1,0 +1,117 @@
+"""Where attention happens in a model: found by a probe, told to the user as coverage."""
+
+import re
+from dataclasses import dataclass, field
+
+from torch import nn
+
+from headscope.sites import Head, Site
+
+
+@dataclass(frozen=True)
+class AttentionLayer:
+    """One attention layer: its address, the module that computes it, and how we see it.
+
+    `way` is "routed" (the model calls our function), "traced" (its own torch calls are watched) or "weights" (its weights
+    are read; it has no queries and keys we could show).
+    """
+
+    site: Site
+    module: str
+    way: str
+    n_heads: int
+    n_groups: int
+    head_dim: int
+    value_dim: int
+    key_stack: str = ""
+    out_projection: str | None = None
+    is_causal: bool = False
+    scaling: float = 1.0
+    product: int = 0
+    stores_patterns: bool = False
+
+
+@dataclass(frozen=True)
+class Layout:
+    """All that the probe found. `blocks` and `neurons` name the modules whose input and output are the residual stream
+    and the MLP activations; `lens` the modules that turn the last residual stream into logits."""
+
+    layers: tuple[AttentionLayer, ...] = ()
+    blocks: dict[Site, str] = field(default_factory=dict)
+    neurons: dict[Site, str] = field(default_factory=dict)
+    lens: tuple[str, ...] = ()
+    no_lens: str = "the model has no language-model head"
+    missed: tuple[str, ...] = ()
+    seen_inputs: frozenset[str] = frozenset()
+
+    @property
+    def heads(self) -> list[Head]:
+        """All heads, stack by stack in the order they run."""
+        return [layer.site.head(index) for layer in self.layers for index in range(layer.n_heads)]
+
+    @property
+    def coverage(self) -> str:
+        """What is captured, in one line."""
+        modules = {layer.module for layer in self.layers}
+        ways: dict[str, int] = {}
+        for layer in self.layers:
+            ways[layer.way] = ways.get(layer.way, 0) + 1
+        told = ", ".join(f"{count} {way}" for way, count in ways.items()) or "none"
+        line = f"{len(modules)}/{len(modules) + len(self.missed)} attention modules captured (layers: {told})"
+        return line + (f"; not captured: {', '.join(self.missed)}" if self.missed else "")
+
+    def of_module(self, name: str) -> list[AttentionLayer]:
+        """The layers that one module computes, in the order of its calls: several where weights are shared (ALBERT)."""
+        return [layer for layer in self.layers if layer.module == name]
+
+
+def stack_of(name: str, *, is_encoder_decoder: bool) -> str:
+    """The stack that a module belongs to, by the words of its path before the first number."""
+    words: list[str] = []
+    for part in name.split("."):
+        if part.isdigit():
+            break
+        words.append(part)
+    for stack, mark in (("vision", r"vision|visual|image"), ("text", r"text"), ("audio", r"audio|speech")):
+        if any(re.search(mark, word) for word in words):
+            return stack
+    if is_encoder_decoder:
+        for word in words:  # the FIRST one tells: bert2bert's decoder is `decoder.bert.encoder.layer.0`
+            if word in ("encoder", "decoder"):
+                return word
+    return "main"
+
+
+def is_cross_attention(name: str, module: nn.Module) -> bool:
+    """Whether a module attends to another stack, by its own flag or by its names."""
+    flag = getattr(module, "is_cross_attention", None)
+    if isinstance(flag, bool) and flag:
+        return True
+    own = name.split(".")[-2:]
+    return "Cross" in type(module).__name__ or any(re.search(r"cross|encoder_attn|EncDec", part) for part in own)
+
+
+def attention_modules(module: nn.Module) -> dict[str, nn.Module]:
+    """The modules that look like attention and hold no other such module."""
+    named = {
+        name: one
+        for name, one in module.named_modules()
+        if isinstance(one, nn.MultiheadAttention) or re.search(r"attention|attn", type(one).__name__, re.IGNORECASE)
+    }
+    outer = {name for name in named for other in named if other != name and other.startswith(f"{name}." if name else "")}
+    # A wrapper may carry "attention" in its name without computing it: only those with parameters below count.
+    return {name: one for name, one in named.items() if name not in outer and any(True for _ in one.parameters())}
+
+
+def block_of(name: str, model: nn.Module) -> str | None:
+    """The transformer block around an attention module: the nearest member of a list of modules of one kind.
+
+    (T5 keeps the parts of a block in a list too, of different kinds.)
+    """
+    parts = name.split(".")
+    for place in reversed([index for index, part in enumerate(parts) if part.isdigit()]):
+        siblings = {type(one) for one in model.get_submodule(".".join(parts[:place])).children()}
+        block = ".".join(parts[: place + 1])
+        if len(siblings) == 1:
+            return block if block != name else None
+    return None

@@ -1,0 +1,156 @@
+"""Loading: a built-in model, a folder or a hub id, with what people should know about it."""
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import torch
+import transformers
+from torch import nn
+from transformers import AutoConfig, AutoFeatureExtractor, AutoImageProcessor, AutoModel, AutoProcessor, AutoTokenizer
+
+from headscope.errors import HeadscopeError, LoadError, MissingExtraError
+from headscope.models.model import Model
+
+BUILTIN = Path(__file__).parent.parent / "builtin"
+
+
+def load(
+    name_or_folder: str | Path,
+    *,
+    device: str | torch.device | None = None,
+    dtype: str | torch.dtype | None = None,
+    device_map: str | dict | None = None,
+    revision: str | None = None,
+    trust_remote_code: bool = False,
+    allow_pickle: bool = False,
+) -> Model:
+    """Load a model with its tokenizer or processor: "builtin:gpt", a folder, or a hub id.
+
+    Weights are read from safetensors; a pickle checkpoint can run code while it loads and is read only with
+    `allow_pickle=True`. `dtype` is that of the checkpoint unless said; half precision is widened to fp32 on a CPU.
+
+    >>> import headscope as hs
+    >>> model = hs.load("builtin:gpt")  # doctest: +SKIP
+    """
+    place, is_folder = _place(name_or_folder)
+    hub = {"trust_remote_code": trust_remote_code} | ({} if is_folder else {"revision": revision})
+    config = _read(lambda: AutoConfig.from_pretrained(place, **hub), place, is_folder, "configuration")
+    if device_map is not None:
+        try:
+            import accelerate as _  # noqa: F401
+        except ImportError as error:
+            raise MissingExtraError("device_map needs the package accelerate: pip install 'headscope[offload]'.") from error
+    options: dict[str, Any] = {"dtype": _dtype(dtype, config, device, device_map), "use_safetensors": not allow_pickle or None}
+    if device_map is not None:
+        options["device_map"] = device_map
+    kind = _kind(config, trust_remote_code)
+    module, info = _read(
+        lambda: kind.from_pretrained(place, **hub, **options, output_loading_info=True), place, is_folder, "weights"
+    )
+    module.eval()
+    if device is not None and device_map is None:
+        module.to(device)
+    model = Model(module, processor(place, hub), name=str(name_or_folder))
+    _say_what_is_new(model, info)
+    return model
+
+
+def processor(place: str, hub: dict[str, Any]) -> Any:
+    """What reads inputs: a processor where the model has one, else a tokenizer, image processor or feature extractor."""
+    for kind in (AutoProcessor, AutoTokenizer, AutoImageProcessor, AutoFeatureExtractor):
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                return kind.from_pretrained(place, **hub)
+        except (OSError, ValueError, KeyError, ImportError, TypeError, AttributeError):
+            continue  # not this kind: the next one may be there
+    return None
+
+
+def _place(name_or_folder: str | Path) -> tuple[str, bool]:
+    """Where to load from, and whether that is a folder here."""
+    text = str(name_or_folder)
+    if text.startswith("builtin:"):
+        folder = BUILTIN / text.removeprefix("builtin:")
+        if not (folder / "config.json").is_file():
+            there = sorted(f"builtin:{one.parent.name}" for one in BUILTIN.glob("*/config.json"))
+            raise LoadError(f"there is no {text}: the built-in models are {', '.join(there) or 'none in this installation'}.")
+        return str(folder), True
+    folder = Path(text).expanduser()
+    if folder.is_dir():
+        if not (folder / "config.json").is_file():
+            holds = ", ".join(sorted(one.name for one in folder.iterdir())[:8]) or "nothing"
+            raise LoadError(f"{folder} is not a model: it has no config.json (it holds {holds}).")
+        return str(folder), True
+    if folder.is_file():
+        raise LoadError(f"{folder} is a file: give the folder that holds config.json and the weights.")
+    looks_like_path = isinstance(name_or_folder, Path) or text.startswith((".", "/", "~")) or text.count("/") > 1
+    if looks_like_path or not text.strip():
+        raise LoadError(f"there is no folder {text!r}.")
+    return text, False
+
+
+def _read(read, place: str, is_folder: bool, what: str):
+    """Call a loader of Transformers, and say what its errors mean."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return read()
+    except HeadscopeError:
+        raise
+    except Exception as error:  # loaders raise anything, from OSError to their own types
+        said = " ".join(str(error).split())
+        if "trust_remote_code" in said:
+            raise LoadError(f"{place} brings its own code: load it with trust_remote_code=True if you trust it.") from error
+        if "safetensors" in said and what == "weights":
+            raise LoadError(
+                f"{place} has no safetensors weights. A pickle checkpoint can run code while it loads: pass allow_pickle=True if you trust it. ({said[:200]})"
+            ) from error
+        if not is_folder and isinstance(error, OSError):
+            raise LoadError(
+                f"could not get the {what} of {place!r} from the hub: {said[:300]} If the hub cannot be reached, give a local folder, "
+                "or a model that was downloaded before with HF_HUB_OFFLINE=1 set; `headscope models` lists models that need no network."
+            ) from error
+        raise LoadError(f"could not read the {what} of {place}: {type(error).__name__}: {said[:400]}") from error
+
+
+def _kind(config: Any, trust_remote_code: bool) -> Any:
+    """The class that the checkpoint was saved from: with its head, where it has one."""
+    for name in getattr(config, "architectures", None) or []:
+        found = getattr(transformers, name, None)
+        if isinstance(found, type) and issubclass(found, nn.Module):
+            return found
+    if trust_remote_code and getattr(config, "auto_map", None):
+        for name in ("AutoModelForCausalLM", "AutoModelForMaskedLM", "AutoModelForSeq2SeqLM", "AutoModel"):
+            if name in config.auto_map:
+                return getattr(transformers, name)
+    return AutoModel
+
+
+def _dtype(dtype: str | torch.dtype | None, config: Any, device: Any, device_map: Any) -> Any:
+    if dtype is not None:
+        if isinstance(dtype, str) and not isinstance(getattr(torch, dtype, None), torch.dtype):
+            raise LoadError(f"there is no dtype {dtype!r}: choose float32, float16, bfloat16 or float64.")
+        return getattr(torch, dtype) if isinstance(dtype, str) else dtype
+    saved = getattr(config, "dtype", None)
+    on_cpu = device_map is None and (device is None or torch.device(device).type == "cpu")
+    return torch.float32 if on_cpu and saved in (torch.float16, torch.bfloat16, "float16", "bfloat16") else "auto"
+
+
+def _say_what_is_new(model: Model, info: dict[str, Any]) -> None:
+    """Warn of weights that the checkpoint did not have."""
+    missing = sorted(info.get("missing_keys") or [])
+    if missing:
+        shown = ", ".join(missing[:4]) + (f" and {len(missing) - 4} more" if len(missing) > 4 else "")
+        model.warn(f"{len(missing)} weights are freshly initialised, not trained: {shown}. What depends on them means nothing yet.")
+    mismatched = info.get("mismatched_keys") or []
+    if mismatched:
+        model.warn(f"{len(mismatched)} weights of the checkpoint had another shape and were not used.")
+
+
+def builtin_models() -> list[str]:
+    """The names of the models that are part of the package."""
+    return sorted(f"builtin:{one.parent.name}" for one in BUILTIN.glob("*/config.json"))
+
+

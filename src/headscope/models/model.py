@@ -1,0 +1,430 @@
+"""A model: a network, what reads its inputs, and the ways to run it and watch it."""
+
+import inspect
+import threading
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor, nn
+from transformers import PreTrainedModel
+
+from headscope.errors import CaptureError, HeadscopeWarning, InputError, NotRecordedError
+from headscope.interventions import Intervention
+from headscope.models import seam
+from headscope.models.answers import answers_of
+from headscope.models.assemble import traces_of
+from headscope.models.batches import Batch, batchable, collate, ready_inputs
+from headscope.models.budget import choose_record
+from headscope.models.hooks import watch_layers, watch_pass
+from headscope.models.inputs import prepare
+from headscope.models.layout import AttentionLayer, Layout
+from headscope.models.probe import Probe, layout_of
+from headscope.models.probe_inputs import probe_inputs
+from headscope.models.session import Session
+from headscope.models.validate import check_tokens, replaced_ids, resolve
+from headscope.sites import Head
+from headscope.traces import RECORDS, Inputs, Prediction, Predictions, Tokens, Trace
+from headscope.traces.trace import Record
+
+if TYPE_CHECKING:
+    from headscope.models.generate import Generation
+
+BATCH_SIZE = 8
+
+
+class Model:
+    """A network (`module`) with its tokenizer or processor. It is not changed by being watched, and keeps no state of runs.
+
+    >>> import headscope as hs
+    >>> model = hs.load("builtin:gpt")  # doctest: +SKIP
+    >>> trace = model.run("The doctor asked the nurse a question. She")  # doctest: +SKIP
+    """
+
+    def __init__(self, module: nn.Module, processor: Any = None, *, name: str | None = None):
+        """Wrap any `nn.Module`; `processor` is its tokenizer, image processor, feature extractor or processor."""
+        if not isinstance(module, nn.Module):
+            raise InputError(f"a model is made from a torch module, got {type(module).__name__}: use headscope.load for a name or folder.")
+        self.module, self.processor = module, processor
+        self.name = name or getattr(getattr(module, "config", None), "name_or_path", "") or type(module).__name__
+        self.warnings: list[str] = []
+        self._names = {id(one): path for path, one in module.named_modules()}
+        self._layout: Layout | None = None
+        self._lock = threading.RLock()
+        self._layer_hooks: list = []
+        self._route()
+        self._pass_hook = watch_pass(self)
+        self._probe_at_load()
+
+    def __repr__(self) -> str:
+        layout = self._layout
+        told = layout.coverage if layout else "not probed yet: the first run does it"
+        return f"Model({self.name!r}, {type(self.module).__name__}, {told})"
+
+    # What the model has
+
+    @property
+    def layout(self) -> Layout:
+        """Where attention happens; known from the probe at load, or from the first run of a module without a config."""
+        if self._layout is None:
+            raise CaptureError("this module was not probed yet: run it once, or call model.probe(**inputs) with inputs it takes.")
+        return self._layout
+
+    @property
+    def has_layout(self) -> bool:
+        """Whether the probe has run."""
+        return self._layout is not None
+
+    @property
+    def heads(self) -> list[Head]:
+        """All heads, layer by layer."""
+        return self.layout.heads
+
+    @property
+    def coverage(self) -> str:
+        """Which attention modules are captured, and how, in one line."""
+        return self.layout.coverage
+
+    @property
+    def stacks(self) -> tuple[str, ...]:
+        """The names of its stacks, in the order they run."""
+        return tuple(dict.fromkeys(layer.site.stack for layer in self.layout.layers))
+
+    @property
+    def tokenizer(self) -> Any:
+        """The tokenizer, where there is one."""
+        if hasattr(self.processor, "tokenizer"):
+            return self.processor.tokenizer
+        return self.processor if hasattr(self.processor, "convert_ids_to_tokens") else None
+
+    @property
+    def config(self) -> Any:
+        """The module's configuration, if it has one."""
+        return getattr(self.module, "config", None)
+
+    @property
+    def is_encoder_decoder(self) -> bool:
+        """Whether it reads a source and writes a target."""
+        return bool(getattr(self.config, "is_encoder_decoder", False))
+
+    @property
+    def is_causal(self) -> bool:
+        """Whether it is a language model that sees only what came before."""
+        main = [layer for layer in self.layout.layers if layer.site.stack == "main" and layer.site.kind == "self"]
+        return bool(main) and all(layer.is_causal for layer in main) and not self.is_encoder_decoder
+
+    @property
+    def device(self) -> torch.device:
+        """Where its inputs belong."""
+        return next((one.device for one in self.module.parameters() if one.device.type != "meta"), torch.device("cpu"))
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """The type of its first floating-point parameter."""
+        return next((one.dtype for one in self.module.parameters() if one.is_floating_point()), torch.float32)
+
+    @property
+    def needs_tracer(self) -> bool:
+        """Whether some of its attention is watched from outside."""
+        return self._layout is None or any(layer.way == "traced" for layer in self._layout.layers)
+
+    @property
+    def has_bands(self) -> bool:
+        """Whether some of its attention gives weights only."""
+        return self._layout is not None and any(layer.way == "weights" for layer in self._layout.layers)
+
+    def name_of(self, module: nn.Module) -> str | None:
+        """The path of one of its modules."""
+        return self._names.get(id(module))
+
+    # Running
+
+    def run(
+        self,
+        source: Any = None,
+        interventions: Sequence[Intervention] = (),
+        *,
+        pair: str | list[str] | None = None,
+        target: str | list[str] | None = None,
+        image: Any = None,
+        audio: Any = None,
+        sampling_rate: int | None = None,
+        record: Record | None = None,
+        truncate: bool = False,
+        keep: str = "cpu",
+        budget: int | None = None,
+        cancel: threading.Event | None = None,
+        **ready: Any,
+    ) -> Any:
+        """Run an input and give its `Trace`; a list of inputs gives a list of traces.
+
+        `source` is a text, a pair, chat messages, an image, sound, the `inputs` of a trace, or a list of those; or give ready
+        model inputs by name. `record` is how much to keep: "rows", "summary", "heads" or "full"; by default "heads" if that fits
+        the memory `budget` (bytes), else "summary". `keep="device"` leaves tensors where the model is. `cancel` is an event
+        that stops the run at its next attention call.
+        """
+        if record is not None and record not in RECORDS:
+            raise InputError(f"there is no record {record!r}: choose one of {', '.join(RECORDS)}.")
+        if keep not in ("cpu", "device"):
+            raise InputError(f"keep is 'cpu' or 'device', got {keep!r}.")
+        if isinstance(interventions, Intervention):
+            interventions = [interventions]
+        options = {"record": record, "keep": keep, "budget": budget, "cancel": cancel}
+        if ready:
+            batch = ready_inputs(self.processor, self.module, stacks=self._known_stacks(), **ready)
+            traces = self._run_batch(batch, interventions, **options)
+            return traces[0] if len(traces) == 1 else traces
+        media = {"image": image, "audio": audio, "sampling_rate": sampling_rate}
+        given = prepare(
+            self.processor, self.module, source, pair=pair, target=target, truncate=truncate, stacks=self._known_stacks(), **media
+        )
+        examples = given if isinstance(given, list) else [given]
+        if any(one.needs_target for one in examples):
+            examples = [self._with_target(one) for one in examples]
+        traces = [
+            trace for batch in self._batches(examples, interventions) for trace in self._run_batch(batch, interventions, **options)
+        ]
+        if isinstance(given, list):
+            order = {id(one): place for place, one in enumerate(examples)}
+            return sorted(traces, key=lambda trace: order[id(trace.inputs)])
+        return traces[0]
+
+    def session(
+        self,
+        interventions: Sequence[Intervention] = (),
+        *,
+        record: Record | None = None,
+        grad: bool = False,
+        exact: bool | None = None,
+        cancel: threading.Event | None = None,
+    ) -> Session:
+        """Watch and edit whatever runs inside: `with model.session([...], record="heads") as s: model.module(**batch)`.
+
+        With `grad=True` gradients flow through every captured tensor and edit. `exact` forces attention whole (equal to the
+        model's own eager code to the last bit) or in tiles; by default short inputs are whole.
+        """
+        return Session(self, interventions, record=record, grad=grad, exact=exact, cancel=cancel)
+
+    def generate(
+        self,
+        source: Any = None,
+        *,
+        max_new_tokens: int = 40,
+        interventions: Sequence[Intervention] = (),
+        do_sample: bool = False,
+        temperature: float = 1.0,
+        top_k: int = 0,
+        num_beams: int = 1,
+        seed: int = 0,
+        record: Record | None = None,
+        cancel: threading.Event | None = None,
+        image: Any = None,
+        audio: Any = None,
+        sampling_rate: int | None = None,
+    ) -> "Generation":
+        """Let the model write; gives the text and one trace over the whole sequence, equal to a teacher-forced run."""
+        from headscope.models.generate import generate
+
+        media = {"image": image, "audio": audio, "sampling_rate": sampling_rate}
+        given = {key: value for key, value in media.items() if value is not None}
+        options = {"do_sample": do_sample, "temperature": temperature, "top_k": top_k, "num_beams": num_beams}
+        return generate(
+            self, source, interventions, max_new_tokens=max_new_tokens, seed=seed, record=record, cancel=cancel, **options, **given
+        )
+
+    def lens(self, trace: Trace, k: int = 5) -> list[list[list[Prediction]]]:
+        """The logit lens: what the residual stream before each layer, and after the last, would predict [layer][token][k]."""
+        chain, reason = self.layout.lens, self.layout.no_lens
+        if not chain:
+            raise NotRecordedError(f"no logit lens for {self.name}: {reason}.")
+        stack = "decoder" if self.is_encoder_decoder else "main"
+        if stack not in trace.residuals:
+            raise NotRecordedError("the logit lens reads the residual stream: run with record='full'.")
+        stream = trace.residuals[stack].to(self.device, self.dtype)
+        with torch.no_grad():
+            for name in chain:
+                stream = self.module.get_submodule(name)(stream)
+        names = self._names_of_ids()
+        readings = []
+        for layer in stream:
+            found = Predictions.of(layer, stack=stack, positions=tuple(range(len(layer))), names=names)
+            readings.append([found.top(k, place) for place in range(len(layer))])
+        return readings
+
+    def probe(self, *args: Any, **inputs: Any) -> Layout:
+        """Find out where the model attends, with inputs that reach all of it. Called for you at load or at the first run."""
+        with self._lock:
+            probe = Probe(self.module)
+            was_training = self.module.training
+            self.module.eval()
+            try:
+                probe.run(lambda: self.module(*args, **inputs))
+            finally:
+                self.module.train(was_training)
+            names = frozenset(name for name, value in inputs.items() if value is not None)
+            found = layout_of(probe, is_encoder_decoder=self.is_encoder_decoder, inputs=names)
+            for hook in self._layer_hooks:
+                hook.remove()
+            self._layout = found
+            self._layer_hooks = watch_layers(self)
+        return found
+
+    def probe_if_new(self, args: tuple, inputs: dict[str, Any]) -> bool:
+        """Probe with these inputs if nothing was probed yet, or if they may reach attention that was not seen."""
+        given = {name for name, value in inputs.items() if isinstance(value, Tensor)}
+        known = self._layout
+        if known is not None and (not known.missed or given <= known.seen_inputs):
+            return False
+        outer = seam.current_session.get()
+        token = seam.current_session.set(None)
+        try:
+            self.probe(*args, **inputs)
+        finally:
+            seam.current_session.reset(token)
+        return outer is not None
+
+    def output_gram(self, layer: AttentionLayer) -> tuple[Tensor | None, str]:
+        """W_Oᵀ·W_O of each head [head, dim, dim], which gives ‖value · W_O‖; or why it cannot be had."""
+        if layer.out_projection is None:
+            return None, "no output projection was found for this attention"
+        weight = getattr(self.module.get_submodule(layer.out_projection), "weight", None)
+        if not isinstance(weight, Tensor) or not weight.is_floating_point() or weight.ndim != 2:
+            return None, "the output projection is quantised"
+        if weight.device.type == "meta":
+            return None, "the output projection is offloaded"
+        size = layer.n_heads * layer.value_dim
+        is_transposed = type(self.module.get_submodule(layer.out_projection)).__name__ == "Conv1D"
+        weight = (weight.T if is_transposed else weight).detach().float()
+        if weight.shape[1] != size:
+            return None, "the output projection does not read the heads one after another"
+        parts = weight.unflatten(1, (layer.n_heads, layer.value_dim)).transpose(0, 1)  # [head, model, dim]
+        return parts.transpose(1, 2) @ parts, ""
+
+    # Inside
+
+    def _route(self) -> None:
+        """Have Transformers call our function, where the model lets us choose."""
+        if isinstance(self.module, PreTrainedModel):
+            with _quiet_transformers():
+                self.module.set_attn_implementation(seam.NAME)
+
+    def _probe_at_load(self) -> None:
+        inputs = probe_inputs(self.module) if self.config is not None else None
+        if inputs is None:
+            return
+        try:
+            self.probe(**{name: value.to(self.device) for name, value in inputs.items()})
+        except CaptureError:
+            raise
+        except Exception as error:  # whatever a model raises on inputs it does not like: the first run probes it then
+            self.warn(f"the model could not be probed with made-up inputs ({type(error).__name__}: {error}); its first run does it.")
+            return
+        taken = set(inspect.signature(type(self.module).forward).parameters)
+        may_reach_more = taken & {"pixel_values", "input_features", "input_ids"} - self.layout.seen_inputs
+        if self.layout.missed and not may_reach_more:  # otherwise an input of another kind may still reach the rest
+            self.warn(f"not all attention is captured: {self.layout.coverage}.")
+
+    def warn(self, message: str) -> None:
+        """Note something the user should know, and say it once."""
+        if message not in self.warnings:
+            self.warnings.append(message)
+            warnings.warn(message, HeadscopeWarning, stacklevel=3)
+
+    def _known_stacks(self) -> tuple[str, ...] | None:
+        return self.stacks if self.has_layout else None
+
+    def _batches(self, examples: list[Inputs], interventions: Sequence[Intervention]) -> Iterator[Batch]:
+        """Batches of inputs of like length, so that little is padded."""
+        edited = [self._with_tokens_replaced(one, interventions) for one in examples]
+        for group in batchable(edited, self.module, self.processor):
+            order = sorted(group, key=lambda place: max((len(one) for one in edited[place].tokens.values()), default=0))
+            for first in range(0, len(order), BATCH_SIZE):
+                chosen = order[first : first + BATCH_SIZE]
+                batch = collate([edited[place] for place in chosen], self.module, self.processor)
+                yield replace(batch, examples=[examples[place] for place in chosen])
+
+    def _with_tokens_replaced(self, inputs: Inputs, interventions: Sequence[Intervention]) -> Inputs:
+        if not any(one.stage == "tokens" for one in interventions):
+            return inputs
+        stack = "encoder" if "encoder" in inputs.tokens else "text" if "text" in inputs.tokens else "main"
+        if "input_ids" not in inputs.model_inputs or stack not in inputs.tokens:
+            raise InputError("replace_token needs an input of text tokens.")
+        ids = replaced_ids(inputs.model_inputs["input_ids"], interventions, inputs.tokens[stack], self.tokenizer)
+        return replace(inputs, model_inputs=inputs.model_inputs | {"input_ids": ids})
+
+    def _with_target(self, inputs: Inputs) -> Inputs:
+        from headscope.models.generate import continue_inputs
+
+        return continue_inputs(self, inputs, max_new_tokens=128)[0]
+
+    def _run_batch(
+        self,
+        batch: Batch,
+        interventions: Sequence[Intervention],
+        *,
+        record: Record | None,
+        keep: str,
+        budget: int | None,
+        cancel: threading.Event | None,
+    ) -> list[Trace]:
+        batch = batch.to(self.device, self.dtype)
+        if not self.has_layout:
+            self.probe(**batch.model_inputs)
+        resolve(interventions, self.layout)
+        for example in batch.examples:
+            check_tokens(interventions, example.tokens)
+        chosen, note = choose_record(self, batch, record, budget, interventions)
+        tokens: dict[str, list[Tokens]] = {}
+        for example in batch.examples:
+            for stack, one in example.tokens.items():
+                tokens.setdefault(stack, []).append(one)
+        tokens = {stack: found for stack, found in tokens.items() if len(found) == len(batch.examples)}
+        real = {stack: one for stack, one in batch.real.items() if one.shape[1]}
+        session = Session(
+            self, interventions, record=chosen, cancel=cancel, tokens=tokens, real=real, keep="cpu" if keep == "cpu" else "device"
+        )
+        with session:
+            outputs = self.module(**batch.model_inputs, **self._forward_options(chosen, batch))
+        answers = answers_of(self, batch, outputs, session)
+        return traces_of(self, session, batch, outputs, answers, interventions, [note] if note else [])
+
+    def _forward_options(self, record: str, batch: Batch) -> dict[str, Any]:
+        """Arguments that keep a forward pass small: no cache, and only the logits that are kept."""
+        if not isinstance(self.module, PreTrainedModel):
+            return {}
+        names = inspect.signature(type(self.module).forward).parameters
+        options: dict[str, Any] = {}
+        if hasattr(self.config, "use_cache") and ("use_cache" in names or "kwargs" in names):
+            options["use_cache"] = False
+        is_padded = any(not bool(one.all()) for one in batch.real.values() if one.numel())
+        if record != "full" and "logits_to_keep" in names and self.is_causal and not is_padded:
+            options["logits_to_keep"] = 1
+        return {name: value for name, value in options.items() if name not in batch.model_inputs}
+
+    def _names_of_ids(self):
+        """Text for an id: a class label, a token, or the number itself."""
+        tokenizer = self.tokenizer
+        if tokenizer is None:
+            return str
+
+        def name(one: int) -> str:
+            return tokenizer.decode([one], clean_up_tokenization_spaces=False)
+
+        return name
+
+
+class _quiet_transformers:  # noqa: N801  a context manager reads as a verb
+    """Silence the log line that says a model does not take our function: coverage says it better."""
+
+    def __enter__(self):
+        from transformers.utils import logging
+
+        self.level = logging.get_verbosity()
+        logging.set_verbosity_error()
+
+    def __exit__(self, *problem: object):
+        from transformers.utils import logging
+
+        logging.set_verbosity(self.level)
