@@ -130,6 +130,8 @@ def mask_of(
     padding = None if padding is None or bool(padding.all()) else padding
     place = {"query_offset": q_offset, "key_offset": kv_offset, "batch": batch_size}
     if mask_function is bidirectional_mask_function:
+        if padding is None and options.get("allow_is_bidirectional_skip"):
+            return None  # as models expect: some add their bias to whatever mask they get
         return Mask(q_length, kv_length, keys=padding, **place)
     if mask_function is causal_mask_function:
         stop = torch.arange(1, q_length + 1, device=device) + q_offset - kv_offset

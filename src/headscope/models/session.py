@@ -281,7 +281,7 @@ class Session:
             if queries is None:
                 mixed[example] = out
             else:
-                mixed[example, :, queries] = out
+                mixed[example][:, queries] = out
             summaries.append(None if summariser is None else summariser.summary())
         return mixed, summaries
 
