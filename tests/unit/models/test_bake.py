@@ -1,0 +1,100 @@
+"""Edits in weights: a baked folder is the edited run."""
+
+import pytest
+import torch
+from tiny_models import FAMILIES
+from transformers import AutoModel
+
+import headscope as hs
+from headscope.errors import InterventionError, LoadError
+from headscope.models import Model
+
+WITH_COORDINATES = ["bert", "gpt2", "opt", "vit", "whisper", "bart", "distilbert"]
+
+
+def outputs(model, inputs, edits=()):
+    with model.session(edits):
+        out = model.module(**inputs)
+    return [one for one in out.values() if isinstance(one, torch.Tensor)]
+
+
+def reloaded(model, folder):
+    return Model(type(model.module).from_pretrained(folder))
+
+
+@pytest.mark.parametrize("name", ["bert", "gpt2", "llama", "t5", "vit", "bart", "gemma2", "albert"])
+def test_a_baked_folder_equals_the_edited_run(name, tmp_path):
+    family = FAMILIES[name]
+    model, inputs = Model(family.build()), family.inputs()
+    layer = model.layout.layers[0]
+    layers = model.layout.of_module(layer.module)  # ALBERT: all of them
+    edits = [edit for one in layers for edit in (hs.silence(one.site.head(1)), hs.scale(one.site.head(2), 0.5))]
+    folder = hs.bake(model, edits, tmp_path / "baked")
+    found, expected = outputs(reloaded(model, folder), inputs), outputs(model, inputs, edits)
+    plain = outputs(model, inputs)
+    assert any((one - two).abs().max() > 1e-3 for one, two in zip(expected, plain, strict=True))
+    for one, two in zip(found, expected, strict=True):
+        assert (one - two).abs().max() <= 1e-5 * max(1.0, float(two.abs().max()))
+
+
+@pytest.mark.parametrize("stage", ["query", "key", "value"])
+@pytest.mark.parametrize("name", WITH_COORDINATES)
+def test_coordinates_are_baked_into_the_projection(name, stage, tmp_path):
+    family = FAMILIES[name]
+    model, inputs = Model(family.build()), family.inputs()
+    head = model.heads[1]
+    edits = [hs.set_neuron(head, stage, 3, 0.0), hs.scale_neuron(head, stage, 4, -2.0)]
+    folder = hs.bake(model, edits, tmp_path / "baked")
+    for one, two in zip(outputs(reloaded(model, folder), inputs), outputs(model, inputs, edits), strict=True):
+        assert (one - two).abs().max() <= 1e-5 * max(1.0, float(two.abs().max()))
+
+
+def test_a_shift_needs_a_bias(tmp_path):
+    model = Model(FAMILIES["bert"].build())
+    edits = [hs.add_neuron("L0H0", "value", 1, 0.7), hs.set_neuron("L1H2", "query", 0, 1.5)]
+    folder = hs.bake(model, edits, tmp_path / "baked")
+    inputs = FAMILIES["bert"].inputs()
+    for one, two in zip(outputs(reloaded(model, folder), inputs), outputs(model, inputs, edits), strict=True):
+        assert (one - two).abs().max() <= 1e-5 * max(1.0, float(two.abs().max()))
+    with pytest.raises(InterventionError, match="bias"):
+        hs.bake(Model(FAMILIES["llama"].build()), [hs.add_neuron("L0", "value", 1, 0.7)], tmp_path / "other")
+
+
+def test_a_fixed_mean_is_baked_where_there_is_a_bias(tmp_path):
+    model = Model(FAMILIES["gpt2"].build())
+    mean = torch.linspace(-1, 1, model.layout.layers[0].value_dim)
+    edits = [hs.mean_ablate("L0H1", mean)]
+    folder = hs.bake(model, edits, tmp_path / "baked")
+    inputs = FAMILIES["gpt2"].inputs()
+    for one, two in zip(outputs(reloaded(model, folder), inputs), outputs(model, inputs, edits), strict=True):
+        assert (one - two).abs().max() <= 1e-5 * max(1.0, float(two.abs().max()))
+
+
+@pytest.mark.parametrize(
+    ("name", "edit", "said"),
+    [
+        ("llama", hs.set_neuron("L0H0", "query", 1, 0.0), "rotary"),
+        ("llama", hs.set_neuron("L0H0", "value", 1, 0.0), "share"),
+        ("gpt2", hs.temperature("L0H0", 2.0), "cannot be written"),
+        ("gpt2", hs.silence("L0H0", tokens=[1]), "some tokens"),
+        ("gpt2", hs.mean_ablate("L0H0"), "give the mean"),
+        ("albert", hs.silence("L0H0"), "share their weights"),
+    ],
+)
+def test_what_weights_cannot_express_is_refused(name, edit, said, tmp_path):
+    with pytest.raises(InterventionError, match=said):
+        hs.bake(Model(FAMILIES[name].build()), [edit], tmp_path / "baked")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_folder_with_something_in_it_is_left_alone(tmp_path):
+    (tmp_path / "mine.txt").write_text("precious")
+    with pytest.raises(LoadError, match="not empty"):
+        hs.bake(Model(FAMILIES["gpt2"].build()), [hs.silence("L0H0")], tmp_path)
+    assert [one.name for one in tmp_path.iterdir()] == ["mine.txt"]
+
+
+def test_a_baked_folder_loads_with_plain_transformers(tmp_path):
+    folder = hs.bake(Model(FAMILIES["gpt2"].build()), [hs.silence("L0H0")], tmp_path / "baked")
+    assert type(AutoModel.from_pretrained(folder)).__name__ == "GPT2Model"
+    assert "headscope" not in (folder / "config.json").read_text()
