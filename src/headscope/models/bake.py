@@ -206,7 +206,7 @@ def _probe_inputs(model: Model) -> dict[str, Tensor]:
     inputs = probe_inputs(model.module)
     if inputs is None:
         raise InterventionError(f"{model.name}: no inputs could be made up to try the baked model on.")
-    return {name: value.to(model.device, model.dtype) if value.is_floating_point() else value.to(model.device) for name, value in inputs.items()}
+    return {name: model.placed(value) for name, value in inputs.items()}
 
 
 def _check_equal(model: Model, edits: Sequence[Intervention], baked: Model) -> None:

@@ -100,6 +100,8 @@ def continue_inputs(
     if pad is None and config is not None and getattr(config, "eos_token_id", None) is not None:
         eos = config.eos_token_id
         options["pad_token_id"] = eos if isinstance(eos, int) else eos[0]
+    if getattr(model.config, "num_decoder_layers", 0) > getattr(model.config, "num_hidden_layers", 0):
+        options["use_cache"] = False  # Transformers sizes T5's cache by the encoder's depth
     session = Session(model, interventions, cancel=cancel, tokens=None if _is_pinned(interventions) else tokens)
     state = torch.random.get_rng_state()
     torch.manual_seed(seed)

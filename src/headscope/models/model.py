@@ -315,7 +315,7 @@ class Model:
         if inputs is None:
             return
         try:
-            self.probe(**{name: value.to(self.device) for name, value in inputs.items()})
+            self.probe(**{name: self.placed(value) for name, value in inputs.items()})
         except CaptureError:
             raise
         except Exception as error:  # whatever a model raises on inputs it does not like: the first run probes it then
@@ -325,6 +325,10 @@ class Model:
         may_reach_more = taken & {"pixel_values", "input_features", "input_ids"} - self.layout.seen_inputs
         if self.layout.missed and not may_reach_more:  # otherwise an input of another kind may still reach the rest
             self.warn(f"not all attention is captured: {self.layout.coverage}.")
+
+    def placed(self, value: Tensor) -> Tensor:
+        """An input where the model is, in its own precision."""
+        return value.to(self.device, self.dtype if value.is_floating_point() else None)
 
     def warn(self, message: str) -> None:
         """Note something the user should know, and say it once."""

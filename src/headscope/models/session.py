@@ -368,18 +368,18 @@ class Session:
         if not edits:
             return x
         first = heads.start or 0
-        x = x.clone()
         for one, chosen in edits:
-            inside = slice(max(chosen.start - first, 0), max(chosen.stop - first, 0))
-            part = x[:, inside]
-            if not part.shape[1]:
+            begin, end = max(chosen.start - first, 0), min(max(chosen.stop - first, 0), x.shape[1])
+            if begin >= end:
                 continue
+            part = x[:, begin:end]
             new = one.edit(part, at)  # type: ignore[operator]
             if new.shape != part.shape:
                 raise InterventionError(f"{one!r} gave shape {tuple(new.shape)} where {tuple(part.shape)} was needed.")
             if one.tokens is not None:
                 new = torch.where(at.rows(one.tokens)[:, None, :, None], new, part)
-            x[:, inside] = new.to(x.dtype)
+            # Joined anew rather than written into: the gradient needs what was there before.
+            x = torch.cat([x[:, :begin], new.to(x.dtype), x[:, end:]], dim=1)
         return x
 
     # The tracer's reports

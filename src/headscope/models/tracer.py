@@ -179,13 +179,11 @@ class Tracer(TorchFunctionMode):
     ) -> Tensor:
         to_heads, from_heads, value = _mixed_axes(name, args, right, frame.batch)
         changed = self.watcher.on_value(frame, found, value)
+        out = func(*args, **kwargs)
+        mixed = to_heads(out)
         if changed is not None:
             value = changed
             mixed = found.pattern.to(value.dtype) @ value
-            out = from_heads(mixed)
-        else:
-            out = func(*args, **kwargs)
-            mixed = to_heads(out)
         return from_heads(self.watcher.on_mixed(frame, found, value, mixed)).reshape(out.shape)
 
     def _sdpa(

@@ -1,0 +1,37 @@
+"""The command line: `headscope trace`, `models`, `doctor`, `demo`. Nothing heavy is imported before a command needs it."""
+
+from typing import Annotated
+
+import typer
+
+from headscope import __version__
+from headscope.cli import demo, doctor, models, trace
+from headscope.cli.console import Commands, print_text
+
+__all__ = ["app"]
+
+app = typer.Typer(name="headscope", cls=Commands, rich_markup_mode="rich", pretty_exceptions_enable=False)
+
+
+def _version(is_asked: bool) -> None:
+    if is_asked:
+        print_text(f"headscope {__version__}")
+        raise typer.Exit
+
+
+@app.callback(invoke_without_command=True, epilog="Example: headscope trace builtin:gpt 'The doctor asked the nurse. She'")
+def main(
+    context: typer.Context,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and leave.")
+    ] = False,
+) -> None:
+    """See, measure, test and edit attention in any Transformer."""
+    if context.invoked_subcommand is None:
+        print_text(context.get_help())
+
+
+app.command(epilog=trace.EXAMPLE)(trace.trace)
+app.command(epilog=models.EXAMPLE)(models.models)
+app.command(epilog=doctor.EXAMPLE)(doctor.doctor)
+app.command(epilog=demo.EXAMPLE)(demo.demo)

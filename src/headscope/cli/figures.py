@@ -1,0 +1,138 @@
+"""A trace in figures: what each head does on average, its strongest pair of tokens, and what the model answered."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from rich.table import Table
+from rich.text import Text
+
+from headscope.cli.console import shown
+from headscope.errors import NotRecordedError
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from headscope.models import Model
+    from headscope.traces import HeadSummary, Tokens, Trace
+
+ANSWERS_SHOWN = 5
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A query, a key, and the weight between them."""
+
+    query: int
+    key: int
+    query_text: str
+    key_text: str
+    weight: float
+
+
+@dataclass(frozen=True)
+class HeadFigures:
+    """Means over the queries of one head: largest weight, entropy (nats), distance |i − j|; and its strongest pair."""
+
+    head: str
+    max: float
+    entropy: float
+    distance: float
+    pair: Pair
+
+
+def head_figures(trace: "Trace", model: "Model") -> list[HeadFigures]:
+    """The figures of every head, the sharpest (largest weights on average) first.
+
+    The first query of a causal model sees nothing but itself: it says nothing about a head and is left out.
+    """
+    import numpy as np
+
+    causal = {layer.site for layer in model.layout.layers if layer.is_causal}
+    found = []
+    for head in trace.heads:
+        layer, summary = trace.layers[head.site], trace.summary(head)
+        first = 1 if head.site in causal and layer.n_queries > 1 else 0
+        means = [float(np.nanmean(one[first:])) for one in (summary.max, summary.entropy, summary.distance)]
+        tokens = trace.tokens[layer.site.stack], trace.tokens[layer.key_stack]
+        found.append(HeadFigures(str(head), *means, _strongest(summary, *tokens, head.kind == "self", first)))
+    return sorted(found, key=lambda one: -one.max)
+
+
+def head_table(found: Sequence[HeadFigures], title: str) -> Table:
+    """Heads as people read them."""
+    table = Table(title=Text(title), title_justify="left", title_style="bold")
+    table.add_column("head")
+    for name in ("max weight", "entropy", "distance"):
+        table.add_column(name, justify="right")
+    table.add_column("strongest pair")
+    for one in found:
+        pair = Text(f"{shown(one.pair.query_text)} → {shown(one.pair.key_text)} {one.pair.weight:.2f}")
+        table.add_row(one.head, f"{one.max:.3f}", f"{one.entropy:.3f}", f"{one.distance:.2f}", pair)
+    return table
+
+
+def answers(trace: "Trace", k: int) -> list[dict[str, Any]]:
+    """What the model answered, at each position where it does; empty where it answers nothing."""
+    if trace.answers is None:
+        return []
+    positions: Sequence[int | None] = trace.answers.positions or [None]
+    tokens = trace.tokens.get(trace.answers.stack)
+    rows = []
+    for place, position in enumerate(positions):
+        top = [
+            {"text": one.text, "id": one.id, "probability": one.probability, "logprob": one.logprob}
+            for one in trace.predictions(k, answer=place)
+        ]
+        text = tokens[position].text if tokens is not None and position is not None else None
+        rows.append({"position": position, "token": text, "top": top})
+    return rows
+
+
+def answer_lines(trace: "Trace", k: int) -> list[Text]:
+    """The answers, a line each: the last ones, where there are many."""
+    found = answers(trace, k)
+    if not found:
+        try:
+            trace.predictions()
+        except NotRecordedError as reason:
+            return [Text(f"no predictions: {reason}")]
+    lines = []
+    for one in found[-ANSWERS_SHOWN:]:
+        at = "" if one["position"] is None else f" at {one['position']} ({shown(one['token'] or '')})"
+        told = ", ".join(f"{shown(top['text'])} {top['probability']:.3f}" for top in one["top"])
+        lines.append(Text.assemble((f"predicts{at}: ", "bold"), told))
+    if len(found) > ANSWERS_SHOWN:
+        lines.append(Text(f"(the last {ANSWERS_SHOWN} of {len(found)} answers; --json gives all)", style="dim"))
+    return lines
+
+
+def _strongest(summary: "HeadSummary", queries: "Tokens", keys: "Tokens", is_self: bool, first: int) -> Pair:
+    """The largest weight between two different ordinary tokens; between any two where there are no such."""
+    import numpy as np
+
+    if summary.top_keys is not None and summary.top_weights is not None:
+        columns, weights = summary.top_keys, np.nan_to_num(summary.top_weights, nan=-1.0)
+    else:
+        columns, weights = summary.argmax[:, None], np.nan_to_num(summary.max, nan=-1.0)[:, None]
+    rows = np.arange(len(columns))[:, None]
+    seen = (rows >= first) & (columns >= 0)
+    wanted = seen & _ordinary(queries, len(columns))[:, None] & _ordinary(keys, int(columns.max()) + 1)[columns]
+    if is_self:
+        wanted &= rows != columns
+    best = int(np.where(wanted if wanted.any() else seen, weights, -2.0).argmax())
+    query, place = divmod(best, weights.shape[1])
+    key = int(columns[query, place])
+    return Pair(query, key, _text(queries, query), _text(keys, key), float(weights[query, place]))
+
+
+def _ordinary(tokens: "Tokens", length: int) -> "np.ndarray":
+    import numpy as np
+
+    marks = [not one.special for one in tokens]
+    return np.array((marks + [True] * length)[: max(length, len(marks))])[: max(length, 1)]
+
+
+def _text(tokens: "Tokens", place: int) -> str:
+    """The token there, or its number: the later layers of some image models have a coarser grid than the tokens."""
+    return tokens[place].text if place < len(tokens) else str(place)

@@ -1,0 +1,61 @@
+"""Loading a model for a command: options checked, a spinner while it takes its time."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from headscope.cli.console import working
+from headscope.errors import LoadError
+
+if TYPE_CHECKING:
+    from headscope.models import Model
+
+Device = Annotated[str | None, typer.Option(help="Where to run: cpu, cuda, cuda:1, mps. The CPU unless said.")]
+Dtype = Annotated[str | None, typer.Option(help="float32, float16, bfloat16 or float64; the checkpoint's unless said.")]
+AllowPickle = Annotated[
+    bool, typer.Option("--allow-pickle", help="Read a pickle checkpoint, which can run code: only if you trust it.")
+]
+TrustRemoteCode = Annotated[
+    bool, typer.Option("--trust-remote-code", help="Run code that comes with the model: only if you trust it.")
+]
+
+
+def load_model(
+    name: str,
+    *,
+    device: str | None = None,
+    dtype: str | None = None,
+    allow_pickle: bool = False,
+    trust_remote_code: bool = False,
+) -> "Model":
+    """Load a built-in model, a folder or a hub id."""
+    with working(f"Loading {name}"):
+        from headscope.models import load
+
+        if device is not None:
+            check_device(device)
+        return load(
+            name, device=device, dtype=dtype, allow_pickle=allow_pickle, trust_remote_code=trust_remote_code
+        )
+
+
+def check_device(device: str) -> None:
+    """Refuse a device that does not exist here, before anything is read."""
+    import torch
+
+    try:
+        found = torch.device(device)
+    except RuntimeError as error:
+        raise LoadError(f"there is no device {device!r}: choose one of {', '.join(devices())}.") from error
+    if found.type not in {one.partition(":")[0] for one in devices()} or (
+        found.type == "cuda" and found.index is not None and found.index >= torch.cuda.device_count()
+    ):
+        raise LoadError(f"there is no device {device!r} on this machine: choose one of {', '.join(devices())}.")
+
+
+def devices() -> list[str]:
+    """The devices that models can run on here."""
+    import torch
+
+    found = ["cpu"] + [f"cuda:{index}" for index in range(torch.cuda.device_count())]
+    return found + (["mps"] if torch.backends.mps.is_available() else [])
