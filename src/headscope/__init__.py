@@ -37,7 +37,7 @@ _NAMES = {
 }
 _PACKAGES = ("attention", "cli", "errors", "interventions", "models", "sites", "traces")
 
-__all__ = list(_NAMES)  # noqa: PLE0605
+__all__ = list(_NAMES)
 
 
 def __getattr__(name: str):

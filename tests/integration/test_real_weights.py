@@ -82,13 +82,17 @@ def test_minilm_knows_related_sentences(shared_weights):
     assert cosine[0] > 0.5 and cosine[1] < 0.2
 
 
-def test_stories_has_the_loss_it_is_known_for(shared_weights):
+def test_stories_knows_stories_and_nothing_else(shared_weights):
     model = hs.load(shared_weights / "stories15m-llama-fp16")
-    story = "Once upon a time, there was a little girl named Lily. She loved to play outside in the park. One day, she saw a big dog."
-    trace = model.run(story, record="full")
-    ids = trace.inputs.model_inputs["input_ids"]
-    loss = torch.nn.functional.cross_entropy(trace.logits[:-1].float(), ids[1:])
-    assert 0.8 < float(loss) < 1.7  # 1.24 nats a token on a simple story
+
+    def loss(text):
+        trace = model.run(text, record="full")
+        ids = trace.inputs.model_inputs["input_ids"]
+        return float(torch.nn.functional.cross_entropy(trace.logits[:-1].float(), ids[1:]))
+
+    # Known of this checkpoint: 1.24 nats a token on a simple story, 8.4 on Wikipedia text.
+    assert loss("The old farmer had a brown cow. Every morning he gave the cow some hay and sang a song to it.") < 2.5
+    assert loss("The treaty was ratified by the senate in 1848, ceding territories north of the Rio Grande.") > 5.0
     assert "play" in model.generate("Lily loved to", max_new_tokens=8).text
 
 

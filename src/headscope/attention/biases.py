@@ -36,7 +36,9 @@ class Bias:
         if near(torch.zeros((), dtype=dense.dtype, device=dense.device)):
             return None
         if dense.shape[0] > 1 and near(dense[:1]):
-            return cls.describe(dense[:1], tolerance=tolerance, ignore=None if free is None else free.all(0, keepdim=True))
+            return cls.describe(
+                dense[:1], tolerance=tolerance, ignore=None if free is None else free.all(0, keepdim=True)
+            )
         offset = cls("offset", _per_offset(dense, free), n_queries, n_keys)
         if near(offset.tile()):
             return offset
@@ -62,7 +64,8 @@ class Bias:
 
     def example(self, index: int, queries: Tensor | None = None, keys: Tensor | None = None) -> "Bias":
         """The bias of one example; `queries` and `keys` are the positions that are kept."""
-        values = self.values[index % self.values.shape[0]][None]
+        # The windows of a "windows" bias are all of one example.
+        values = self.values if self.form == "windows" else self.values[index % self.values.shape[0]][None]
         if queries is None and keys is None:
             return Bias(self.form, values, self.n_queries, self.n_keys)
         device = values.device
@@ -104,7 +107,7 @@ def _per_offset(dense: Tensor, free: Tensor | None) -> Tensor:
 def _per_key(dense: Tensor, free: Tensor | None) -> Tensor:
     """One value for each key, read from a query that sees it."""
     if free is None:
-        return dense[..., 0, :]
+        return dense[..., 0, :].clone()
     lowest = torch.finfo(dense.dtype).min
     values = dense.masked_fill(free, lowest).amax(-2)
     return values.masked_fill(values == lowest, 0.0)

@@ -78,7 +78,7 @@ class Mask:
         examples = torch.arange(batch, device=device)[:, None, None, None]
         head = torch.zeros(1, 1, 1, 1, dtype=torch.long, device=device)
         key = (torch.arange(n_keys, device=device) + key_offset)[None, None, None, :]
-        starts, stops, blocks, exact = [], [], [], True
+        starts, stops, exact = [], [], True
         for first in range(0, n_queries, _ROWS):
             query = torch.arange(first, min(first + _ROWS, n_queries), device=device) + query_offset
             block = function(examples, head, query[None, None, :, None], key)
@@ -87,7 +87,6 @@ class Mask:
             exact = exact and is_run
             starts.append(start)
             stops.append(stop)
-            blocks.append(block if n_queries <= _ROWS else None)
             if not exact:
                 break
         place = {"query_offset": query_offset, "key_offset": key_offset, "batch": batch}
@@ -120,20 +119,43 @@ class Mask:
         return None if found is None else found[:, None]
 
     def extent(self, rows: slice) -> tuple[int, int]:
-        """The first and one past the last key that any query of `rows` may see, padding apart."""
+        """The first and one past the last key that any query of `rows` gives weight to, padding apart.
+
+        A query that may see nothing gives all keys the same.
+        """
+        if self.dense is not None or self.has_blind(rows):
+            return 0, self.n_keys
         first = 0 if self.start is None else int(self.start[:, rows].min())
         last = self.n_keys if self.stop is None else int(self.stop[:, rows].max())
         return first, max(last, first)
+
+    def has_blind(self, rows: slice = slice(None)) -> bool:
+        """Whether some query of `rows` may see no key at all."""
+        if self.dense is not None:
+            return not bool(self.dense[..., rows, :].any(-1).all())
+        limits = [limit for limit in (self.start, self.stop) if limit is not None]
+        if not limits:
+            return self.keys is not None and not bool(self.keys.any(-1).all())
+        start = torch.zeros_like(limits[0][:, rows]) if self.start is None else self.start[:, rows]
+        stop = torch.full_like(start, self.n_keys) if self.stop is None else self.stop[:, rows]
+        if self.keys is not None:
+            start, stop = (_kept_before(self.keys, limit) for limit in (start, stop))
+        return bool((stop <= start).any())
 
     def hide(self, found: Tensor, rows: slice = slice(None), columns: slice = slice(None)) -> Tensor:
         """Put the lowest finite number into the forbidden cells of a tile of scores, in place.
 
         Only the columns that some query of the tile may not see are written: in a causal tile, those by the diagonal.
         """
+        if not found.numel():
+            return found
         lowest = torch.finfo(found.dtype).min
         if self.dense is not None:
             return found.masked_fill_(~self.dense[..., rows, columns].to(found.device), lowest)
-        first, last, _ = columns.indices(self.n_keys)
+        first, last, step = columns.indices(self.n_keys)
+        if step != 1:
+            allowed = self.allowed(rows, columns)
+            return found if allowed is None else found.masked_fill_(~allowed.to(found.device), lowest)
         if self.stop is not None:
             stop = self.stop[:, rows].to(found.device)
             begin = min(max(int(stop.min()), first), last)
@@ -159,7 +181,10 @@ class Mask:
             return one
         queries = torch.arange(self.n_queries) if queries is None else queries
         keys = torch.arange(self.n_keys) if keys is None else keys
-        place = {"query_offset": self.query_offset, "key_offset": self.key_offset}
+        # The first query stands where it stood among the keys, now counted without those that were left out.
+        ahead = self.query_offset - self.key_offset
+        place = {"query_offset": self.key_offset + int((keys < ahead).sum()) if ahead > 0 else self.query_offset}
+        place["key_offset"] = self.key_offset
         if one.dense is not None:
             device = one.dense.device
             kept = one.dense[:, :, queries.to(device)][..., keys.to(device)]
@@ -190,9 +215,7 @@ class Mask:
         def move(tensor: Tensor | None) -> Tensor | None:
             return None if tensor is None else tensor.to(device)
 
-        return replace(
-            self, start=move(self.start), stop=move(self.stop), keys=move(self.keys), dense=move(self.dense)
-        )
+        return replace(self, start=move(self.start), stop=move(self.stop), keys=move(self.keys), dense=move(self.dense))
 
     def nbytes(self) -> int:
         """Bytes held."""
@@ -203,13 +226,13 @@ class Mask:
         named = {"start": self.start, "stop": self.stop, "keys": self.keys, "dense": self.dense}
         return {name: tensor for name, tensor in named.items() if tensor is not None}
 
-    # What follows lets a mask travel through model code that expects a boolean tensor [batch, 1, query, key]:
+    # What follows lets a mask travel through model code that expects a boolean tensor [batch, head or 1, query, key]:
     # anything more than passing it along turns it into that tensor.
 
     @property
     def shape(self) -> torch.Size:
         """The shape the dense mask would have."""
-        return torch.Size((self.batch, 1, self.n_queries, self.n_keys))
+        return torch.Size((self.batch, 1 if self.dense is None else self.dense.shape[1], self.n_queries, self.n_keys))
 
     @property
     def ndim(self) -> int:
@@ -237,8 +260,14 @@ class Mask:
         return allowed.expand(self.batch, -1, -1, -1)
 
     def __getitem__(self, index) -> "Tensor | Mask":
-        dense = self.materialise()[index]
-        return self if dense.shape == self.shape else dense
+        parts = index if isinstance(index, tuple) else (index,)
+        if parts and parts[0] is Ellipsis:
+            parts = (slice(None),) * (5 - len(parts)) + parts[1:]
+        # Models cut a mask to the keys they have, which are often all of them.
+        is_cut = any(not isinstance(part, slice) for part in parts) or any(
+            part.indices(length) != (0, length, 1) for part, length in zip(parts, self.shape, strict=False)
+        )
+        return self.materialise()[index] if is_cut else self
 
     @classmethod
     def __torch_function__(cls, function, types, args=(), kwargs=None):
@@ -263,6 +292,12 @@ def _runs(plane: Tensor, keys: Tensor | None) -> tuple[Tensor, Tensor, bool]:
     if keys is None:
         held = stop - start
     else:
-        before = torch.nn.functional.pad(keys.long().cumsum(-1), (1, 0))
-        held = before.gather(1, stop) - before.gather(1, start)
+        held = _kept_before(keys, stop) - _kept_before(keys, start)
     return start, stop, bool((plane.sum(-1) == held).all())
+
+
+def _kept_before(keys: Tensor, limit: Tensor) -> Tensor:
+    """How many real keys [batch or 1, key] stand before each limit [batch or 1, query]."""
+    batch = max(keys.shape[0], limit.shape[0])
+    before = torch.nn.functional.pad(keys.long().cumsum(-1), (1, 0))
+    return before.expand(batch, -1).gather(1, limit.long().expand(batch, -1))

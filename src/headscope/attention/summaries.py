@@ -84,8 +84,9 @@ class Summariser:
     ) -> None:
         """Take in a tile of the pattern and its scores [head, row, column].
 
-        The scores are used up. Keys outside `columns` must have no weight. `rows` begins, and `columns` begins and ends, on a cell of the map. `lse` is
-        given when the pattern is no longer the softmax of the scores (it was edited, or has sinks).
+        The scores are used up. Keys outside `columns` must have no weight. `rows` begins, and `columns` begins and ends, on
+        a cell of the map; `columns` begin at the first key or past the eighth. `lse` is given when the pattern is no longer
+        the softmax of the scores (it was edited, or has sinks).
         """
         pattern = pattern.float()
         first_row, last_row, _ = rows.indices(self.n_queries)
@@ -98,6 +99,8 @@ class Summariser:
         if lse is None:
             lse = found.gather(-1, where)[..., 0].float() - largest.log()
             entropy = lse - found.mul_(pattern).sum(-1)
+            # A query that may see nothing gives all keys the same; its scores are too low to reckon with.
+            entropy = torch.where(lse > torch.finfo(lse.dtype).min / 2, entropy, -largest.log())
         else:
             entropy = -torch.special.xlogy(pattern, pattern).sum(-1)
             total = pattern.sum(-1).clamp_min(torch.finfo(pattern.dtype).tiny)
@@ -117,12 +120,14 @@ class Summariser:
         self._put("argmax", where[..., 0] + first_key, heads, rows)
         if self.rows_only:
             return
-        self.figures["top_weights"][heads, rows, :n_top] = weights
-        self.figures["top_keys"][heads, rows, :n_top] = (keys + first_key).int()
-        if n_top < self.n_top:  # the tile has fewer keys than we list: the rest weigh nothing, lowest index first
-            outside = [i for i in range(self.n_top + n_top) if not first_key <= i < last_key][: self.n_top - n_top]
-            filler = torch.tensor(outside, dtype=torch.int32, device=pattern.device)
-            self.figures["top_keys"][heads, rows, n_top : self.n_top] = filler
+        # Keys that weigh nothing tie: those outside the tile count too, the lowest first.
+        more = torch.arange(n_top, self.n_top, device=pattern.device).expand(*keys.shape[:-1], -1)
+        weights, keys = torch.nn.functional.pad(weights, (0, self.n_top - n_top)), torch.cat([keys, more], -1)
+        if first_key:
+            is_nothing = weights == 0
+            keys = torch.where(is_nothing, is_nothing.cumsum(-1) - 1, keys + first_key)
+        self.figures["top_weights"][heads, rows, : self.n_top] = weights
+        self.figures["top_keys"][heads, rows, : self.n_top] = keys.int()
         self.figures["received"][heads, columns] += pattern.sum(-2) / self.n_queries
         pooled = _chunk_max(chunk_max.transpose(-1, -2), self.row_cell).transpose(-1, -2)
         row_cells = slice(first_row // self.row_cell, first_row // self.row_cell + pooled.shape[-2])

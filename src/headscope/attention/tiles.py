@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from headscope.attention.formula import Formula, expand_heads, log_denominator, scores, softmax
-from headscope.attention.summaries import Summariser, cell
+from headscope.attention.summaries import N_TOP, Summariser, cell
 
 # A tile of scores of about this size stays in the processor's cache between its passes.
 TILE_BYTES = 4 * 2**20
@@ -16,6 +16,7 @@ TILE_ROWS = 128
 Edit = Callable[[str, Tensor, slice, slice], Tensor]
 
 
+@torch.no_grad()
 def attend_in_tiles(
     query: Tensor,
     key: Tensor,
@@ -35,18 +36,24 @@ def attend_in_tiles(
     n_keys = key.shape[1]
     kept_dtype = query.dtype
     # Statistics need fp32 (bf16 scores are 0.06 nats off in entropy), and bf16 products are no faster on a CPU.
-    query, key, value = query[None].float(), expand_heads(key[None], n_heads).float(), expand_heads(value[None], n_heads).float()
+    query, key, value = (
+        query[None].float(),
+        expand_heads(key[None], n_heads).float(),
+        expand_heads(value[None], n_heads).float(),
+    )
     mixed = torch.empty(n_heads, n_queries, value.shape[-1], dtype=kept_dtype, device=query.device)
     mask = formula.mask
     offset = 0 if mask is None else mask.query_offset - mask.key_offset
-    is_causal = mask is not None and mask.stop is not None and _never_ahead(mask.stop, offset)
+    is_causal = mask is not None and mask.stop is not None and _never_ahead(mask.stop, offset) and not mask.has_blind()
     edges = cell(n_keys)
     workspace = _Workspace(query.device)
     for rows in _bands(n_queries):
         if check is not None:
             check()
         first, last = (0, n_keys) if mask is None or edit is not None else mask.extent(rows)
-        first, last = first // edges * edges, min(n_keys, -(-max(last, first + 1) // edges) * edges)
+        first = first // edges * edges
+        first = first if first >= N_TOP else 0
+        last = min(n_keys, -(-max(last, first + 1) // edges) * edges)
         columns = slice(first, last)
         for heads in _blocks(n_heads, (rows.stop - rows.start) * (last - first)):
             part = formula.heads(heads)
@@ -101,4 +108,3 @@ def _blocks(n_heads: int, cells: int) -> Iterator[slice]:
 def _never_ahead(stop: Tensor, offset: int) -> bool:
     query = torch.arange(stop.shape[1], device=stop.device) + offset
     return bool((stop <= query + 1).all())
-

@@ -1,4 +1,4 @@
-"""The command line: `headscope trace`, `models`, `doctor`, `demo`. Nothing heavy is imported before a command needs it."""
+"""The command line: `headscope trace`, `models`, `doctor`, `demo`. Heavy imports wait until a command runs."""
 
 from typing import Annotated
 
@@ -19,7 +19,9 @@ def _version(is_asked: bool) -> None:
         raise typer.Exit
 
 
-@app.callback(invoke_without_command=True, epilog="Example: headscope trace builtin:gpt 'The doctor asked the nurse. She'")
+@app.callback(
+    invoke_without_command=True, epilog="Example: headscope trace builtin:gpt 'The doctor asked the nurse. She'"
+)
 def main(
     context: typer.Context,
     version: Annotated[
@@ -27,8 +29,8 @@ def main(
     ] = False,
 ) -> None:
     """See, measure, test and edit attention in any Transformer."""
-    if context.invoked_subcommand is None:
-        print_text(context.get_help())
+    if context.invoked_subcommand is None and (told := context.get_help()):  # with Rich, it prints by itself
+        print_text(told)
 
 
 app.command(epilog=trace.EXAMPLE)(trace.trace)

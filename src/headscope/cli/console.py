@@ -77,12 +77,13 @@ class Commands(TyperGroup):
         return code if isinstance(code, int) else OK
 
 
-def print_text(*parts: str | Text | Any) -> None:
+def print_text(*parts: Any) -> None:
     """Print for people: strings as they are, without markup; tables and other Rich objects drawn."""
     is_wide = not sys.stdout.isatty() and "COLUMNS" not in os.environ
     console = Console(highlight=False, width=PIPE_WIDTH if is_wide else None)
     for part in parts:
-        console.print(Text.from_ansi(part) if isinstance(part, str) else part)
+        is_line = isinstance(part, str | Text)  # wrapped by the terminal alone, so that a path can be copied whole
+        console.print(Text(part) if isinstance(part, str) else part, soft_wrap=is_line)
 
 
 def print_json(data: dict[str, Any]) -> None:
@@ -93,7 +94,7 @@ def print_json(data: dict[str, Any]) -> None:
 
 
 def shown(text: str) -> str:
-    """A token or text of the user's on one line: control characters, which could command a terminal, are spelled out."""
+    """A user's text on one line: control characters, which could command a terminal, are spelled out."""
     if text and not text.strip(" "):
         return "␣" * len(text)
     return "".join(
@@ -117,7 +118,9 @@ def _told_once(*, everything: bool) -> Iterator[None]:
     told: set[str] = set()
 
     def show(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
-        line = _as_options(str(message)) if issubclass(category, HeadscopeWarning) else f"{category.__name__}: {message}"
+        line = (
+            _as_options(str(message)) if issubclass(category, HeadscopeWarning) else f"{category.__name__}: {message}"
+        )
         if line not in told:
             told.add(line)
             _err.print(Text.assemble(("warning: ", "yellow"), line), soft_wrap=True)
@@ -169,4 +172,5 @@ def _quieten_libraries() -> None:
     """Read by transformers and huggingface_hub when they are first imported, which commands do later."""
     os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
     os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
+    os.environ.setdefault("HF_HUB_VERBOSITY", "error")
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")

@@ -53,9 +53,12 @@ def head_figures(trace: "Trace", model: "Model") -> list[HeadFigures]:
     for head in trace.heads:
         layer, summary = trace.layers[head.site], trace.summary(head)
         first = 1 if head.site in causal and layer.n_queries > 1 else 0
-        means = [float(np.nanmean(one[first:])) for one in (summary.max, summary.entropy, summary.distance)]
+        sharp, entropy, distance = (
+            float(np.nanmean(one[first:])) for one in (summary.max, summary.entropy, summary.distance)
+        )
         tokens = trace.tokens[layer.site.stack], trace.tokens[layer.key_stack]
-        found.append(HeadFigures(str(head), *means, _strongest(summary, *tokens, head.kind == "self", first)))
+        pair = _strongest(summary, *tokens, head.kind == "self", first)
+        found.append(HeadFigures(str(head), sharp, entropy, distance, pair))
     return sorted(found, key=lambda one: -one.max)
 
 
@@ -129,8 +132,8 @@ def _strongest(summary: "HeadSummary", queries: "Tokens", keys: "Tokens", is_sel
 def _ordinary(tokens: "Tokens", length: int) -> "np.ndarray":
     import numpy as np
 
-    marks = [not one.special for one in tokens]
-    return np.array((marks + [True] * length)[: max(length, len(marks))])[: max(length, 1)]
+    marks = [not one.special for one in tokens][:length]
+    return np.array(marks + [True] * (length - len(marks)))
 
 
 def _text(tokens: "Tokens", place: int) -> str:

@@ -34,9 +34,7 @@ def load_model(
 
         if device is not None:
             check_device(device)
-        return load(
-            name, device=device, dtype=dtype, allow_pickle=allow_pickle, trust_remote_code=trust_remote_code
-        )
+        return load(name, device=device, dtype=dtype, allow_pickle=allow_pickle, trust_remote_code=trust_remote_code)
 
 
 def check_device(device: str) -> None:

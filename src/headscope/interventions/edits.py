@@ -1,12 +1,14 @@
 """What an edit does to a tensor on its way through the attention function.
 
 Every edit takes a tensor [batch, head, row, last axis] of the heads it was asked for and gives the new one. Which rows may
-change (`tokens=`) is seen to by the caller.
+change (`tokens=`) is seen to by the caller. An edit checks its own arguments, so that one read from a file is as sound as
+one made in Python.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from numbers import Real
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
@@ -58,7 +60,7 @@ def _chosen(chosen: TokenChoice, index: Tensor, tokens: Sequence[Tokens] | None)
             positions = tokens[example].positions(chosen)
         else:
             positions = _plain_positions(chosen)
-        found[example] = torch.isin(index[example], torch.tensor(positions, device=index.device))
+        found[example] = torch.isin(index[example], torch.tensor(positions, dtype=index.dtype, device=index.device))
     return found
 
 
@@ -73,11 +75,40 @@ def _plain_positions(chosen: TokenChoice) -> list[int]:
     )
 
 
+def finite(value: Any, name: str) -> float:
+    """The value as a float, if it is a finite number."""
+    if isinstance(value, Tensor) and value.numel() == 1:
+        value = float(value)
+    if isinstance(value, bool) or not isinstance(value, Real) or not abs(float(value)) < float("inf"):
+        raise InterventionError(f"{name} must be a finite number, got {value!r}.")
+    return float(value)
+
+
+def check_finite(values: Tensor, name: str) -> None:
+    """Refuse NaN and infinite values."""
+    n_bad = values.numel() - int(values.detach().isfinite().sum())
+    if n_bad:
+        raise InterventionError(f"{name} holds NaN or infinite values: {n_bad} of {values.numel()}.")
+
+
+def check_weights(weights: Tensor, name: str) -> None:
+    """Refuse what no attention weight can be."""
+    check_finite(weights, name)
+    if bool((weights < 0).any()):
+        raise InterventionError(f"{name} holds negative weights, the lowest {float(weights.min()):.4g}.")
+
+
 @dataclass(frozen=True, eq=False)
 class Scale:
     """Multiply by a number, or by one number per head (a tensor, which may carry a gradient)."""
 
     factor: float | Tensor
+
+    def __post_init__(self):
+        if isinstance(self.factor, Tensor):
+            check_finite(self.factor, "gate")
+        else:
+            finite(self.factor, "factor")
 
     def __call__(self, x: Tensor, at: At) -> Tensor:
         if isinstance(self.factor, Tensor):
@@ -91,11 +122,15 @@ class Mean:
 
     mean: Tensor | None = None
 
+    def __post_init__(self):
+        if self.mean is not None:
+            check_finite(self.mean, "mean")
+
     def __call__(self, x: Tensor, at: At) -> Tensor:
         if self.mean is not None:
             return self.mean.to(x).reshape(1, -1, 1, x.shape[-1]).expand_as(x)
-        real = at.real[:, None, :, None].to(x.dtype)
-        return ((x * real).sum(2, keepdim=True) / real.sum(2, keepdim=True)).expand_as(x)
+        real = at.real[:, None, :, None]
+        return (x.masked_fill(~real, 0.0).sum(2, keepdim=True) / real.sum(2, keepdim=True)).expand_as(x)
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,6 +138,12 @@ class Patch:
     """Put rows from another run in place [head, row, last axis]; rows past its end stay as they are."""
 
     values: Tensor
+
+    def __post_init__(self):
+        check_finite(self.values, "patch")
+        if self.values.ndim != 3:
+            shape = tuple(self.values.shape)
+            raise InterventionError(f"a patch is [token, dim] or [head, token, dim], got shape {shape}.")
 
     def __call__(self, x: Tensor, at: At) -> Tensor:
         values = self.values.to(x)
@@ -117,9 +158,19 @@ class Coordinate:
 
     index: int
     factor: float
-    amount: float | Tensor
+    amount: float
+
+    def __post_init__(self):
+        if isinstance(self.index, bool) or not isinstance(self.index, int) or self.index < 0:
+            raise InterventionError(f"a neuron's index counts from 0, got {self.index!r}.")
+        finite(self.factor, "factor")
+        finite(self.amount, "amount")
 
     def __call__(self, x: Tensor, at: At) -> Tensor:
+        if self.index >= x.shape[-1]:
+            raise InterventionError(
+                f"there is no neuron {self.index}: there are {x.shape[-1]}, 0 to {x.shape[-1] - 1}."
+            )
         changed = x.clone()
         changed[..., self.index] = x[..., self.index] * self.factor + self.amount
         return changed
@@ -131,6 +182,10 @@ class Temperature:
 
     value: float
 
+    def __post_init__(self):
+        if finite(self.value, "temperature") <= 0:
+            raise InterventionError(f"a temperature must be above 0, got {self.value}.")
+
     def __call__(self, x: Tensor, at: At) -> Tensor:
         return x / self.value
 
@@ -140,6 +195,9 @@ class DistanceBias:
     """Add slope · |query − key| to the scores: negative favours near keys."""
 
     slope: float
+
+    def __post_init__(self):
+        finite(self.slope, "slope")
 
     def __call__(self, x: Tensor, at: At) -> Tensor:
         assert at.key_index is not None  # scores always have keys
@@ -166,6 +224,12 @@ class ReplacePattern:
     weights: Tensor
     renormalise: bool = True
 
+    def __post_init__(self):
+        check_weights(self.weights, "pattern")
+        if self.weights.ndim != 3:
+            shape = tuple(self.weights.shape)
+            raise InterventionError(f"a pattern is [query, key] or [head, query, key], got shape {shape}.")
+
     def __call__(self, x: Tensor, at: At) -> Tensor:
         assert at.key_index is not None  # patterns always have keys
         weights = self.weights.to(x)
@@ -188,12 +252,20 @@ class SetWeight:
     weight: float
     renormalise: bool = True
 
+    def __post_init__(self):
+        if finite(self.weight, "weight") < 0 or (self.renormalise and self.weight > 1):
+            raise InterventionError(f"an attention weight lies between 0 and 1, got {self.weight}.")
+
     def __call__(self, x: Tensor, at: At) -> Tensor:
         rows, keys = at.rows(self.query)[:, None, :, None], at.keys(self.key)[:, None, None, :]
         changed = torch.where(rows & keys, torch.as_tensor(self.weight, dtype=x.dtype, device=x.device), x)
         if not self.renormalise:
             return changed
-        # The chosen cells keep exactly the weight asked for; the others share what is left.
+        # The chosen cells keep exactly the weight asked for (unless they are so many that it adds up to more than one);
+        # the others share what is left.
+        changed = torch.where(
+            keys, changed / torch.where(keys, changed, 0.0).sum(-1, keepdim=True).clamp_min(1), changed
+        )
         fixed = torch.where(keys, changed, 0.0).sum(-1, keepdim=True)
         others = torch.where(keys, 0.0, changed)
         shared = others.sum(-1, keepdim=True)
@@ -208,6 +280,11 @@ class SetRow:
     query: TokenChoice
     weights: Tensor
     renormalise: bool = True
+
+    def __post_init__(self):
+        check_weights(self.weights, "row")
+        if self.weights.ndim != 1:
+            raise InterventionError(f"a row of weights has one axis [key], got shape {tuple(self.weights.shape)}.")
 
     def __call__(self, x: Tensor, at: At) -> Tensor:
         assert at.key_index is not None  # patterns always have keys

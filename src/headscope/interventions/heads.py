@@ -1,12 +1,12 @@
 """Edits of a head's output, the mixed values: silence, scale, mean-ablate, gate, patch."""
 
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
 
 from headscope.errors import InterventionError
-from headscope.interventions.edits import Mean, Patch, Scale
+from headscope.interventions.edits import Mean, Patch, Scale, finite
 from headscope.interventions.intervention import Intervention, called, intervene
 from headscope.sites import Head, Site, parse
 from headscope.traces.tokens import TokenChoice
@@ -41,9 +41,8 @@ def mean_ablate(
 ) -> Intervention:
     """Replace a head's output by its mean: over this run's tokens, over another trace's, or a tensor [dim] (or [head, dim])."""
     if isinstance(mean, Trace):
-        mean = torch.stack([mean.tensor("mixed", one).mean(0) for one in _heads_of(head, mean)])
-    if mean is not None:
-        mean = finite_tensor(mean, "mean")
+        mean = torch.stack([mean.tensor("mixed", one).float().mean(0) for one in mean.find(head)])
+    mean = None if mean is None else own_tensor(mean)
     return intervene(head, "mixed", Mean(mean), tokens, called("mean_ablate", head, mean, tokens=tokens))
 
 
@@ -63,39 +62,16 @@ def patch(
     place = parse(head) if isinstance(head, str) else head
     if isinstance(source, Trace):
         if stage in ("residual", "neurons"):
-            source = source.tensor(stage, _site_of(place))
+            source = source.tensor(stage, place)
         else:
-            source = torch.stack([source.tensor(stage, one) for one in _heads_of(place, source)])
-    values = finite_tensor(source, "patch")
+            source = torch.stack([source.tensor(stage, one) for one in source.find(place)])
+    values = own_tensor(source)
     values = values[None] if values.ndim == 2 else values
-    if values.ndim != 3:
-        raise InterventionError(f"a patch is [token, dim] or [head, token, dim], got shape {tuple(values.shape)}.")
     options = {"stage": None if stage == "mixed" else stage, "tokens": tokens}
     return intervene(place, stage, Patch(values), tokens, called("patch", head, values, **options))
 
 
-def finite(value: float, name: str) -> float:
-    """The value as a float, if it is a finite number."""
-    if isinstance(value, Tensor) and value.numel() == 1:
-        value = float(value)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(float(value)) < float("inf"):
-        raise InterventionError(f"{name} must be a finite number, got {value!r}.")
-    return float(value)
-
-
-def finite_tensor(values: Tensor, name: str) -> Tensor:
-    """The values as a detached tensor, if all of them are finite."""
+def own_tensor(values: Any) -> Tensor:
+    """A floating-point copy that nobody else can change."""
     values = torch.as_tensor(values).detach()
-    if not values.is_floating_point():
-        values = values.float()
-    if not bool(values.isfinite().all()):
-        raise InterventionError(f"{name} holds NaN or infinite values: {int((~values.isfinite()).sum())} of {values.numel()}.")
-    return values
-
-
-def _heads_of(place: str | Head | Site, trace: Trace) -> list[Head]:
-    return trace.find(place)
-
-
-def _site_of(place: Head | Site) -> Site:
-    return place.site if isinstance(place, Head) else place
+    return values.clone() if values.is_floating_point() else values.float()

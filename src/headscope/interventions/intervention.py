@@ -71,7 +71,9 @@ def edit(
     if stage not in STAGES:
         raise InterventionError(f"there is no stage {stage!r}: the stages are {', '.join(STAGES)}.")
     name = getattr(function, "__name__", repr(function))
-    return intervene(site, stage, Apply(function), tokens, called("interventions.edit", site, stage, Bare(name), tokens=tokens))
+    return intervene(
+        site, stage, Apply(function), tokens, called("interventions.edit", site, stage, Bare(name), tokens=tokens)
+    )
 
 
 class Bare(str):
@@ -83,10 +85,9 @@ class Bare(str):
 
 def called(name: str, *arguments: Any, **options: Any) -> str:
     """The call, as one would type it; a tensor is read back from where `save_interventions` puts it."""
+
     def shown(value: Any) -> str:
         if isinstance(value, Tensor):
-            if value.numel() == 1:
-                return repr(float(value.detach()))
             return f'hs.interventions.payload("{payload_name(value)}")'
         if isinstance(value, Head | Site):
             return repr(str(value))

@@ -1,8 +1,7 @@
 """Edits of single coordinates, of MLP neurons, and of input tokens."""
 
 from headscope.errors import InterventionError
-from headscope.interventions.edits import Coordinate, ReplaceToken
-from headscope.interventions.heads import finite
+from headscope.interventions.edits import Coordinate, ReplaceToken, finite
 from headscope.interventions.intervention import Intervention, Stage, called, intervene
 from headscope.sites import Head, Site
 from headscope.traces.tokens import TokenChoice
@@ -26,21 +25,24 @@ def set_neuron(
     >>> hs.set_neuron("L2H0", "key", 12, 0.0), hs.set_neuron("L2", "mlp", 7, 1.5)
     (hs.set_neuron('L2H0', 'key', 12, 0.0), hs.set_neuron('L2', 'mlp', 7, 1.5))
     """
-    return _coordinate("set_neuron", site, part, index, 0.0, finite(value, "value"), tokens, value)
+    value = finite(value, "value")
+    return _coordinate("set_neuron", site, part, Coordinate(index, 0.0, value), tokens, value)
 
 
 def scale_neuron(
     site: str | Head | Site, part: str, index: int, factor: float, *, tokens: TokenChoice | None = None
 ) -> Intervention:
     """Multiply one coordinate or MLP neuron by a number."""
-    return _coordinate("scale_neuron", site, part, index, finite(factor, "factor"), 0.0, tokens, factor)
+    factor = finite(factor, "factor")
+    return _coordinate("scale_neuron", site, part, Coordinate(index, factor, 0.0), tokens, factor)
 
 
 def add_neuron(
     site: str | Head | Site, part: str, index: int, amount: float, *, tokens: TokenChoice | None = None
 ) -> Intervention:
     """Add a number to one coordinate or MLP neuron."""
-    return _coordinate("add_neuron", site, part, index, 1.0, finite(amount, "amount"), tokens, amount)
+    amount = finite(amount, "amount")
+    return _coordinate("add_neuron", site, part, Coordinate(index, 1.0, amount), tokens, amount)
 
 
 def replace_token(position: TokenChoice, token: int | str | None = None) -> Intervention:
@@ -50,18 +52,9 @@ def replace_token(position: TokenChoice, token: int | str | None = None) -> Inte
 
 
 def _coordinate(
-    name: str,
-    site: str | Head | Site,
-    part: str,
-    index: int,
-    factor: float,
-    amount: float,
-    tokens: TokenChoice | None,
-    shown: float,
+    name: str, site: str | Head | Site, part: str, edit: Coordinate, tokens: TokenChoice | None, shown: float
 ) -> Intervention:
     if part not in _PARTS:
         raise InterventionError(f"there is no part {part!r}: choose one of {', '.join(_PARTS)}.")
-    if isinstance(index, bool) or not isinstance(index, int) or index < 0:
-        raise InterventionError(f"a neuron's index counts from 0, got {index!r}.")
-    call = called(name, site, part, index, shown, tokens=tokens)
-    return intervene(site, _PARTS[part], Coordinate(index, factor, amount), tokens, call)
+    call = called(name, site, part, edit.index, shown, tokens=tokens)
+    return intervene(site, _PARTS[part], edit, tokens, call)

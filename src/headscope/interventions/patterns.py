@@ -1,11 +1,9 @@
 """Edits of scores and patterns: temperature, distance, blocking, and weights set by hand."""
 
-import torch
 from torch import Tensor
 
-from headscope.errors import InterventionError
-from headscope.interventions.edits import Block, DistanceBias, ReplacePattern, SetRow, SetWeight, Temperature
-from headscope.interventions.heads import finite, finite_tensor
+from headscope.interventions.edits import Block, DistanceBias, ReplacePattern, SetRow, SetWeight, Temperature, finite
+from headscope.interventions.heads import own_tensor
 from headscope.interventions.intervention import Intervention, called, intervene
 from headscope.sites import Head, Site
 from headscope.traces.tokens import TokenChoice
@@ -14,8 +12,6 @@ from headscope.traces.tokens import TokenChoice
 def temperature(head: str | Head | Site | None, value: float, *, tokens: TokenChoice | None = None) -> Intervention:
     """Divide a head's scores by a number: below 1 sharpens its pattern, above 1 flattens it."""
     value = finite(value, "temperature")
-    if value <= 0:
-        raise InterventionError(f"a temperature must be above 0, got {value}.")
     return intervene(head, "scores", Temperature(value), tokens, called("temperature", head, value, tokens=tokens))
 
 
@@ -39,10 +35,8 @@ def replace_pattern(
     head: str | Head | Site, pattern: Tensor, *, renormalise: bool = True, tokens: TokenChoice | None = None
 ) -> Intervention:
     """Put a pattern of your own in place [query, key] ([head, query, key] for a whole layer)."""
-    weights = _weights(pattern, "pattern")
+    weights = own_tensor(pattern)
     weights = weights[None] if weights.ndim == 2 else weights
-    if weights.ndim != 3:
-        raise InterventionError(f"a pattern is [query, key] or [head, query, key], got shape {tuple(weights.shape)}.")
     options = {"renormalise": None if renormalise else False, "tokens": tokens}
     call = called("replace_pattern", head, weights, **options)
     return intervene(head, "pattern", ReplacePattern(weights, renormalise), tokens, call)
@@ -53,27 +47,14 @@ def set_weight(
 ) -> Intervention:
     """Give one cell of a pattern a new weight; the other keys share what is left, unless `renormalise` is off."""
     weight = finite(weight, "weight")
-    if weight < 0 or (renormalise and weight > 1):
-        raise InterventionError(f"an attention weight lies between 0 and 1, got {weight}.")
     options = {"renormalise": None if renormalise else False}
     call = called("set_weight", head, query, key, weight, **options)
     return intervene(head, "pattern", SetWeight(query, key, weight, renormalise), None, call)
 
 
-def set_row(
-    head: str | Head | Site, query: TokenChoice, weights: Tensor, *, renormalise: bool = True
-) -> Intervention:
+def set_row(head: str | Head | Site, query: TokenChoice, weights: Tensor, *, renormalise: bool = True) -> Intervention:
     """Give one query of a head a new row of weights [key]."""
-    row = _weights(weights, "row")
-    if row.ndim != 1:
-        raise InterventionError(f"a row of weights has one axis [key], got shape {tuple(row.shape)}.")
+    row = own_tensor(weights)
     options = {"renormalise": None if renormalise else False}
     call = called("set_row", head, query, row, **options)
     return intervene(head, "pattern", SetRow(query, row, renormalise), None, call)
-
-
-def _weights(values: Tensor, name: str) -> Tensor:
-    weights = finite_tensor(torch.as_tensor(values), name)
-    if bool((weights < 0).any()):
-        raise InterventionError(f"{name} holds negative weights, the lowest {float(weights.min()):.4g}.")
-    return weights

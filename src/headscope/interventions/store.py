@@ -23,10 +23,21 @@ VERSION = 1
 def save_interventions(interventions: Iterable[Intervention], path: str | Path) -> Path:
     """Write a list of interventions to a JSON file; tensors land beside it. The old file stays until the new one is whole."""
     path = Path(path)
-    rows = []
+    interventions = list(interventions)
     for one in interventions:
         if isinstance(one.edit, Apply):
             raise InterventionError(f"{one!r} calls a Python function and cannot be saved: use one of the named edits.")
+    try:
+        return _save(interventions, path)
+    except OSError as error:
+        raise LoadError(
+            f"could not save the interventions at {path}: {error}. What was there before is untouched."
+        ) from error
+
+
+def _save(interventions: list[Intervention], path: Path) -> Path:
+    rows = []
+    for one in interventions:
         arguments = {item.name: getattr(one.edit, item.name) for item in dataclasses.fields(one.edit)}  # type: ignore[arg-type]
         for name, value in arguments.items():
             if isinstance(value, Tensor):
@@ -44,7 +55,7 @@ def save_interventions(interventions: Iterable[Intervention], path: str | Path) 
                 "label": one.label,
             }
         )
-    text = json.dumps({"format": FORMAT, "version": VERSION, "interventions": rows}, indent=1, ensure_ascii=False)
+    text = json.dumps({"format": FORMAT, "version": VERSION, "interventions": rows}, indent=1)
     write_whole(path, text.encode())
     return path
 
@@ -53,7 +64,7 @@ def load_interventions(path: str | Path) -> list[Intervention]:
     """Read what `save_interventions` wrote."""
     path = Path(path)
     try:
-        data = json.loads(path.read_text())
+        data = json.loads(path.read_bytes())
     except (OSError, ValueError) as error:
         raise LoadError(f"cannot read interventions from {path}: {error}") from error
     if not isinstance(data, dict) or data.get("format") != FORMAT:
@@ -62,7 +73,7 @@ def load_interventions(path: str | Path) -> list[Intervention]:
         raise LoadError(f"{path} has format version {data.get('version')}, this Headscope reads version {VERSION}.")
     try:
         return [_read(row, path.parent) for row in data["interventions"]]
-    except (KeyError, TypeError) as error:
+    except (AttributeError, KeyError, TypeError) as error:
         raise LoadError(f"{path} is damaged: {type(error).__name__}: {error}") from error
 
 
@@ -71,7 +82,9 @@ def _read(row: dict[str, Any], folder: Path) -> Intervention:
         raise LoadError(f"unknown edit {row['edit']!r} at stage {row['stage']!r}: the edits are {', '.join(EDITS)}.")
     arguments = {name: _unplain(value, folder) for name, value in row["arguments"].items()}
     site = None if row["site"] is None else parse(row["site"])
-    return Intervention(site, row["stage"], EDITS[row["edit"]](**arguments), _unplain(row["tokens"], folder), row["label"])
+    return Intervention(
+        site, row["stage"], EDITS[row["edit"]](**arguments), _unplain(row["tokens"], folder), row["label"]
+    )
 
 
 def payload(path: str | Path) -> Tensor:
@@ -88,7 +101,7 @@ def payload(path: str | Path) -> Tensor:
 
 def _plain(value: Any) -> Any:
     if isinstance(value, range | slice):
-        return {"slice": [value.start, value.stop, value.step]}
+        return {type(value).__name__: [value.start, value.stop, value.step]}
     if isinstance(value, list | tuple | set | frozenset):
         return [_plain(one) for one in value]
     return value
@@ -101,5 +114,5 @@ def _unplain(value: Any, folder: Path) -> Any:
             if not isinstance(name, str) or Path(name).name != name:
                 raise LoadError(f"a payload must lie beside the file, got {name!r}.")
             return payload(folder / name)
-        return slice(*value["slice"])
+        return range(*value["range"]) if "range" in value else slice(*value["slice"])
     return [_unplain(one, folder) for one in value] if isinstance(value, list) else value

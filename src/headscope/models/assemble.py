@@ -55,7 +55,9 @@ def traces_of(
                 activations={
                     site: _out(session, site.stack, one, example) for site, one in session.activations.items()
                 },
-                logits=None if logits is None or example >= logits.shape[0] else _own_logits(model, session, logits, example),
+                logits=None
+                if logits is None or example >= logits.shape[0]
+                else _own_logits(model, session, logits, example),
                 warnings=tuple(warnings),
             )
         )
@@ -64,19 +66,13 @@ def traces_of(
 
 def uniform_note(layers: dict[Site, LayerRecord]) -> str:
     """A warning if every head attends equally everywhere: weights that were never trained, or a lost input."""
-    if not layers or any(layer.stored for layer in layers.values()):
-        return ""
     for layer in layers.values():
-        if layer.n_keys < 2 or layer.formula is None or layer.formula.sinks is not None:
+        entropy, largest = layer.summary.entropy, layer.summary.max
+        # Of n equal weights the largest is 1/n and the entropy log n, whatever the mask lets a query see.
+        is_uniform = bool((largest * entropy.exp() < 1.01).all()) and bool((entropy > 0.69).any())
+        if not is_uniform:
             return ""
-        n_seen = torch.full((layer.n_queries,), float(layer.n_keys))
-        mask = layer.formula.mask
-        if mask is not None:
-            allowed = torch.cat([mask.allowed(slice(i, i + 512)).sum(-1).reshape(-1) for i in range(0, layer.n_queries, 512)]) if mask.tensors() else n_seen  # type: ignore[union-attr]
-            n_seen = allowed.float()[: layer.n_queries] if allowed.numel() >= layer.n_queries else n_seen
-        if bool((layer.summary.entropy < n_seen.clamp_min(1).log() - 0.005).any()):
-            return ""
-    return "attention is uniform everywhere, in every head: are these weights trained?"
+    return "attention is uniform everywhere, in every head: are these weights trained?" if layers else ""
 
 
 def _streams(session: Session, example: int) -> dict[str, Tensor]:
@@ -115,4 +111,3 @@ def _tokens(model: "Model", tokens: dict[str, Tokens], layers: dict[Site, LayerR
 def _is_coarser(held: Tokens, length: int) -> bool:
     """Whether a layer sees a coarser grid of the same image (Swin's later stages)."""
     return held.kind == "patches" and length < len(held)
-

@@ -5,6 +5,7 @@ import os
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -25,10 +26,10 @@ TOLERANCE = 1e-5
 def bake(model: Model, edits: Sequence[Intervention], folder: str | Path) -> Path:
     """Write the model with its edits into a folder that plain `from_pretrained` loads.
 
-    What weights can express: silencing, scaling and (where the output projection has a bias) mean-ablating heads with a fixed
-    mean, and setting, scaling or shifting coordinates of queries, keys and values that come straight from a projection. Rotary
-    positions come after the projection, so queries and keys of such models are refused; values are not. The result is run
-    against the edited model before the folder appears.
+    What weights can express: silencing, scaling and (where the output projection has a bias) mean-ablating heads with
+    a fixed mean, and setting, scaling or shifting coordinates of queries, keys and values that come straight from a
+    projection. Rotary positions come after the projection, so queries and keys of such models are refused; values are
+    not. The result is run against the edited model before the folder appears.
     """
     folder = Path(folder)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
@@ -78,15 +79,15 @@ def _check_expressible(edits: Sequence[Intervention]) -> None:
             raise InterventionError(f"{one!r}: give the mean to bake, as in hs.mean_ablate(head, trace).")
 
 
-def _check_shared(
-    model: Model, layer: AttentionLayer, stage: str, chosen: list, edits: Sequence[Intervention]
-) -> None:
+def _check_shared(model: Model, layer: AttentionLayer, stage: str, chosen: list, edits: Sequence[Intervention]) -> None:
     """A module that serves several layers can only be changed in all of them."""
     layers = model.layout.of_module(layer.module)
     if len(layers) == 1:
         return
     resolved = resolve(edits, model.layout)
-    mine = [(type(one.edit), vars(one.edit) if not isinstance(one.edit, Mean) else None, heads) for one, heads in chosen]
+    mine = [
+        (type(one.edit), vars(one.edit) if not isinstance(one.edit, Mean) else None, heads) for one, heads in chosen
+    ]
     for other in layers:
         theirs = [
             (type(one.edit), vars(one.edit) if not isinstance(one.edit, Mean) else None, heads)
@@ -94,7 +95,8 @@ def _check_shared(
         ]
         if theirs != mine:
             raise InterventionError(
-                f"{layer.site} and {other.site} share their weights: give the same edits to both, or neither can be baked."
+                f"{layer.site} and {other.site} share their weights: give the same edits to both, "
+                "or neither can be baked."
             )
     if layer.site != layers[0].site:
         chosen.clear()  # written once, with the first of them
@@ -105,7 +107,9 @@ def _bake_head(baked: Model, layer: AttentionLayer, one: Intervention, head: int
     columns = slice(head * layer.value_dim, (head + 1) * layer.value_dim)
     if isinstance(one.edit, Scale):
         factor = one.edit.factor
-        weight[:, columns] *= float(factor) if not isinstance(factor, Tensor) or factor.numel() == 1 else float(factor[place])
+        weight[:, columns] *= (
+            float(factor) if not isinstance(factor, Tensor) or factor.numel() == 1 else float(factor[place])
+        )
         return
     if isinstance(one.edit, Coordinate):
         column = columns.start + one.edit.index
@@ -121,7 +125,9 @@ def _bake_head(baked: Model, layer: AttentionLayer, one: Intervention, head: int
 def _projection(model: Model, layer: AttentionLayer) -> tuple[nn.Module, Tensor]:
     """The output projection and its weight as [output, head · dim], a view that writes through."""
     if layer.out_projection is None:
-        raise InterventionError(f"{layer.site}: no output projection was found, so its heads cannot be written into weights.")
+        raise InterventionError(
+            f"{layer.site}: no output projection was found, so its heads cannot be written into weights."
+        )
     projection = model.module.get_submodule(layer.out_projection)
     weight = projection.weight
     if not isinstance(weight, Tensor) or not weight.is_floating_point() or weight.device.type == "meta":
@@ -152,15 +158,16 @@ def _bake_coordinate(
         )
         if not covered:
             raise InterventionError(
-                f"{one!r}: heads {members.start} to {members.stop - 1} of {layer.site} share their {stage}s, so the same edit "
-                "must be given for each of them."
+                f"{one!r}: heads {members.start} to {members.stop - 1} of {layer.site} share their {stage}s, so the "
+                "same edit must be given for each of them."
             )
         if head != members.start:
             return  # written once for the group
     name, row, ratio = _source_row(model, layer, stage, group if n_sharing > 1 else head, one)
     projection = baked.module.get_submodule(name)
     is_transposed = type(projection).__name__ == "Conv1D"
-    weight = (projection.weight.T if is_transposed else projection.weight).detach()
+    whole: Any = projection.weight
+    weight: Tensor = (whole.T if is_transposed else whole).detach()
     bias = getattr(projection, "bias", None)
     amount = float(one.edit.amount) / ratio
     if not isinstance(bias, Tensor) and amount != 0:
@@ -170,7 +177,9 @@ def _bake_coordinate(
         bias.detach()[row] = bias.detach()[row] * one.edit.factor + amount
 
 
-def _source_row(model: Model, layer: AttentionLayer, stage: str, head: int, one: Intervention) -> tuple[str, int, float]:
+def _source_row(
+    model: Model, layer: AttentionLayer, stage: str, head: int, one: Intervention
+) -> tuple[str, int, float]:
     """Which output of which projection is this coordinate: found by running the model and comparing the numbers."""
     assert isinstance(one.edit, Coordinate)
     outputs: dict[str, Tensor] = {}
@@ -197,8 +206,8 @@ def _source_row(model: Model, layer: AttentionLayer, stage: str, head: int, one:
             if int(near.sum()) == 1:
                 return name, int(near.nonzero()[0, 0]), ratio
     raise InterventionError(
-        f"{one!r}: the {stage} of {layer.site} does not come straight from a projection (rotary positions or a norm lie "
-        "between), so weights cannot express this edit."
+        f"{one!r}: the {stage} of {layer.site} does not come straight from a projection (rotary positions or a norm "
+        "lie between), so weights cannot express this edit."
     )
 
 

@@ -1,4 +1,4 @@
-"""Attention in bands (Longformer): weights over a window and some global tokens, mapped to the positions they stand for."""
+"""Attention in bands (Longformer): weights over a window and global tokens, mapped to the positions they mean."""
 
 import inspect
 from functools import lru_cache
@@ -21,9 +21,9 @@ def _takes_globals(kind: type[nn.Module]) -> bool:
 def dense_patterns(band: Tensor, globals_: Tensor | None, is_global: Tensor) -> Tensor:
     """Patterns [batch, head, query, key] from what the module returns.
 
-    band [batch, query, head, x + window + 1]: first the weights on the x global keys, then on the keys from half a window
-    before the query to half a window after; zero for queries that are global. globals_ [batch, head, x, key] are the rows of
-    those. is_global [batch, token].
+    band [batch, query, head, x + window + 1]: first the weights on the x global keys, then on the keys from half a
+    window before the query to half a window after; zero for queries that are global. globals_ [batch, head, x, key]
+    are the rows of those. is_global [batch, token].
     """
     batch, length, n_heads, width = band.shape
     n_global = int(is_global.sum(1).max()) if globals_ is not None else 0

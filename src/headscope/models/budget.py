@@ -29,11 +29,14 @@ def choose_record(
         if needs["heads"] <= allowed:
             return "heads", ""
         if needs["summary"] <= allowed:
-            note = f"queries and keys would take {told(needs['heads'])} of memory, so a summary was recorded (budget {told(allowed)})."
-            return "summary", note
+            size = told(needs["heads"])
+            return (
+                "summary",
+                f"queries and keys would take {size}, more than the budget of {told(allowed)}: a summary was kept.",
+            )
         record = "summary"
     if needs[record] > allowed:
-        fits = [one for one in RECORDS if needs[one] <= allowed]
+        fits: list[Record] = [one for one in RECORDS if needs[one] <= allowed]
         advice = f"record={fits[-1]!r} would fit ({told(needs[fits[-1]])})" if fits else "shorten the input"
         raise BudgetError(
             f"record={record!r} would keep {told(needs[record])} of memory, the budget is {told(allowed)}: {advice}, "

@@ -84,12 +84,17 @@ def continue_inputs(
 ) -> tuple[Inputs, list[int]]:
     """The prompt with what the model writes after it (or as its target), and the new ids."""
     if not hasattr(model.module, "generate") or not getattr(model.module, "can_generate", lambda: True)():
-        raise InputError(f"{type(model.module).__name__} cannot generate text: it has no language-model head. Give a target.")
+        raise InputError(
+            f"{type(model.module).__name__} cannot generate text: it has no language-model head. Give a target."
+        )
     if max_new_tokens < 1:
         raise InputError(f"max_new_tokens must be at least 1, got {max_new_tokens}.")
     for one in interventions:
         if isinstance(one.edit, Mean) and one.edit.mean is None:
-            raise InterventionError(f"{one!r}: the mean over a text that is still being written changes at every step. Give a fixed mean: hs.mean_ablate(head, trace).")
+            raise InterventionError(
+                f"{one!r}: the mean over a text that is still being written changes at every step. "
+                "Give a fixed mean: hs.mean_ablate(head, trace)."
+            )
     check_tokens(interventions, prompt.tokens)
     resolve(interventions, model.layout)
     batch = collate([prompt], model.module, model.processor).to(model.device, model.dtype)
@@ -108,7 +113,8 @@ def continue_inputs(
     try:
         with session:
             stop = StoppingCriteriaList([_Cancelled(session)])
-            written = model.module.generate(**given, max_new_tokens=max_new_tokens, stopping_criteria=stop, **options)
+            module: Any = model.module
+            written = module.generate(**given, max_new_tokens=max_new_tokens, stopping_criteria=stop, **options)
     finally:
         torch.random.set_rng_state(state)
     session.check()
@@ -130,7 +136,9 @@ def _pinned(interventions: Sequence[Intervention], prompt: Inputs) -> list[Inter
     for one in interventions:
         stack = one.site.stack if one.site is not None else _text_stack(prompt)
         if one.site is not None and one.site.kind == "cross" and one.token_choices():
-            raise InterventionError(f"{one!r}: edits of chosen tokens in cross-attention cannot be followed while text is generated.")
+            raise InterventionError(
+                f"{one!r}: edits of chosen tokens in cross-attention cannot be followed while text is generated."
+            )
         tokens = prompt.tokens.get(stack)
         pinned += [one] if tokens is None or not one.token_choices() else pin_tokens([one], tokens)
     return pinned
@@ -150,5 +158,5 @@ class _Cancelled(StoppingCriteria):
     def __init__(self, session: Session):
         self.session = session
 
-    def __call__(self, input_ids, scores, **options):
+    def __call__(self, input_ids: Any, scores: Any, **kwargs: Any) -> Any:
         return torch.full((input_ids.shape[0],), self.session._cancel.is_set(), device=input_ids.device)

@@ -73,12 +73,12 @@ def _watch_traced(model: "Model", name: str) -> list[RemovableHandle]:
     def begin(module: nn.Module, args: tuple, kwargs: dict[str, Any]) -> None:
         session = session_of(model)
         if session is not None:
-            session.tracer.push(name, module, (*args, *kwargs.values()))
+            session.tracer.begin(name, module, (*args, *kwargs.values()))
 
     def end(module: nn.Module, args: tuple, output: Any) -> None:
         session = session_of(model)
         if session is not None:
-            session.tracer.pop()
+            session.tracer.end()
 
     return [
         module.register_forward_pre_hook(begin, with_kwargs=True),
@@ -90,7 +90,7 @@ def _watch_bands(model: "Model", name: str, layers: list[AttentionLayer]) -> Rem
     module = model.module.get_submodule(name)
     names = [one for one in inspect.signature(type(module).forward).parameters if one != "self"]
 
-    def end(module: nn.Module, args: tuple, kwargs: dict[str, Any], output: tuple):
+    def end(module: nn.Module, args: tuple, kwargs: dict[str, Any], output: Any):
         session = session_of(model)
         if session is None:
             return None
@@ -100,9 +100,10 @@ def _watch_bands(model: "Model", name: str, layers: list[AttentionLayer]) -> Rem
             session.real[layer.site.stack] = ~given["is_index_masked"]
         patterns = None
         if len(output) > 1 and session.record:
-            has_globals = bool(given.get("is_global_attn")) and len(output) > 2
+            has_globals = bool(given.get("is_global_attn"))
             patterns = dense_patterns(output[1], output[2] if has_globals else None, given["is_index_global_attn"])
-        mixed = output[0].unflatten(-1, (layer.n_heads, -1)).transpose(1, 2)
+        mixed: Tensor = output[0]
+        mixed = mixed.unflatten(-1, (layer.n_heads, -1)).transpose(1, 2)
         mixed = session.weights_only(layer, patterns, mixed)
         return (mixed.transpose(1, 2).flatten(2), *output[1:])
 

@@ -12,8 +12,8 @@ from headscope.sites import Head, Site
 class AttentionLayer:
     """One attention layer: its address, the module that computes it, and how we see it.
 
-    `way` is "routed" (the model calls our function), "traced" (its own torch calls are watched) or "weights" (its weights
-    are read; it has no queries and keys we could show).
+    `way` is "routed" (the model calls our function), "traced" (its own torch calls are watched) or "weights" (its
+    weights are read; it has no queries and keys we could show).
     """
 
     site: Site
@@ -98,7 +98,9 @@ def attention_modules(module: nn.Module) -> dict[str, nn.Module]:
         for name, one in module.named_modules()
         if isinstance(one, nn.MultiheadAttention) or re.search(r"attention|attn", type(one).__name__, re.IGNORECASE)
     }
-    outer = {name for name in named for other in named if other != name and other.startswith(f"{name}." if name else "")}
+    outer = {
+        name for name in named for other in named if other != name and other.startswith(f"{name}." if name else "")
+    }
     # A wrapper may carry "attention" in its name without computing it: only those with parameters below count.
     return {name: one for name, one in named.items() if name not in outer and any(True for _ in one.parameters())}
 

@@ -40,8 +40,13 @@ def load(
         try:
             import accelerate as _  # noqa: F401
         except ImportError as error:
-            raise MissingExtraError("device_map needs the package accelerate: pip install 'headscope[offload]'.") from error
-    options: dict[str, Any] = {"dtype": _dtype(dtype, config, device, device_map), "use_safetensors": not allow_pickle or None}
+            raise MissingExtraError(
+                "device_map needs the package accelerate: pip install 'headscope[offload]'."
+            ) from error
+    options: dict[str, Any] = {
+        "dtype": _dtype(dtype, config, device, device_map),
+        "use_safetensors": not allow_pickle or None,
+    }
     if device_map is not None:
         options["device_map"] = device_map
     kind = _kind(config, trust_remote_code)
@@ -57,7 +62,7 @@ def load(
 
 
 def processor(place: str, hub: dict[str, Any]) -> Any:
-    """What reads inputs: a processor where the model has one, else a tokenizer, image processor or feature extractor."""
+    """What reads inputs: a processor if the model has one, else a tokenizer, image processor or feature extractor."""
     for kind in (AutoProcessor, AutoTokenizer, AutoImageProcessor, AutoFeatureExtractor):
         try:
             with warnings.catch_warnings():
@@ -75,7 +80,9 @@ def _place(name_or_folder: str | Path) -> tuple[str, bool]:
         folder = BUILTIN / text.removeprefix("builtin:")
         if not (folder / "config.json").is_file():
             there = sorted(f"builtin:{one.parent.name}" for one in BUILTIN.glob("*/config.json"))
-            raise LoadError(f"there is no {text}: the built-in models are {', '.join(there) or 'none in this installation'}.")
+            raise LoadError(
+                f"there is no {text}: the built-in models are {', '.join(there) or 'none in this installation'}."
+            )
         return str(folder), True
     folder = Path(text).expanduser()
     if folder.is_dir():
@@ -102,15 +109,19 @@ def _read(read, place: str, is_folder: bool, what: str):
     except Exception as error:  # loaders raise anything, from OSError to their own types
         said = " ".join(str(error).split())
         if "trust_remote_code" in said:
-            raise LoadError(f"{place} brings its own code: load it with trust_remote_code=True if you trust it.") from error
+            raise LoadError(
+                f"{place} brings its own code: load it with trust_remote_code=True if you trust it."
+            ) from error
         if "safetensors" in said and what == "weights":
             raise LoadError(
-                f"{place} has no safetensors weights. A pickle checkpoint can run code while it loads: pass allow_pickle=True if you trust it. ({said[:200]})"
+                f"{place} has no safetensors weights. A pickle checkpoint can run code while it loads: "
+                f"pass allow_pickle=True if you trust it. ({said[:200]})"
             ) from error
         if not is_folder and isinstance(error, OSError):
             raise LoadError(
-                f"could not get the {what} of {place!r} from the hub: {said[:300]} If the hub cannot be reached, give a local folder, "
-                "or a model that was downloaded before with HF_HUB_OFFLINE=1 set; `headscope models` lists models that need no network."
+                f"could not get the {what} of {place!r} from the hub: {said[:300]} If the hub cannot be reached, "
+                "give a local folder, or a model that was downloaded before with HF_HUB_OFFLINE=1 set; "
+                "`headscope models` lists models that need no network."
             ) from error
         raise LoadError(f"could not read the {what} of {place}: {type(error).__name__}: {said[:400]}") from error
 
@@ -143,7 +154,10 @@ def _say_what_is_new(model: Model, info: dict[str, Any]) -> None:
     missing = sorted(info.get("missing_keys") or [])
     if missing:
         shown = ", ".join(missing[:4]) + (f" and {len(missing) - 4} more" if len(missing) > 4 else "")
-        model.warn(f"{len(missing)} weights are freshly initialised, not trained: {shown}. What depends on them means nothing yet.")
+        model.warn(
+            f"{len(missing)} weights are freshly initialised, not trained: {shown}. "
+            "What depends on them means nothing yet."
+        )
     mismatched = info.get("mismatched_keys") or []
     if mismatched:
         model.warn(f"{len(mismatched)} weights of the checkpoint had another shape and were not used.")
@@ -152,5 +166,3 @@ def _say_what_is_new(model: Model, info: dict[str, Any]) -> None:
 def builtin_models() -> list[str]:
     """The names of the models that are part of the package."""
     return sorted(f"builtin:{one.parent.name}" for one in BUILTIN.glob("*/config.json"))
-
-

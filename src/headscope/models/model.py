@@ -36,7 +36,8 @@ BATCH_SIZE = 8
 
 
 class Model:
-    """A network (`module`) with its tokenizer or processor. It is not changed by being watched, and keeps no state of runs.
+    """A network (`module`) with its tokenizer or processor. It is not changed by being watched, and keeps no state of
+    runs.
 
     >>> import headscope as hs
     >>> model = hs.load("builtin:gpt")  # doctest: +SKIP
@@ -46,7 +47,10 @@ class Model:
     def __init__(self, module: nn.Module, processor: Any = None, *, name: str | None = None):
         """Wrap any `nn.Module`; `processor` is its tokenizer, image processor, feature extractor or processor."""
         if not isinstance(module, nn.Module):
-            raise InputError(f"a model is made from a torch module, got {type(module).__name__}: use headscope.load for a name or folder.")
+            raise InputError(
+                f"a model is made from a torch module, got {type(module).__name__}: "
+                "use headscope.load for a name or folder."
+            )
         self.module, self.processor = module, processor
         self.name = name or getattr(getattr(module, "config", None), "name_or_path", "") or type(module).__name__
         self.warnings: list[str] = []
@@ -69,7 +73,9 @@ class Model:
     def layout(self) -> Layout:
         """Where attention happens; known from the probe at load, or from the first run of a module without a config."""
         if self._layout is None:
-            raise CaptureError("this module was not probed yet: run it once, or call model.probe(**inputs) with inputs it takes.")
+            raise CaptureError(
+                "this module was not probed yet: run it once, or call model.probe(**inputs) with inputs it takes."
+            )
         return self._layout
 
     @property
@@ -160,10 +166,10 @@ class Model:
     ) -> Any:
         """Run an input and give its `Trace`; a list of inputs gives a list of traces.
 
-        `source` is a text, a pair, chat messages, an image, sound, the `inputs` of a trace, or a list of those; or give ready
-        model inputs by name. `record` is how much to keep: "rows", "summary", "heads" or "full"; by default "heads" if that fits
-        the memory `budget` (bytes), else "summary". `keep="device"` leaves tensors where the model is. `cancel` is an event
-        that stops the run at its next attention call.
+        `source` is a text, a pair, chat messages, an image, sound, the `inputs` of a trace, or a list of those; or
+        give ready model inputs by name. `record` is how much to keep: "rows", "summary", "heads" or "full"; by
+        default "heads" if that fits the memory `budget` (bytes), else "summary". `keep="device"` leaves tensors where
+        the model is. `cancel` is an event that stops the run at its next attention call.
         """
         if record is not None and record not in RECORDS:
             raise InputError(f"there is no record {record!r}: choose one of {', '.join(RECORDS)}.")
@@ -178,13 +184,22 @@ class Model:
             return traces[0] if len(traces) == 1 else traces
         media = {"image": image, "audio": audio, "sampling_rate": sampling_rate}
         given = prepare(
-            self.processor, self.module, source, pair=pair, target=target, truncate=truncate, stacks=self._known_stacks(), **media
+            self.processor,
+            self.module,
+            source,
+            pair=pair,
+            target=target,
+            truncate=truncate,
+            stacks=self._known_stacks(),
+            **media,
         )
         examples = given if isinstance(given, list) else [given]
         if any(one.needs_target for one in examples):
             examples = [self._with_target(one) for one in examples]
         traces = [
-            trace for batch in self._batches(examples, interventions) for trace in self._run_batch(batch, interventions, **options)
+            trace
+            for batch in self._batches(examples, interventions)
+            for trace in self._run_batch(batch, interventions, **options)
         ]
         if isinstance(given, list):
             order = {id(one): place for place, one in enumerate(examples)}
@@ -202,8 +217,8 @@ class Model:
     ) -> Session:
         """Watch and edit whatever runs inside: `with model.session([...], record="heads") as s: model.module(**batch)`.
 
-        With `grad=True` gradients flow through every captured tensor and edit. `exact` forces attention whole (equal to the
-        model's own eager code to the last bit) or in tiles; by default short inputs are whole.
+        With `grad=True` gradients flow through every captured tensor and edit. `exact` forces attention whole (equal
+        to the model's own eager code to the last bit) or in tiles; by default short inputs are whole.
         """
         return Session(self, interventions, record=record, grad=grad, exact=exact, cancel=cancel)
 
@@ -231,11 +246,21 @@ class Model:
         given = {key: value for key, value in media.items() if value is not None}
         options = {"do_sample": do_sample, "temperature": temperature, "top_k": top_k, "num_beams": num_beams}
         return generate(
-            self, source, interventions, max_new_tokens=max_new_tokens, seed=seed, record=record, cancel=cancel, **options, **given
+            self,
+            source,
+            interventions,
+            max_new_tokens=max_new_tokens,
+            seed=seed,
+            record=record,
+            cancel=cancel,
+            **options,
+            **given,
         )
 
     def lens(self, trace: Trace, k: int = 5) -> list[list[list[Prediction]]]:
-        """The logit lens: what the residual stream before each layer, and after the last, would predict [layer][token][k]."""
+        """The logit lens: what the residual stream before each layer, and after the last, would predict
+        [layer][token][k].
+        """
         chain, reason = self.layout.lens, self.layout.no_lens
         if not chain:
             raise NotRecordedError(f"no logit lens for {self.name}: {reason}.")
@@ -254,7 +279,9 @@ class Model:
         return readings
 
     def probe(self, *args: Any, **inputs: Any) -> Layout:
-        """Find out where the model attends, with inputs that reach all of it. Called for you at load or at the first run."""
+        """Find out where the model attends, with inputs that reach all of it. Called for you at load or at the first
+        run.
+        """
         with self._lock:
             probe = Probe(self.module)
             was_training = self.module.training
@@ -319,7 +346,10 @@ class Model:
         except CaptureError:
             raise
         except Exception as error:  # whatever a model raises on inputs it does not like: the first run probes it then
-            self.warn(f"the model could not be probed with made-up inputs ({type(error).__name__}: {error}); its first run does it.")
+            self.warn(
+                f"the model could not be probed with made-up inputs ({type(error).__name__}: {error}); "
+                "its first run does it."
+            )
             return
         taken = set(inspect.signature(type(self.module).forward).parameters)
         may_reach_more = taken & {"pixel_values", "input_features", "input_ids"} - self.layout.seen_inputs
@@ -387,7 +417,13 @@ class Model:
         tokens = {stack: found for stack, found in tokens.items() if len(found) == len(batch.examples)}
         real = {stack: one for stack, one in batch.real.items() if one.shape[1]}
         session = Session(
-            self, interventions, record=chosen, cancel=cancel, tokens=tokens, real=real, keep="cpu" if keep == "cpu" else "device"
+            self,
+            interventions,
+            record=chosen,
+            cancel=cancel,
+            tokens=tokens,
+            real=real,
+            keep="cpu" if keep == "cpu" else "device",
         )
         with session:
             outputs = self.module(**batch.model_inputs, **self._forward_options(chosen, batch))

@@ -68,7 +68,7 @@ class Probe:
         def hook(module: nn.Module, args: tuple, kwargs: dict) -> None:
             tensors = [one for one in (*args, *kwargs.values()) if isinstance(one, Tensor)]
             if any(True for _ in module.children()):
-                self.tracer.push(name, module, tuple(tensors), ignore=is_banded(module))
+                self.tracer.begin(name, module, tuple(tensors), ignore=is_banded(module))
             elif tensors and _is_linear(module):
                 self.linear_inputs.append((name, tensors[0]))
             self.calls.append((name, tensors[0] if tensors else None, None))
@@ -79,7 +79,7 @@ class Probe:
         def hook(module: nn.Module, args: tuple, output: Any) -> None:
             found = _first_tensor(output)
             if any(True for _ in module.children()):
-                self.tracer.pop()
+                self.tracer.end()
             if is_banded(module) and found is not None:
                 n_heads = int(module.num_heads)  # type: ignore[arg-type]
                 dim = found.shape[-1] // n_heads
@@ -142,7 +142,7 @@ class Probe:
     def on_mixed(self, frame: Frame, found: Softmax, value: Tensor, mixed: Tensor) -> Tensor:
         """A softmax whose output weighs values: attention, in a module that does not call our function."""
         pattern, product = found.pattern, found.product
-        batch, n_heads, n_queries, n_keys = pattern.shape
+        _, n_heads, n_queries, n_keys = pattern.shape
         scaling, stores = 1.0, True
         if product is not None and product.query is not None and product.key is not None:
             scaling, stores = read_scaling(found, product)
@@ -170,7 +170,9 @@ class Probe:
 
 
 def read_scaling(found: Softmax, product: Product) -> tuple[float, bool]:
-    """By what the product was scaled before the softmax, and whether patterns must be stored because that does not give them."""
+    """By what the product was scaled before the softmax, and whether patterns must be stored because that does not give
+    them.
+    """
     query, key = product.query, product.key
     assert query is not None and key is not None
     plain = query.float() @ expand_heads(key, query.shape[1]).float().transpose(-1, -2)
@@ -195,8 +197,8 @@ def layout_of(probe: Probe, *, is_encoder_decoder: bool, inputs: frozenset[str])
     module = probe.module
     if not probe.seen:
         raise CaptureError(
-            f"{type(module).__name__} computed no attention that Headscope can see: it may have none (a convolutional or "
-            "recurrent model), or only fused attention inside a custom kernel."
+            f"{type(module).__name__} computed no attention that Headscope can see: it may have none (a convolutional "
+            "or recurrent model), or only fused attention inside a custom kernel."
         )
     stacks = {seen.name: stack_of(seen.name, is_encoder_decoder=is_encoder_decoder) for seen in probe.seen}
     if len(set(stacks.values())) == 1:
@@ -235,7 +237,9 @@ def layout_of(probe: Probe, *, is_encoder_decoder: bool, inputs: frozenset[str])
     layers.sort(key=lambda layer: (layer.site.kind == "cross", order[layer.site.stack], layer.site.layer))
     found = {layer.module for layer in layers}
     missed = tuple(
-        name for name in attention_modules(module) if not any(one == name or one.startswith(f"{name}.") for one in found)
+        name
+        for name in attention_modules(module)
+        if not any(one == name or one.startswith(f"{name}.") for one in found)
     )
     missed = tuple(name for name in missed if not any(name.startswith(f"{one}.") for one in found))
     blocks, neurons = _blocks(probe, layers)
@@ -259,7 +263,7 @@ def _output_projection(probe: Probe, seen: Seen) -> str | None:
 
 
 def _same_values(given: Tensor, out: Tensor) -> bool:
-    """Whether a linear input [batch, token, head · dim] is the mixed values [batch, head, token, dim] in another order."""
+    """Whether a linear input [batch, token, head · dim] is the mixed values [batch, head, token, dim], reordered."""
     if out.ndim != 4:
         return False
     joined = out.transpose(1, 2).flatten(2)
@@ -287,7 +291,9 @@ def _blocks(probe: Probe, layers: list[AttentionLayer]) -> tuple[dict[Site, str]
         if inside:
             linear, given = inside[-1]
             module = probe.module.get_submodule(linear)
-            if given.shape[-1] != _out_features(module):  # the way back down: as wide in as the MLP, as wide out as the stream
+            if given.shape[-1] != _out_features(
+                module
+            ):  # the way back down: as wide in as the MLP, as wide out as the stream
                 neurons[Site(layer.site.stack, layer.site.layer, "neurons")] = linear
     return blocks, neurons
 
@@ -347,5 +353,3 @@ def _first_tensor(output: Any) -> Tensor | None:
         return next((found for one in output if (found := _first_tensor(one)) is not None), None)
     logits = getattr(output, "logits", None)
     return logits if isinstance(logits, Tensor) else None
-
-

@@ -18,10 +18,11 @@ if TYPE_CHECKING:
 
 @dataclass(eq=False)
 class Captured:
-    """What one layer did with a batch: tensors as [batch, head or group, token, dim], patterns as [batch, head, query, key].
+    """What one layer did with a batch: tensors as [batch, head or group, token, dim], patterns as [batch, head, query,
+    key].
 
-    Patterns are there when attention was computed whole; `summaries` when it was computed in tiles. What a layer does not
-    show is None: its queries and keys where only weights are in sight, its formula where it gives no pattern.
+    Patterns are there when attention was computed whole; `summaries` when it was computed in tiles. What a layer does
+    not show is None: its queries and keys where only weights are in sight, its formula where it gives no pattern.
     """
 
     layer: AttentionLayer
@@ -68,7 +69,9 @@ class Recorder:
         stored = list(range(layer.n_heads)) if is_given else edited_heads
         for example in range(captured.mixed.shape[0]):
             queries, keys = self.kept(captured, example)
-            summary = captured.summaries[example] if captured.summaries else self._summary(captured, example, queries, keys)
+            summary = (
+                captured.summaries[example] if captured.summaries else self._summary(captured, example, queries, keys)
+            )
             n_keys = captured.n_keys if keys is None else len(keys)
             vectors = self._vectors(captured, example, queries, keys, stored) if self.holds_vectors else {}
             if captured.query is None:
@@ -125,7 +128,11 @@ class Recorder:
     def _summary(self, captured: Captured, example: int, queries: Tensor | None, keys: Tensor | None) -> Summary:
         assert captured.pattern is not None  # computed whole, or it would have come with summaries
         pattern = _rectangle(captured.pattern, example, queries, keys).detach().float()
-        lse = None if captured.lse is None else _rectangle(captured.lse[..., None], example, queries, None)[..., 0].detach()
+        lse = (
+            None
+            if captured.lse is None
+            else _rectangle(captured.lse[..., None], example, queries, None)[..., 0].detach()
+        )
         if captured.scores is None:
             found, lse = pattern.clamp_min(torch.finfo(torch.float32).tiny).log(), pattern.new_zeros(pattern.shape[:2])
         else:
@@ -178,7 +185,9 @@ class Recorder:
     def _window_records(self, captured: Captured, n_windows: int) -> list[LayerRecord]:
         """Windows of an image, one after another: one block-diagonal pattern over all of its patches."""
         layer, given, found = captured.layer, captured.formula, []
-        assert captured.query is not None and captured.key is not None and captured.value is not None and given is not None
+        assert (
+            captured.query is not None and captured.key is not None and captured.value is not None and given is not None
+        )
         size = captured.query.shape[2]
         length = n_windows * size
         window = torch.arange(length, device=captured.query.device) // size

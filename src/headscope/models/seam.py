@@ -32,8 +32,20 @@ current_session: ContextVar["Session | None"] = ContextVar("headscope_session", 
 # Arguments that models pass along and that change nothing in what we compute: windows are in the mask already, the rest
 # speak to other kernels or to other parts of the model.
 _HARMLESS = frozenset(
-    "sliding_window output_attentions output_hidden_states output_router_logits position_ids cache_position use_cache "
-    "return_dict deterministic num_items_in_batch logits_to_keep past_key_values cache".split()
+    {
+        "sliding_window",
+        "output_attentions",
+        "output_hidden_states",
+        "output_router_logits",
+        "position_ids",
+        "cache_position",
+        "use_cache",
+        "return_dict",
+        "deterministic",
+        "num_items_in_batch",
+        "logits_to_keep",
+        "past_key_values",
+    }
 )
 
 
@@ -64,7 +76,7 @@ def attend(
     position_bias: Tensor | None = None,
     **others: Any,
 ) -> tuple[Tensor, Tensor | None]:
-    """What Transformers calls for each attention layer; gives [batch, query, head, dim] and, where held, the pattern."""
+    """What Transformers calls for each attention layer; gives [batch, query, head, dim] and the pattern, if held."""
     session = current_session.get()
     watched = session is not None and session.watches(module)
     if not watched and softcap is None and s_aux is None:
@@ -77,13 +89,13 @@ def attend(
             f"{type(module).__name__} passes {', '.join(refused)} to its attention, which Headscope does not compute: "
             "what it would show could be wrong. Run the model outside a session, or report the model's name."
         )
-    scaling = query.shape[-1] ** -0.5 if scaling is None else float(scaling)
+    by = query.shape[-1] ** -0.5 if scaling is None else float(scaling)
     is_causal = getattr(module, "is_causal", True) if is_causal is None else is_causal
     mask, bias = read_mask(attention_mask, query, key, is_causal=bool(is_causal))
     if position_bias is not None:
         extra = _shared_bias(position_bias, session if watched else None)
         bias = extra if bias is None else Bias("dense", bias.tile() + position_bias, query.shape[2], key.shape[2])
-    call = Call(module, query, key, value, Formula(scaling, softcap, s_aux, mask, bias), dropout)
+    call = Call(module, query, key, value, Formula(by, softcap, s_aux, mask, bias), dropout)
     if watched:
         assert session is not None
         return session.attend(call)
@@ -128,7 +140,7 @@ def mask_of(
     padding = prepare_padding_mask(attention_mask, kv_length, kv_offset)
     padding = None if padding is None else padding[:, kv_offset : kv_offset + kv_length].to(device, torch.bool)
     padding = None if padding is None or bool(padding.all()) else padding
-    place = {"query_offset": q_offset, "key_offset": kv_offset, "batch": batch_size}
+    place: dict[str, Any] = {"query_offset": q_offset, "key_offset": kv_offset, "batch": batch_size}
     if mask_function is bidirectional_mask_function:
         if padding is None and options.get("allow_is_bidirectional_skip"):
             return None  # as models expect: some add their bias to whatever mask they get

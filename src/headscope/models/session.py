@@ -36,16 +36,16 @@ from headscope.traces.trace import Record
 if TYPE_CHECKING:
     from headscope.models.model import Model
 
-# Up to this many cells of head × query × key a layer is computed whole, as the model's own eager code does, and equal to
-# it to the last bit; beyond, in tiles.
+# Up to this many cells of head × query × key a layer is computed whole, as the model's own eager code does, and equal
+# to it to the last bit; beyond, in tiles.
 EXACT_CELLS = 2**22
 
 
 class Session:
     """Watches every attention call of one model in the calling context, and edits what it was asked to.
 
-    Made by `model.session(...)`, used as a context manager. `captured` maps each site to what it did in the last pass; with
-    `grad=True` its tensors carry the graph.
+    Made by `model.session(...)`, used as a context manager. `captured` maps each site to what it did in the last
+    pass; with `grad=True` its tensors carry the graph.
     """
 
     def __init__(
@@ -61,8 +61,11 @@ class Session:
         real: dict[str, Tensor] | None = None,
         keep: str = "cpu",
     ):
-        """`exact` forces whole (True) or tiled (False) attention; `tokens` and `real` say what the batch's positions are."""
-        self.model, self.record, self.grad, self.exact = model, record, grad, exact
+        """`exact` forces whole (True) or tiled (False) attention; `tokens` and `real` say what the batch's positions
+        are.
+        """
+        self.model, self.grad, self.exact = model, grad, exact
+        self.record: Record | None = record
         self.interventions = list(interventions)
         self.tokens, self.real = tokens or {}, dict(real or {})
         self.keep = keep
@@ -84,7 +87,10 @@ class Session:
         if current_session.get() is not None:
             raise CaptureError("a session is already open in this context: close it first, or give both edits to one.")
         if self.grad and self.model.module.training and getattr(self.model.module, "is_gradient_checkpointing", False):
-            raise CaptureError("gradient checkpointing runs layers again after the session: call gradient_checkpointing_disable() first.")
+            raise CaptureError(
+                "gradient checkpointing runs layers again after the session: "
+                "call gradient_checkpointing_disable() first."
+            )
         self._context = current_session.set(self)
         try:
             if not self.grad:
@@ -194,7 +200,9 @@ class Session:
         return layers[self.count(name) % len(layers)]
 
     def attend(self, call: Call) -> tuple[Tensor, Tensor | None]:
-        """Attention with this session's edits; gives [batch, query, head, dim] and, where it was held whole, the pattern."""
+        """Attention with this session's edits; gives [batch, query, head, dim] and, where it was held whole, the
+        pattern.
+        """
         self.check()
         name = self.model.name_of(call.module)
         assert name is not None
@@ -286,7 +294,8 @@ class Session:
             edit = None
             if self._edited_heads(captured.layer.site):
                 edit = self._tile_edit(captured.layer.site, at, example, queries, keys, formula)
-            out = attend_in_tiles(*parts, formula, summariser=summariser, edit=edit, check=self.check)
+            query, key, value = parts
+            out = attend_in_tiles(query, key, value, formula, summariser=summariser, edit=edit, check=self.check)
             if queries is None:
                 captured.mixed[example] = out
             else:
@@ -442,7 +451,7 @@ class Session:
         if layer is None:
             return mixed
         self.check()
-        batch, n_heads, n_queries, n_keys = found.pattern.shape
+        batch, _, n_queries, n_keys = found.pattern.shape
         at, _ = self._places(layer, batch, n_queries, n_keys, None)
         mixed = self._apply(layer.site, "mixed", mixed, at)
         product = found.product if found.product is not None and found.product.ordinal == layer.product else None
@@ -460,7 +469,9 @@ class Session:
         site = layer.site
         for stage in ("query", "key", "value", "scores", "pattern"):
             if (site, stage) in self._edits:
-                raise InterventionError(f"{site} gives no {stage} to edit: only its output (silence, scale, patch) can be changed.")
+                raise InterventionError(
+                    f"{site} gives no {stage} to edit: only its output (silence, scale, patch) can be changed."
+                )
         batch, _, n_queries = mixed.shape[:3]
         at, _ = self._places(layer, batch, n_queries, n_queries, None)
         mixed = self._apply(site, "mixed", mixed, at)

@@ -3,6 +3,7 @@
 A `TorchFunctionMode` sees every torch call of the thread; frames, pushed by hooks on modules, say whose call it is.
 """
 
+import inspect
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -22,7 +23,7 @@ _PRODUCTS = frozenset(("matmul", "__matmul__", "__rmatmul__", "bmm", "baddbmm", 
 
 @dataclass(eq=False)
 class Product:
-    """A matrix product that may be query · key: its operands as [batch, head, token, dim], and its place in the frame."""
+    """A matrix product that may be query · key: operands as [batch, head, token, dim], and its place in the frame."""
 
     ordinal: int
     out: Tensor
@@ -59,7 +60,7 @@ class Watcher(Protocol):
         """Query and key to use instead, or None to leave the product as it is."""
         ...
 
-    def on_scores(self, frame: Frame, scores: Tensor, product: Product | None) -> Tensor:
+    def on_scores(self, frame: Frame, found: Tensor, product: Product | None) -> Tensor:
         """The scores to use [batch, head, query, key]."""
         ...
 
@@ -88,13 +89,13 @@ class Tracer(TorchFunctionMode):
         self.watcher = watcher
         self.frames: list[Frame] = []
 
-    def push(self, name: str, module: nn.Module, arguments: tuple, *, ignore: bool = False) -> None:
+    def begin(self, name: str, module: nn.Module, arguments: tuple, *, ignore: bool = False) -> None:
         """A watched module begins; one to ignore hides what the modules inside it do as well."""
         tensors = [one for one in arguments if isinstance(one, Tensor)]
         ignore = ignore or bool(self.frames and self.frames[-1].is_ignored)
         self.frames.append(Frame(name, module, tensors[0].shape[0] if tensors and tensors[0].ndim else 1, ignore))
 
-    def pop(self) -> None:
+    def end(self) -> None:
         """A watched module ends."""
         if self.frames:
             self.frames.pop()
@@ -102,11 +103,11 @@ class Tracer(TorchFunctionMode):
     @contextmanager
     def ignoring(self, module: nn.Module) -> Iterator[None]:
         """Look away while our own attention function computes."""
-        self.push("", module, (), ignore=True)
+        self.begin("", module, (), ignore=True)
         try:
             yield
         finally:
-            self.pop()
+            self.end()
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
@@ -198,12 +199,19 @@ class Tracer(TorchFunctionMode):
         scale: float | None = None,
         enable_gqa: bool = False,
     ) -> Tensor:
-        shapes = [_heads_first(one, frame.batch) for one in (query, key, value)]
-        if any(shape is None for shape in shapes):
-            raise CaptureError(f"{frame.name} calls scaled_dot_product_attention with shapes {tuple(query.shape)}, which are not heads of tokens.")
+        shapes = [shape for one in (query, key, value) if (shape := _heads_first(one, frame.batch)) is not None]
+        if len(shapes) < 3:
+            raise CaptureError(
+                f"{frame.name} calls scaled_dot_product_attention with shapes {tuple(query.shape)}, "
+                "which are not heads of tokens."
+            )
         q, k, v = (one.reshape(shape) for one, shape in zip((query, key, value), shapes, strict=True))
         if attn_mask is not None:
-            attn_mask = attn_mask.reshape((1,) * (4 - attn_mask.ndim) + tuple(attn_mask.shape)) if attn_mask.ndim < 4 else attn_mask
+            attn_mask = (
+                attn_mask.reshape((1,) * (4 - attn_mask.ndim) + tuple(attn_mask.shape))
+                if attn_mask.ndim < 4
+                else attn_mask
+            )
         mask, bias = read_mask(attn_mask, q, k, is_causal=is_causal)
         scaling = q.shape[-1] ** -0.5 if scale is None else float(scale)
         call = Call(frame.module, q, k, v, Formula(scaling, mask=mask, bias=bias), dropout_p, "traced")
@@ -212,14 +220,14 @@ class Tracer(TorchFunctionMode):
 
     def _multi_head(self, frame: Frame, query, key, value, embed_dim, num_heads, *args, **kwargs):
         """`nn.MultiheadAttention`, whose softmax is out of sight: its projections are applied here, as torch does."""
-        names = (
-            "in_proj_weight in_proj_bias bias_k bias_v add_zero_attn dropout_p out_proj_weight out_proj_bias training "
-            "key_padding_mask need_weights attn_mask use_separate_proj_weight q_proj_weight k_proj_weight v_proj_weight "
-            "static_k static_v average_attn_weights is_causal"
-        ).split()
+        names = list(inspect.signature(functional.multi_head_attention_forward).parameters)[5:]
         given: dict[str, Any] = dict(zip(names, args, strict=False)) | kwargs
-        if any(given.get(name) is not None for name in ("bias_k", "bias_v", "static_k", "static_v")) or given.get("add_zero_attn"):
-            raise CaptureError(f"{frame.name} uses extra key and value rows (bias_k, add_zero_attn), which Headscope does not compute.")
+        if any(given.get(name) is not None for name in ("bias_k", "bias_v", "static_k", "static_v")) or given.get(
+            "add_zero_attn"
+        ):
+            raise CaptureError(
+                f"{frame.name} uses extra key and value rows (bias_k, add_zero_attn), which Headscope does not compute."
+            )
         is_batched = query.ndim == 3
         if not is_batched:
             query, key, value = query[:, None], key[:, None], value[:, None]

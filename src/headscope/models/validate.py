@@ -7,7 +7,17 @@ from torch import Tensor
 
 from headscope.errors import InputError, InterventionError, UnknownHeadError
 from headscope.interventions import Intervention
-from headscope.interventions.edits import Apply, Coordinate, Edit, Mean, Patch, ReplacePattern, ReplaceToken, Scale, SetRow
+from headscope.interventions.edits import (
+    Apply,
+    Coordinate,
+    Edit,
+    Mean,
+    Patch,
+    ReplacePattern,
+    ReplaceToken,
+    Scale,
+    SetRow,
+)
 from headscope.models.layout import AttentionLayer, Layout
 from headscope.sites import Head, Site, find
 from headscope.traces import Tokens
@@ -99,19 +109,28 @@ def _check(one: Intervention, layer: AttentionLayer, heads: slice) -> None:
     if isinstance(edit, ReplaceToken):
         raise InterventionError(f"{one!r} replaces tokens and has no place in a head.")
     if layer.way == "weights" and one.stage != "mixed":
-        raise InterventionError(f"{one!r}: {layer.site} gives weights only; its output can be edited (silence, scale, patch), its {one.stage} cannot.")
+        raise InterventionError(
+            f"{one!r}: {layer.site} gives weights only; its output can be edited "
+            f"(silence, scale, patch), its {one.stage} cannot."
+        )
     dims = {"query": layer.head_dim, "key": layer.head_dim, "value": layer.value_dim, "mixed": layer.value_dim}
     dim = dims.get(one.stage)
     if isinstance(edit, Coordinate) and dim is not None and edit.index >= dim:
         raise InterventionError(f"{one!r}: the {one.stage} of {layer.site} has {dim} coordinates, 0 to {dim - 1}.")
     if isinstance(edit, Scale) and isinstance(edit.factor, Tensor) and edit.factor.numel() not in (1, n_chosen):
-        raise InterventionError(f"{one!r}: a gate for {n_chosen} heads has 1 or {n_chosen} numbers, got {edit.factor.numel()}.")
+        raise InterventionError(
+            f"{one!r}: a gate for {n_chosen} heads has 1 or {n_chosen} numbers, got {edit.factor.numel()}."
+        )
     if isinstance(edit, Mean) and edit.mean is not None and edit.mean.numel() != n_chosen * layer.value_dim:
-        raise InterventionError(f"{one!r}: the mean of {n_chosen} heads is [{n_chosen}, {layer.value_dim}], got {tuple(edit.mean.shape)}.")
+        raise InterventionError(
+            f"{one!r}: the mean of {n_chosen} heads is [{n_chosen}, {layer.value_dim}], got {tuple(edit.mean.shape)}."
+        )
     if isinstance(edit, Patch) and (edit.values.shape[0] not in (1, n_chosen) or edit.values.shape[-1] != dim):
         raise InterventionError(f"{one!r}: a patch here is [{n_chosen}, token, {dim}], got {tuple(edit.values.shape)}.")
     if isinstance(edit, ReplacePattern) and edit.weights.shape[0] not in (1, n_chosen):
-        raise InterventionError(f"{one!r}: give one pattern, or one for each of {n_chosen} heads, got {edit.weights.shape[0]}.")
+        raise InterventionError(
+            f"{one!r}: give one pattern, or one for each of {n_chosen} heads, got {edit.weights.shape[0]}."
+        )
 
 
 def _parts(one: Intervention, heads: slice) -> list[tuple[Intervention, slice]]:
@@ -159,4 +178,3 @@ def _id_of(token: int | str | None, tokenizer) -> int:
             return int(ids[0])
     pieces = tokenizer.convert_ids_to_tokens(tokenizer(token, add_special_tokens=False)["input_ids"])
     raise InterventionError(f"{token!r} is not one token of this tokenizer but {len(pieces)}: {pieces}.")
-

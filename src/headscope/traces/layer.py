@@ -62,7 +62,12 @@ class LayerRecord:
     def scores(self, index: int, rows: slice = slice(None), columns: slice = slice(None)) -> Tensor:
         """A rectangle of one head's scores [row, column]; −inf where the mask forbids."""
         if index in self.stored and self.query is not None and not self.no_scores:
-            raise NotRecordedError(f"the pattern of {self.site.head(index)} was edited, so its scores do not give it.")
+            reason = (
+                "have terms that were not recorded"
+                if self.formula is None
+                else "no longer give its pattern: it was edited"
+            )
+            raise NotRecordedError(f"the scores of {self.site.head(index)} {reason}.")
         found = self._scores(index, rows, columns)
         return found.masked_fill(found == torch.finfo(found.dtype).min, float("-inf"))
 
@@ -86,13 +91,13 @@ class LayerRecord:
         held: Tensor | None = getattr(self, name)
         head = self.site.head(index)
         if held is None:
-            reason = self.no_scores if self.no_scores and name != "mixed" else "the trace holds a summary only"
-            raise NotRecordedError(f"no {name} was recorded for {head}: {reason}. Run with record='heads'.")
+            reason = self.no_scores or "the trace holds a summary only. Run with record='heads'"
+            raise NotRecordedError(f"no {name} was recorded for {head}: {reason}.")
         return held[index * held.shape[0] // self.n_heads]
 
     def figures(self, index: int) -> HeadSummary:
         """The summary of one head."""
-        return HeadSummary(**{name: tensor[index].numpy() for name, tensor in self.summary.tensors().items()})
+        return HeadSummary(**{name: tensor[index].cpu().numpy() for name, tensor in self.summary.tensors().items()})
 
     def heads(self) -> list[Head]:
         """The heads of this layer."""

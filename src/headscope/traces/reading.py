@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from headscope.errors import InputError
 from headscope.traces.tokens import Token, TokenChoice, Tokens
 
 
@@ -46,16 +47,13 @@ class Reading:
         """Leave tokens out."""
         gone = set(self.tokens.positions(chosen))
         kept = [index for index in range(len(self.groups)) if index not in gone]
+        if not kept:
+            raise InputError(f"leaving out {chosen!r} would leave none of the {len(self.tokens)} tokens.")
         return Reading(
             tuple(self.groups[index] for index in kept),
             Tokens(tuple(self.tokens[index] for index in kept), self.tokens.kind),
             self.renormalise or renormalise,
         )
-
-    @property
-    def is_plain(self) -> bool:
-        """Whether every token stands for itself."""
-        return all(group == (index,) for index, group in enumerate(self.groups))
 
     def rows(self, pattern: Tensor) -> Tensor:
         """The mean over the queries of each group [query, key] → [group, key]."""

@@ -3,9 +3,14 @@
 The JSON is replaced last and in one step, so the folder holds the old trace or the new one, never half of either.
 """
 
+import contextlib
 import hashlib
 import json
 import os
+import shutil
+import tempfile
+import threading
+import time
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -26,35 +31,48 @@ from headscope.traces.trace import RECORDS, Trace
 FORMAT = "headscope-trace"
 VERSION = 1
 _VECTORS = ("query", "key", "value", "mixed", "value_norms")
+# What a save that was killed left behind is cleared away by a later one, once it is this old (in seconds).
+_ABANDONED = 3600
 
 
 def save_trace(trace: Trace, folder: str | Path) -> Path:
     """Write a trace; a trace that was there before stays readable until the new one is complete."""
     if trace.readings:
-        raise HeadscopeError("save the trace itself: words() and without() are ways of reading it, applied again after loading.")
+        raise HeadscopeError(
+            "save the trace itself: words() and without() are ways of reading it, applied again after loading."
+        )
     folder = Path(folder)
     if folder.exists() and not folder.is_dir():
         raise LoadError(f"cannot save a trace at {folder}: a file is there.")
-    held = _held(folder)
-    folder.mkdir(parents=True, exist_ok=True)
+    _refuse_foreign(folder)
     box = _Box()
     header = _header(trace, box)
-    partial = folder / f".tensors-{os.getpid()}.partial"
+    before: set[Path] = set()
+    new = None
     try:
-        save_file(box.tensors, partial)
-        digest = checksum(partial)
-        name = f"tensors-{digest[:16]}.safetensors"
-        header["tensors"] = {"file": name, "sha256": digest}
-        with partial.open("rb+") as file:
-            os.fsync(file.fileno())
-        partial.replace(folder / name)
-        write_whole(folder / "trace.json", json.dumps(header, ensure_ascii=False).encode())
+        folder.mkdir(parents=True, exist_ok=True)
+        before = set(folder.glob("tensors-*.safetensors"))
+        with tempfile.TemporaryDirectory(prefix=".saving-", dir=folder) as work:
+            partial = Path(work) / "tensors"
+            partial.touch()
+            mode = partial.stat().st_mode  # save_file makes a file of its own, which nobody else may read
+            save_file(box.tensors, partial)
+            partial.chmod(mode)
+            digest = checksum(partial)
+            with partial.open("rb+") as file:
+                os.fsync(file.fileno())
+            new = folder / f"tensors-{digest[:16]}.safetensors"
+            partial.replace(new)
+        header["tensors"] = {"file": new.name, "sha256": digest}
+        header["checksum"] = _header_checksum(header)
+        write_whole(folder / "trace.json", json.dumps(header).encode())
     except (OSError, SafetensorError) as error:
-        raise LoadError(f"could not save the trace in {folder}: {error}. What was there before is untouched.") from error
-    finally:
-        partial.unlink(missing_ok=True)
-    if held is not None and held != name:
-        (folder / held).unlink(missing_ok=True)
+        if new is not None and new not in before:
+            new.unlink(missing_ok=True)
+        raise LoadError(
+            f"could not save the trace in {folder}: {error}. What was there before is untouched."
+        ) from error
+    _clear(folder, before - {new})
     return folder
 
 
@@ -69,7 +87,7 @@ def load_trace(folder: str | Path) -> Trace:
         if checksum(file) != header["tensors"]["sha256"]:
             raise LoadError(f"{folder} is damaged: {file.name} does not match its checksum. Save the trace again.")
         return _trace(header, load_file(file))
-    except (KeyError, TypeError, ValueError, SafetensorError, OSError) as error:
+    except (AttributeError, KeyError, TypeError, ValueError, SafetensorError, OSError) as error:
         if isinstance(error, HeadscopeError):
             raise
         raise LoadError(f"{folder} is damaged: {type(error).__name__}: {error}") from error
@@ -87,7 +105,7 @@ def checksum(file: Path) -> str:
 def write_whole(path: Path, data: bytes) -> None:
     """Write a file so that it is either the old one or all of the new one, whatever happens in between."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    partial = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}.partial")
     try:
         with partial.open("wb") as file:
             file.write(data)
@@ -263,27 +281,47 @@ def _read_header(folder: Path) -> dict[str, Any]:
     if not file.is_file():
         raise LoadError(f"{folder} is not a trace: it has no trace.json. `trace.save(folder)` makes one.")
     try:
-        header = json.loads(file.read_text())
+        header = json.loads(file.read_bytes())
     except (OSError, ValueError) as error:
         raise LoadError(f"{file} is damaged: {error}") from error
     if not isinstance(header, dict) or header.get("format") != FORMAT:
         raise LoadError(f"{folder} is not a Headscope trace: trace.json has another format.")
     if header.get("version") != VERSION:
         raise LoadError(f"{folder} has trace format {header.get('version')}, this Headscope reads format {VERSION}.")
+    if header.pop("checksum", None) != _header_checksum(header):
+        raise LoadError(f"{folder} is damaged: trace.json does not match its checksum. Save the trace again.")
     return header
 
 
-def _held(folder: Path) -> str | None:
-    """The tensor file of the trace that is in a folder now; a folder with other things in it is refused."""
-    if not folder.exists() or not any(not one.name.startswith(".") for one in folder.iterdir()):
-        return None
-    if not (folder / "trace.json").exists():
+def _header_checksum(header: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(header).encode()).hexdigest()
+
+
+def _refuse_foreign(folder: Path) -> None:
+    """A trace goes into a new or empty folder, or over another trace: nothing else is ours to change."""
+    file = folder / "trace.json"
+    if file.exists():
+        try:
+            is_ours = json.loads(file.read_bytes())["format"] == FORMAT
+        except (OSError, ValueError, KeyError, TypeError):
+            is_ours = False
+        if not is_ours:
+            raise LoadError(f"{file} is damaged or not a Headscope trace, so it is left alone: choose another folder.")
+    elif folder.exists() and any(not one.name.startswith((".", "tensors-")) for one in folder.iterdir()):
         raise LoadError(f"{folder} holds other files and no trace: choose an empty or new folder.")
-    return _inside(_read_header(folder)["tensors"]["file"])
+
+
+def _clear(folder: Path, old: set[Path]) -> None:
+    """Delete the tensors of the trace that was replaced, and what killed saves left."""
+    with contextlib.suppress(OSError):  # the new trace is whole: what stays behind is only clutter
+        for file in old:
+            file.unlink(missing_ok=True)
+        for work in folder.glob(".saving-*"):
+            if time.time() - work.stat().st_mtime > _ABANDONED:
+                shutil.rmtree(work, ignore_errors=True)
 
 
 def _inside(name: str) -> str:
     if Path(name).name != name:
         raise LoadError(f"trace.json names a file outside its folder: {name!r}.")
     return name
-

@@ -63,6 +63,8 @@ class Trace:
         For several stacks give both by name: "encoder", "decoder", "cross".
         """
         by_stack = dict(patterns) if isinstance(patterns, Mapping) else {"main": patterns}
+        if not by_stack or any(maps is None or not len(maps) for maps in by_stack.values()):
+            raise InputError(_NO_PATTERNS)
         named = dict(tokens) if isinstance(tokens, Mapping) else {"main": tokens}
         texts = {stack: one if isinstance(one, Tokens) else Tokens.of(one) for stack, one in named.items()}
         layers: dict[Site, LayerRecord] = {}
@@ -93,11 +95,13 @@ class Trace:
 
     def query_tokens(self, place: str | Head | Site) -> Tokens:
         """The tokens that the rows of a head's pattern stand for, as this trace reads them."""
-        return self._reading(self.layer(place).site.stack).tokens
+        layer = self.layer(place)
+        return self._tokens(layer.site.stack, layer.n_queries)
 
     def key_tokens(self, place: str | Head | Site) -> Tokens:
         """The tokens that the columns of a head's pattern stand for, as this trace reads them."""
-        return self._reading(self.layer(place).key_stack).tokens
+        layer = self.layer(place)
+        return self._tokens(layer.key_stack, layer.n_keys)
 
     # Patterns and what follows from them
 
@@ -108,7 +112,9 @@ class Trace:
     def scores(self, place: Where, *, rows: Rows = None, columns: Rows = None) -> np.ndarray:
         """Scores before the softmax [query, key], −inf where masked; of tokens as the model saw them."""
         if self.readings:
-            raise NotRecordedError("scores belong to the model's own tokens: read them from the trace before words() or without().")
+            raise NotRecordedError(
+                "scores belong to the model's own tokens: read them from the trace before words() or without()."
+            )
         return self._mean("scores", place, rows, columns)
 
     def contribution(self, place: Where, *, rows: Rows = None, columns: Rows = None) -> np.ndarray:
@@ -164,7 +170,9 @@ class Trace:
             if stream is None:
                 raise NotRecordedError(f"no residual stream was recorded for {site}. Run with record='full'.")
             if site.layer >= len(stream):
-                raise UnknownHeadError(f"there is no residual stream {site}: it has {len(stream)} places, L0 to L{len(stream) - 1}.")
+                raise UnknownHeadError(
+                    f"there is no residual stream {site}: it has {len(stream)} places, L0 to L{len(stream) - 1}."
+                )
             return stream[site.layer]
         if name == "neurons":
             site = Site(site.stack, site.layer, "neurons")
@@ -179,20 +187,26 @@ class Trace:
     def predictions(self, k: int = 5, *, answer: int = -1) -> list[Prediction]:
         """The k most probable answers: of the last answer position, unless another is asked for."""
         if self.answers is None or not len(self.answers.ids):
-            raise NotRecordedError("the model has no output that reads as a prediction for this input (no language-model or class head, or nothing masked).")
+            raise NotRecordedError(
+                "the model has no output that reads as a prediction for this input (no language-model or class head, or nothing masked)."
+            )
         if not -len(self.answers.ids) <= answer < len(self.answers.ids):
-            raise NotRecordedError(f"there is no answer {answer}: the model answered at positions {self.answers.positions}.")
+            raise NotRecordedError(
+                f"there is no answer {answer}: the model answered at positions {self.answers.positions}."
+            )
         return self.answers.top(k, answer)
 
     # Other ways of reading
 
     def words(self) -> "Trace":
         """The same trace by words: attention to a word is the sum over its pieces, from it the mean."""
-        return self._read_by(lambda token: None if token.special else token.word)
+        return self._read_by(lambda token: None if token.special or token.word is None else (token.segment, token.word))
 
     def sentences(self) -> "Trace":
         """The same trace by sentences."""
-        return self._read_by(lambda token: None if token.special else token.sentence)
+        return self._read_by(
+            lambda token: None if token.special or token.sentence is None else (token.segment, token.sentence)
+        )
 
     def without(self, tokens: TokenChoice, *, renormalise: bool = True) -> "Trace":
         """The same trace with tokens left out as queries and keys; rows are brought back to one unless told not to.
@@ -203,10 +217,10 @@ class Trace:
         problems = []
         for stack in self.tokens:
             try:
-                readings[stack] = self._reading(stack).without(tokens, renormalise)
+                readings[stack] = self.reading(stack).without(tokens, renormalise)
             except LookupError as problem:
                 problems.append(problem)
-                readings[stack] = self._reading(stack)
+                readings[stack] = self.reading(stack)
         if len(problems) == len(self.tokens):
             raise problems[0]
         return replace(self, readings=readings)
@@ -230,25 +244,33 @@ class Trace:
 
         return load_trace(folder)
 
+    def reading(self, stack: str) -> Reading:
+        """How the tokens of a stack are read: each by itself, unless by words(), sentences() or without()."""
+        return self.readings.get(stack) or Reading.plain(self.tokens[stack])
+
     def nbytes(self) -> int:
         """Bytes held in tensors."""
         loose = [*self.residuals.values(), *self.activations.values()]
         loose += [] if self.logits is None else [self.logits]
-        return sum(layer.nbytes() for layer in self.layers.values()) + sum(one.numel() * one.element_size() for one in loose)
+        return sum(layer.nbytes() for layer in self.layers.values()) + sum(
+            one.numel() * one.element_size() for one in loose
+        )
 
     # Inside
 
     def _one(self, place: str | Head | Site) -> Head:
         found = self.find(place)
-        if len(found) != 1 or str(found[0]) != str(place):
+        if not isinstance(parse(place) if isinstance(place, str) else place, Head):
             raise UnknownHeadError(f"{place} is a layer of {len(found)} heads: say which, as in {found[0]}.")
         return found[0]
 
-    def _reading(self, stack: str) -> Reading:
-        return self.readings.get(stack) or Reading.plain(self.tokens[stack])
+    def _tokens(self, stack: str, length: int) -> Tokens:
+        """The tokens as read; numbers for a layer that sees a coarser grid of the image (Swin's later stages)."""
+        is_coarser = len(self.tokens[stack]) != length
+        return Tokens.numbered(length, self.tokens[stack].kind) if is_coarser else self.reading(stack).tokens
 
     def _read_by(self, key) -> "Trace":
-        return replace(self, readings={stack: self._reading(stack).merged(key) for stack in self.tokens})
+        return replace(self, readings={stack: self.reading(stack).merged(key) for stack in self.tokens})
 
     def _mean(self, what: str, place: Where, rows: Rows, columns: Rows) -> np.ndarray:
         places = [place] if isinstance(place, str | Head | Site) else list(place)
@@ -271,11 +293,19 @@ class Trace:
         by_row, by_column = self.readings.get(layer.site.stack), self.readings.get(layer.key_stack)
         if by_row is None and by_column is None:
             return self._raw(what, head, _slice(rows, n_rows, "rows"), _slice(columns, n_columns, "columns"))
+        for stack, length in ((layer.site.stack, n_rows), (layer.key_stack, n_columns)):
+            if len(self.tokens[stack]) != length:
+                raise InputError(
+                    f"{head} sees {length} places, not the {len(self.tokens[stack])} tokens of {stack}: "
+                    "read it without words(), sentences() or without()."
+                )
         found = self._raw(what, head, slice(None), slice(None))
         if by_column is not None:
+            # Rows are brought back to one by the weight that is left; contributions are multiples of it.
+            weights = self._raw("pattern", head, slice(None), slice(None)) if what == "contribution" else found
             found = by_column.columns(found)
             if by_column.renormalise:
-                found = found / found.sum(-1, keepdim=True).clamp_min(1e-30)
+                found = found / by_column.columns(weights).sum(-1, keepdim=True).clamp_min(1e-30)
         if by_row is not None:
             found = by_row.rows(found)
         return found[_slice(rows, found.shape[0], "rows"), _slice(columns, found.shape[1], "columns")]
@@ -309,15 +339,20 @@ class Trace:
             ]
             return torch.cat(bands)
         if kept is None:
-            raise NotRecordedError(f"this trace holds only row figures of {head}. Run with record='summary' for its map.")
+            raise NotRecordedError(
+                f"this trace holds only row figures of {head}. Run with record='summary' for its map."
+            )
         return _pool(kept[head.index], size)
+
+
+_NO_PATTERNS = "the model returned no attention weights (None): load it with attn_implementation='eager', or let headscope.load trace it."
 
 
 def _given_layer(given: Tensor, site: Site, key_stack: str, tokens: dict[str, Tokens]) -> LayerRecord:
     """A layer of which only the patterns are known."""
     if given is None:
-        raise InputError("the model returned no attention weights (None): load it with attn_implementation='eager', or let headscope.load trace it.")
-    weights = torch.as_tensor(given).detach().float().cpu()
+        raise InputError(_NO_PATTERNS)
+    weights = torch.as_tensor(given).detach().to("cpu", torch.float32, copy=True)  # a trace never changes
     weights = weights[0] if weights.ndim == 4 and weights.shape[0] == 1 else weights
     if weights.ndim == 4:
         raise InputError(f"{site} holds a batch of {weights.shape[0]}: give one example at a time.")
@@ -346,11 +381,13 @@ def _site(place: str | Head | Site) -> Site:
 def _slice(chosen: Rows, length: int, name: str) -> slice:
     if chosen is None:
         return slice(None)
-    if isinstance(chosen, int):
+    if isinstance(chosen, int | np.integer):
         if not -length <= chosen < length:
             raise InputError(f"{name}={chosen} is outside 0 to {length - 1}.")
-        return slice(chosen % length, chosen % length + 1)
-    if isinstance(chosen, range):
+        return slice(int(chosen) % length, int(chosen) % length + 1)
+    if isinstance(chosen, range) and chosen.step > 0:
+        if len(chosen) and not 0 <= chosen[0] <= chosen[-1] < length:
+            raise InputError(f"{name}={chosen!r} is outside 0 to {length - 1}.")
         chosen = slice(chosen.start, chosen.stop, chosen.step)
     if not isinstance(chosen, slice) or (chosen.step or 1) < 1:
         raise InputError(f"{name} must be an index, a slice or a range that counts upwards, got {chosen!r}.")

@@ -45,7 +45,9 @@ def test_longformer_in_its_own_format(padded):
                 for query in range(1, len(pattern)):
                     assert torch.allclose(pattern[query, 0], band[example, head, query, 0], atol=1e-6)
                     for key in range(max(1, query - 2), min(len(pattern), query + 3)):
-                        assert torch.allclose(pattern[query, key], band[example, head, query, 1 + key - query + 2], atol=1e-6)
+                        assert torch.allclose(
+                            pattern[query, key], band[example, head, query, 1 + key - query + 2], atol=1e-6
+                        )
 
 
 def test_views_that_need_queries_are_told_there_are_none():

@@ -98,7 +98,11 @@ def test_recomputed_patterns_are_the_ones_used(name, padded):
         for index, weights in enumerate(layers):
             if weights is None:
                 continue
-            site = Site("text" if stack == "cross" and "text" in model.stacks else "decoder" if stack == "cross" else stack, index, "cross" if stack == "cross" else "self")
+            site = Site(
+                "text" if stack == "cross" and "text" in model.stacks else "decoder" if stack == "cross" else stack,
+                index,
+                "cross" if stack == "cross" else "self",
+            )
             captured = session.captured[site]
             n_examples = len(captured.records)
             for example, record in enumerate(captured.records):

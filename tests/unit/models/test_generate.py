@@ -16,13 +16,21 @@ CAUSAL = ["gpt2", "llama", "mistral", "gemma2", "gpt_oss", "gpt_neox", "bloom", 
 @pytest.mark.parametrize("edited", [False, True], ids=["plain", "edited"])
 def test_generated_text_is_what_teacher_forcing_predicts(name, edited):
     model = Model(FAMILIES[name].build(), tiny_tokenizer())
-    edits = [hs.silence("L0H1"), hs.set_neuron("L1H0", "query", 2, 1.5, tokens=[-1]), hs.temperature("L1H2", 0.7)] if edited else []
+    edits = (
+        [hs.silence("L0H1"), hs.set_neuron("L1H0", "query", 2, 1.5, tokens=[-1]), hs.temperature("L1H2", 0.7)]
+        if edited
+        else []
+    )
     written = model.generate("the cat sat on", max_new_tokens=8, interventions=edits)
     trace = written.trace
     n_prompt = trace.steps.count(None)
     assert [step for step in trace.steps if step is not None] == list(range(len(trace.steps) - n_prompt))
     ids = trace.inputs.model_inputs["input_ids"]
-    pinned = [hs.silence("L0H1"), hs.set_neuron("L1H0", "query", 2, 1.5, tokens=[n_prompt - 1]), hs.temperature("L1H2", 0.7)] if edited else []
+    pinned = (
+        [hs.silence("L0H1"), hs.set_neuron("L1H0", "query", 2, 1.5, tokens=[n_prompt - 1]), hs.temperature("L1H2", 0.7)]
+        if edited
+        else []
+    )
     with model.session(pinned):
         forced = model.module(input_ids=ids[None]).logits[0].argmax(-1)
     assert forced[n_prompt - 1 : -1].tolist() == ids[n_prompt:].tolist()

@@ -203,7 +203,10 @@ def test_bad_token_choices_are_refused_before_the_run():
 
 def test_edits_touch_only_the_tokens_they_name():
     model, inputs = made("gpt2")
-    plain, edited = (model.run(None, edits, input_ids=inputs["input_ids"][:1], record="full") for edits in ([], [hs.silence("L1H0", tokens=[4])]))
+    plain, edited = (
+        model.run(None, edits, input_ids=inputs["input_ids"][:1], record="full")
+        for edits in ([], [hs.silence("L1H0", tokens=[4])])
+    )
     same = (plain.logits - edited.logits).abs().amax(-1) == 0
     assert same.tolist() == [place != 4 for place in range(len(same))]
 
@@ -237,13 +240,20 @@ def test_an_mlp_neuron_and_the_residual_stream_can_be_set():
     model, inputs = made("gpt2")
     trace = model.run(None, [hs.set_neuron("L1", "mlp", 3, 7.5)], input_ids=inputs["input_ids"][:1], record="full")
     assert (trace.neurons("L1")[:, 3] == 7.5).all()
-    trace = model.run(None, [hs.set_neuron("L1", "residual", 3, 7.5, tokens=[2])], input_ids=inputs["input_ids"][:1], record="full")
+    trace = model.run(
+        None, [hs.set_neuron("L1", "residual", 3, 7.5, tokens=[2])], input_ids=inputs["input_ids"][:1], record="full"
+    )
     assert trace.residual("L1")[2, 3] == 7.5 and trace.residual("L1")[1, 3] != 7.5
 
 
 def test_tiles_take_the_same_edits():
     model, inputs = made("gpt2")
-    edits = [hs.temperature("L0", 0.5), hs.block("L1H2", [4, 5], [0, 1]), hs.set_weight("L1H0", 6, 2, 0.9), hs.distance_bias("L0H1", -0.3)]
+    edits = [
+        hs.temperature("L0", 0.5),
+        hs.block("L1H2", [4, 5], [0, 1]),
+        hs.set_weight("L1H0", 6, 2, 0.9),
+        hs.distance_bias("L0H1", -0.3),
+    ]
     whole, tiled = (logits(model, inputs, edits, exact=exact, record="summary") for exact in (True, False))
     assert torch.allclose(whole, tiled, atol=1e-4)
     assert not torch.allclose(whole, logits(model, inputs), atol=1e-2)

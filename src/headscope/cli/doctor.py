@@ -1,0 +1,217 @@
+"""`headscope doctor`: is everything in place, and does it compute the right numbers on this machine?"""
+
+import importlib
+import os
+import platform
+import shutil
+import sys
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Literal
+
+import typer
+from rich.text import Text
+
+from headscope import __version__
+from headscope.cli.console import Debug, Json, print_json, print_text, shown, working
+from headscope.cli.models import builtin_models
+from headscope.errors import HeadscopeError
+
+EXAMPLE = "Example: headscope doctor"
+SIGNS = {"ok": ("✓", "green"), "broken": ("✗", "red"), "note": ("–", "yellow")}
+# Each brings the packages of its name; the others are for those who work on Headscope itself.
+EXTRAS = ("serve", "notebook", "atlas", "tasks", "ray", "gpu", "offload")
+LITTLE_MEMORY, LITTLE_DISK = 2e9, 2e9
+
+
+@dataclass(frozen=True)
+class Check:
+    """One line: what was looked at, how it is, and what to do about it."""
+
+    name: str
+    state: Literal["ok", "broken", "note"]
+    found: str
+    advice: str = ""
+
+
+def doctor(json: Json = False, debug: Debug = False) -> None:
+    """Check this installation: versions, devices, memory, models, and that outputs are right."""
+    checks: list[Check] = []
+    for what, look in (
+        ("Looking at Python and packages", _versions),
+        ("Looking at the machine", _machine),
+        ("Looking at the hub's settings", _hub),
+        ("Running models", _models),
+        ("Looking at extras", _extras),
+    ):
+        with working(what):
+            checks += _looked(what, look)
+    is_fine = all(one.state != "broken" for one in checks)
+    if json:
+        print_json({"fine": is_fine, "checks": [asdict(one) for one in checks]})
+    else:
+        for one in checks:
+            sign, style = SIGNS[one.state]
+            advice = f" → {one.advice}" if one.advice else ""
+            print_text(Text.assemble((f"{sign} ", style), (f"{one.name}: ", "bold"), f"{shown(one.found)}{advice}"))
+        print_text("", "Everything works." if is_fine else "Something is broken: see the lines with ✗.")
+    if not is_fine:
+        raise typer.Exit(1)
+
+
+def _looked(what: str, look: Callable[[], list[Check]]) -> list[Check]:
+    """Checks that cannot even start are a line of the report too: our own metadata, or what reads it, is missing."""
+    try:
+        return look()
+    except (ImportError, metadata.PackageNotFoundError) as error:
+        found = f"{type(error).__name__}: {error}"
+        return [Check(what, "broken", found, "reinstall: pip install --force-reinstall headscope")]
+
+
+def _versions() -> list[Check]:
+    """Python, this package, and what it needs, against the ranges that it was tested with."""
+    from packaging.specifiers import SpecifierSet
+
+    needed = metadata.metadata("headscope")["Requires-Python"]
+    python = platform.python_version()
+    is_right = SpecifierSet(needed).contains(python, prereleases=True)
+    checks = [
+        Check(
+            "Python",
+            "ok" if is_right else "broken",
+            f"{python} ({sys.executable})",
+            "" if is_right else f"needs {needed}",
+        ),
+        Check("platform", "ok", platform.platform()),
+        Check("headscope", "ok", __version__),
+    ]
+    ranges = _requirements("headscope")
+    ranges["tokenizers"] = _requirements("transformers").get("tokenizers", "")
+    return checks + [_package(name, allowed) for name, allowed in ranges.items()]
+
+
+def _requirements(package: str) -> dict[str, str]:
+    """The packages that a package always needs, with the versions that will do."""
+    from packaging.requirements import Requirement
+
+    try:
+        found = [Requirement(one) for one in metadata.requires(package) or []]
+    except metadata.PackageNotFoundError:
+        return {}
+    return {one.name: str(one.specifier) for one in found if one.marker is None or one.marker.evaluate({"extra": ""})}
+
+
+def _package(name: str, allowed: str) -> Check:
+    from packaging.specifiers import SpecifierSet
+
+    range_told = f" (supported: {allowed})" if allowed else ""
+    try:
+        version = metadata.version(name)
+        importlib.import_module({"pillow": "PIL"}.get(name, name))
+    except metadata.PackageNotFoundError:
+        return Check(name, "broken", "not installed", f"pip install '{name}{allowed}'")
+    except Exception as error:  # a half-installed package raises anything, from ImportError to OSError
+        return Check(
+            name,
+            "broken",
+            f"cannot be imported: {type(error).__name__}: {error}",
+            f"pip install --force-reinstall '{name}{allowed}'",
+        )
+    if not SpecifierSet(allowed).contains(version, prereleases=True):
+        return Check(name, "broken", f"{version}{range_told}", f"pip install '{name}{allowed}'")
+    return Check(name, "ok", f"{version}{range_told}")
+
+
+def _machine() -> list[Check]:
+    """Devices, threads, memory and disk."""
+    return [_guarded("devices", _devices), _guarded("memory", _memory), _guarded("disk", _disk)]
+
+
+def _devices() -> Check:
+    import torch
+
+    from headscope.cli.loading import devices
+
+    names = [f"{one} ({torch.cuda.get_device_name(one)})" if one.startswith("cuda") else one for one in devices()]
+    threads = f"{torch.get_num_threads()} threads of {os.cpu_count()} processors"
+    return Check("devices", "ok", f"{', '.join(names)}; {threads}")
+
+
+def _memory() -> Check:
+    import psutil
+
+    found = psutil.virtual_memory()
+    told = f"{found.available / 1e9:.1f} GB free of {found.total / 1e9:.1f} GB"
+    if found.available < LITTLE_MEMORY:
+        return Check("memory", "note", told, "little: close other programs, or record less (--record summary)")
+    return Check("memory", "ok", told)
+
+
+def _disk() -> Check:
+    here = Path.cwd()
+    free = shutil.disk_usage(here).free
+    if free < LITTLE_DISK:
+        return Check("disk", "note", f"{free / 1e9:.1f} GB free at {here}", "little: traces may not fit")
+    return Check("disk", "ok", f"{free / 1e9:.1f} GB free at {here}")
+
+
+def _hub() -> list[Check]:
+    """Where downloaded models lie, and whether downloading is allowed."""
+    home = os.environ.get("HF_HOME") or os.environ.get("XDG_CACHE_HOME", "~/.cache") + "/huggingface"
+    cache = Path(os.environ.get("HF_HUB_CACHE") or f"{home}/hub").expanduser()
+    count = len(list(cache.glob("models--*"))) if cache.is_dir() else 0
+    told = f"{cache} ({count} models)" if cache.is_dir() else f"{cache} (not there yet)"
+    is_offline = os.environ.get("HF_HUB_OFFLINE", "").upper() in ("1", "ON", "YES", "TRUE")
+    offline = Check("hub", "note", "offline: HF_HUB_OFFLINE is set", "unset it to download models")
+    return [Check("model cache", "ok", told), offline if is_offline else Check("hub", "ok", "downloads are allowed")]
+
+
+def _models() -> list[Check]:
+    """Every built-in model, or a tiny one, loaded, traced and compared with its own eager code."""
+    from headscope.cli.smoke import smoke
+
+    names = [one["name"] for one in builtin_models()]
+    checks = [_guarded(name, lambda name=name: Check(name, "ok", smoke(name))) for name in names]
+    if not names:
+        checks.append(_guarded("tiny model", lambda: Check("tiny model", "ok", smoke(None))))
+        checks.append(Check("built-in models", "note", "none in this installation", "give a folder or a hub id"))
+    return checks
+
+
+def _guarded(name: str, look: Callable[[], Check]) -> Check:
+    """A check that fails is a line of the report, not its end."""
+    try:
+        return look()
+    except HeadscopeError as error:
+        return Check(name, "broken", str(error))
+    except Exception as error:  # whatever a broken installation raises
+        return Check(
+            name, "broken", f"{type(error).__name__}: {error}", "reinstall: pip install --force-reinstall headscope"
+        )
+
+
+def _extras() -> list[Check]:
+    """The optional parts, and what installs those that are missing."""
+    from packaging.requirements import Requirement
+
+    checks = []
+    needed = [Requirement(one) for one in metadata.requires("headscope") or []]
+    for extra in EXTRAS:
+        names = [one.name for one in needed if one.marker and one.marker.evaluate({"extra": extra})]
+        missing = [name for name in names if not _is_installed(name)]
+        if missing:
+            command = f"pip install 'headscope[{extra}]'"
+            checks.append(Check(f"extra {extra}", "note", f"without {', '.join(missing)}", command))
+        else:
+            checks.append(Check(f"extra {extra}", "ok", ", ".join(names) or "nothing to install here"))
+    return checks
+
+
+def _is_installed(name: str) -> bool:
+    try:
+        metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return False
+    return True

@@ -1,0 +1,107 @@
+import json
+import sys
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+
+from headscope.cli import doctor as command
+from headscope.cli import models as listing
+from headscope.cli import smoke as running
+
+
+@pytest.fixture
+def builtin(models: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An installation whose built-in models are the tiny ones."""
+    monkeypatch.setattr(listing, "BUILTIN", models)
+    monkeypatch.setattr(sys.modules["headscope.models.load"], "BUILTIN", models)
+    return models
+
+
+def test_a_sound_installation_is_fine(call, builtin: Path) -> None:
+    result = call("doctor", "--json")
+    told = json.loads(result.stdout)
+    broken = [one for one in told["checks"] if one["state"] == "broken"]
+    assert broken == [] and told["fine"] and result.exit_code == 0
+    checks = {one["name"]: one for one in told["checks"]}
+    assert {"Python", "torch", "transformers", "tokenizers", "safetensors", "devices", "memory", "disk"} <= set(checks)
+    # Every kind of model is run: causal, masked, encoder-decoder, images.
+    for name in ("gpt", "bert", "marian", "vit"):
+        assert "equal to those of its own eager code" in checks[f"builtin:{name}"]["found"]
+
+
+def test_without_built_in_models_a_tiny_one_is_run(call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(listing, "BUILTIN", tmp_path)
+    result = call("doctor")
+    assert result.exit_code == 0, result.output
+    assert "✓ tiny model: loads, traces 8 heads, outputs equal to those" in result.stdout
+    assert "– built-in models: none in this installation" in result.stdout
+    assert result.stdout.rstrip().endswith("Everything works.")
+
+
+def test_a_wrong_output_is_a_broken_line_and_exit_code_1(call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(listing, "BUILTIN", tmp_path)
+    monkeypatch.setattr(running, "_apart_from_eager", lambda model, trace: 0.25)
+    result = call("doctor")
+    assert result.exit_code == 1
+    assert "✗ tiny model: outputs under observation differ from the model's own by 0.25" in result.stdout
+    assert "Something is broken" in result.stdout
+
+
+def test_a_nan_counts_as_a_wrong_output(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(running, "_apart_from_eager", lambda model, trace: float("nan"))
+    with pytest.raises(running.CaptureError, match="differ"):
+        running.smoke(None)
+
+
+def test_a_damaged_built_in_model_is_named(call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "half").mkdir()
+    (tmp_path / "half" / "config.json").write_text("{")
+    monkeypatch.setattr(listing, "BUILTIN", tmp_path)
+    monkeypatch.setattr(sys.modules["headscope.models.load"], "BUILTIN", tmp_path)
+    result = call("doctor", "--json")
+    checks = {one["name"]: one for one in json.loads(result.stdout)["checks"]}
+    assert result.exit_code == 1 and checks["builtin:half"]["state"] == "broken"
+
+
+def test_versions_outside_the_range_and_missing_packages_come_with_advice(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert command._package("numpy", ">=2.0").state == "ok"
+    old = command._package("numpy", ">=99")
+    assert (old.state, old.advice) == ("broken", "pip install 'numpy>=99'")
+    gone = command._package("no-such-package", ">=1")
+    assert (gone.state, gone.found) == ("broken", "not installed")
+    monkeypatch.setattr(metadata, "version", lambda name: "1.0")
+    assert "cannot be imported" in command._package("no_such_package", ">=1").found
+
+
+def test_an_installation_without_metadata_is_a_broken_line(
+    call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def gone(name: str) -> None:
+        raise metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(listing, "BUILTIN", tmp_path)
+    monkeypatch.setattr(metadata, "requires", gone)
+    result = call("doctor")
+    assert result.exit_code == 1
+    assert "✗ Looking at extras: PackageNotFoundError" in result.stdout
+
+
+def test_missing_extras_say_what_installs_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(command, "_is_installed", lambda name: name != "fastapi")
+    checks = {one.name: one for one in command._extras()}
+    assert set(checks) == {f"extra {name}" for name in command.EXTRAS}
+    assert checks["extra serve"] == command.Check(
+        "extra serve", "note", "without fastapi", "pip install 'headscope[serve]'"
+    )
+    assert checks["extra notebook"].state == "ok"
+
+
+def test_settings_of_the_hub_are_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "models--gpt2").mkdir()
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    cache, hub = command._hub()
+    assert cache.found == f"{tmp_path} (1 models)" and "offline" in hub.found
+    monkeypatch.delenv("HF_HUB_OFFLINE")
+    assert command._hub()[1].state == "ok"

@@ -1,0 +1,254 @@
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import headscope as hs
+from headscope.cli.edits import EXAMPLES, parse_edit
+from headscope.cli.trace import save
+from headscope.errors import HeadscopeError, InterventionError
+
+TEXT = "the cat sat on the mat"
+
+
+def test_a_trace_is_shown_with_its_tokens_coverage_predictions_and_heads(call, models: Path) -> None:
+    result = call("trace", models / "gpt", TEXT, "--top", 3)
+    assert result.exit_code == 0, result.output
+    assert result.stderr == ""
+    assert "2/2 attention modules captured" in result.stdout
+    assert "tokens 9: the c at s at o n the mat" in result.stdout
+    assert "predicts at 8 (mat): " in result.stdout
+    assert "The 3 sharpest of 8 heads" in result.stdout
+    assert result.stdout.count("→") == 3
+
+
+def test_the_figures_are_those_of_the_trace(call, models: Path) -> None:
+    told = json.loads(call("trace", models / "gpt", TEXT, "--json", "--top", 4).stdout)
+    trace = hs.load(models / "gpt").run(TEXT)
+    assert [one["head"] for one in told["heads"]] == sorted(
+        (str(head) for head in trace.heads), key=lambda head: -trace.summary(head).max[1:].mean()
+    )
+    assert told["tokens"]["main"]["texts"] == trace.tokens["main"].texts
+    first = trace.predictions(1)[0]
+    assert told["predictions"][0]["top"][0]["id"] == first.id
+    assert told["predictions"][0]["top"][0]["logprob"] == pytest.approx(first.logprob, abs=1e-5)
+    assert len(told["predictions"][0]["top"]) == 4
+    for one in told["heads"]:
+        # The first query of a causal model sees itself alone, and is left out.
+        pattern = trace.pattern(one["head"])[1:]
+        entropy = -(pattern * np.log(np.where(pattern > 0, pattern, 1))).sum(-1).mean()
+        distances = np.abs(np.arange(1, 9)[:, None] - np.arange(9))
+        assert one["max"] == pytest.approx(pattern.max(-1).mean(), abs=1e-5)
+        assert one["entropy"] == pytest.approx(entropy, abs=1e-4)
+        assert one["distance"] == pytest.approx((pattern * distances).sum(-1).mean(), abs=1e-4)
+        others = np.where(distances == 0, 0, pattern)
+        pair = one["pair"]
+        assert (pair["query"] - 1, pair["key"]) == np.unravel_index(others.argmax(), others.shape)
+        assert pair["weight"] == pytest.approx(others.max(), abs=1e-5)
+        assert [pair["query_text"], pair["key_text"]] == [
+            told["tokens"]["main"]["texts"][pair[side]] for side in ("query", "key")
+        ]
+
+
+@pytest.mark.parametrize("record", ["rows", "summary", "full"])
+def test_every_record_can_be_shown_and_saved(call, models: Path, tmp_path: Path, record: str) -> None:
+    result = call("trace", models / "gpt", TEXT, "--record", record, "-o", tmp_path / "run")
+    assert result.exit_code == 0, result.output
+    assert f"hs.load_trace('{tmp_path / 'run'}')" in result.stdout
+    assert hs.load_trace(tmp_path / "run").record == record
+
+
+def test_an_existing_trace_is_replaced_only_by_force(call, refused, models: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    assert call("trace", models / "gpt", "the cat", "-o", folder).exit_code == 0
+    assert "holds a trace already" in refused("trace", models / "gpt", TEXT, "-o", folder)
+    assert len(hs.load_trace(folder).tokens["main"]) == 3
+    assert call("trace", models / "gpt", TEXT, "-o", folder, "--force").exit_code == 0
+    assert len(hs.load_trace(folder).tokens["main"]) == 9
+
+
+def test_a_folder_with_other_things_is_never_touched(refused, models: Path, tmp_path: Path) -> None:
+    (tmp_path / "thesis.tex").write_text("years of work")
+    assert "holds other files" in refused("trace", models / "gpt", TEXT, "-o", tmp_path, "--force")
+    assert "a file is there" in refused("trace", models / "gpt", TEXT, "-o", tmp_path / "thesis.tex", "--force")
+    assert [one.name for one in tmp_path.iterdir()] == ["thesis.tex"]
+
+
+def test_an_interrupted_save_leaves_nothing(tmp_path: Path) -> None:
+    class Interrupted:
+        def save(self, folder: Path) -> None:
+            folder.mkdir()
+            (folder / "tensors-0.safetensors").write_text("half")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        save(Interrupted(), tmp_path / "run")  # type: ignore[arg-type]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_edits_change_the_run_and_are_told(call, models: Path, tmp_path: Path) -> None:
+    edits = [hs.scale("L0H1", 0.5), hs.silence("L1H3")]
+    hs.save_interventions(edits[:1], tmp_path / "edits.json")
+    result = call(
+        "trace", models / "gpt", TEXT, "--edits", tmp_path / "edits.json", "--edit", 'silence("L1H3")', "--json"
+    )
+    told = json.loads(result.stdout)
+    assert told["edits"] == [repr(one) for one in edits]
+    edited, plain = (hs.load(models / "gpt").run(TEXT, given) for given in (edits, []))
+    assert told["predictions"][0]["top"][0]["logprob"] == pytest.approx(edited.predictions(1)[0].logprob, abs=1e-5)
+    assert edited.predictions(1)[0].logprob != plain.predictions(1)[0].logprob
+
+
+def test_a_text_can_come_from_stdin(call, models: Path) -> None:
+    told = json.loads(call("trace", models / "gpt", "-", "--json", input="the cat sat\n").stdout)
+    assert told["tokens"]["main"]["texts"] == ["the", "c", "at", "s", "at"]
+
+
+def test_a_model_can_write_first(call, models: Path) -> None:
+    told = json.loads(call("trace", models / "gpt", "the cat", "--generate", 3, "--json").stdout)
+    assert told["written"] == hs.load(models / "gpt").generate("the cat", max_new_tokens=3).text
+    assert 4 <= len(told["tokens"]["main"]["texts"]) <= 6
+
+
+def test_pairs_targets_and_images_are_traced(call, models: Path, tmp_path: Path) -> None:
+    bert = call("trace", models / "bert", "the cat [MASK]", "--pair", "the dog")
+    assert "tokens 8: [CLS] the cat [MASK] [SEP] the dog [SEP]" in bert.stdout
+    assert "predicts at 3 ([MASK])" in bert.stdout
+
+    marian = json.loads(call("trace", models / "marian", TEXT, "--target", "the mat", "--json").stdout)
+    assert {"encoder", "decoder"} <= set(marian["tokens"])
+    assert any(one["head"].startswith("cross.") for one in marian["heads"])
+    assert len(marian["predictions"]) == len(marian["tokens"]["decoder"]["texts"])
+
+    Image.new("RGB", (30, 20), (200, 10, 10)).save(tmp_path / "red.png")
+    vit = call("trace", models / "vit", "--image", tmp_path / "red.png")
+    assert vit.exit_code == 0, vit.output
+    assert "(patches in 3×3)" in vit.stdout
+
+
+def test_markup_and_control_characters_are_shown_not_obeyed(call, models: Path) -> None:
+    result = call("trace", models / "bert", "[red] [/bold] \x1b[31m", "--pair", "\u202e x")
+    assert result.exit_code == 0, result.output
+    assert "[" in result.stdout and "\x1b" not in result.stdout and "\u202e" not in result.stdout
+    refusal = call("trace", "/no/[red]such[/red]/folder", TEXT)
+    assert "/no/[red]such[/red]/folder" in refusal.stderr
+
+
+def test_a_cut_text_is_warned_of_once_on_stderr(call, refused, models: Path) -> None:
+    text = "the cat " * 20
+    assert "--truncate" in refused("trace", models / "gpt", text)
+    result = call("trace", models / "gpt", text, "--truncate", "--json")
+    assert len(json.loads(result.stdout)["tokens"]["main"]["texts"]) == 32
+    assert result.stderr.startswith("warning: ") and result.stderr.count("cut off") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["/no/such/folder", TEXT], "there is no folder"),
+        (["{models}", TEXT], "is not a model: it has no config.json"),
+        (["builtin:nothing", TEXT], "there is no builtin:nothing"),
+        (["{models}/gpt", ""], "the text is empty"),
+        (["{models}/gpt"], "there is nothing to run"),
+        (["{models}/gpt", TEXT, "--pair", "the dog"], "causal"),
+        (["{models}/gpt", TEXT, "--image", "{models}/x.png"], "takes text"),
+        (["{models}/vit", "--image", "{models}/x.png"], "does not exist"),
+        (["{models}/gpt", TEXT, "--edits", "{models}/x.json"], "cannot read interventions"),
+        (["{models}/gpt", TEXT, "--edit", 'silence("L9H0")'], "there is no L9H0: the heads are L0H0 to L1H3"),
+        (["{models}/gpt", TEXT, "--edit", "silence(L0H0)"], "put it in quotes"),
+        (["{models}/gpt", TEXT, "--edit", 'block("L0H0", "dog", "cat")'], "no token reads 'dog'"),
+        (["{models}/gpt", TEXT, "--generate", "3", "--target", "a"], "--generate takes a text"),
+        (["{models}/gpt", TEXT, "--generate", "0"], "at least 1"),
+        (["{models}/gpt", TEXT, "--device", "abacus"], "there is no device 'abacus'"),
+        (["{models}/gpt", TEXT, "--dtype", "float7"], "there is no dtype"),
+        (["{models}/gpt", TEXT, "--record", "everything"], "'rows', 'summary', 'heads', 'full'"),
+        (["{models}/gpt", TEXT, "--top", "0"], "--top"),
+        (["{models}/gpt", TEXT, "--wrong"], "No such option"),
+        (["{models}/gpt", "caf\udce9"], "not valid UTF-8"),
+        ([], "Missing argument 'model'"),
+    ],
+)
+def test_bad_input_gets_a_clear_message_and_exit_code_2(
+    refused, models: Path, tmp_path: Path, arguments: list[str], told: str
+) -> None:
+    given = [one.replace("{models}", str(models)) for one in arguments]
+    assert told in refused("trace", *given, *(["-o", str(tmp_path / "run")] if given else []))
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_pickle_is_read_only_when_asked_for(call, refused, models: Path, tmp_path: Path) -> None:
+    import shutil
+
+    import torch
+    from safetensors.torch import load_file
+
+    folder = tmp_path / "pickled"
+    shutil.copytree(models / "gpt", folder)
+    torch.save(load_file(folder / "model.safetensors"), folder / "pytorch_model.bin")
+    (folder / "model.safetensors").unlink()
+    assert "--allow-pickle" in refused("trace", folder, TEXT)
+    assert call("trace", folder, TEXT, "--allow-pickle").exit_code == 0
+
+
+@pytest.mark.parametrize("example", EXAMPLES.values())
+def test_every_example_of_an_edit_is_read_as_python_would(example: str) -> None:
+    expected = eval(f"hs.{example}", {"hs": hs})
+    assert repr(parse_edit(example)) == repr(parse_edit(f" hs.{example}")) == repr(expected)
+
+
+def test_ranges_and_lists_name_tokens() -> None:
+    assert parse_edit('silence("L0", tokens=range(1, 3))').tokens == range(1, 3)
+    assert parse_edit('block(None, [0, "cat"], slice(None, -1))').token_choices() == [
+        ("rows", [0, "cat"]),
+        ("keys", slice(None, -1)),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("", "not valid Python"),
+        ('silence("L0H0"', "not valid Python"),
+        ("(" * 500, "not valid Python"),
+        ('silence("L0\0")', "not valid Python"),
+        ('__import__("os").system("true")', "not the call of an edit"),
+        ('os.silence("L0H0")', "not the call of an edit"),
+        ('"silence"', "not the call of an edit"),
+        ('patch("L0H0", None)', "there is no edit 'patch'"),
+        ('eval("1")', "there is no edit 'eval'"),
+        ('silence(open("/etc/passwd"))', "is not a literal"),
+        ('silence(*["L0H0"])', "is not a literal"),
+        ('silence(**{"head": "L0H0"})', "unpacked"),
+        ('silence("L0H0", tokens=range("a"))', "is no range"),
+        ("silence()", "missing a required argument: 'head'"),
+        ('silence("L0H0", loud=True)', "unexpected keyword argument 'loud'"),
+        ("silence(3)", "not the address of a head"),
+        ('silence("L3-H2")', "not the address of a head"),
+        ('scale("L0H0", "much")', "finite number"),
+        ('scale("L0H0", 1e999)', "finite number"),
+        ('temperature("L0H0", 0)', "above 0"),
+        ('set_weight("L0H0", 1, 0, -0.5)', "between 0 and 1"),
+        ('set_neuron("L0H0", "knee", 1, 0.5)', "there is no part 'knee'"),
+        ('mean_ablate("L0H0", "x")', "TypeError"),
+    ],
+)
+def test_what_is_not_an_edit_is_refused_with_an_example(text: str, told: str) -> None:
+    with pytest.raises(InterventionError) as refusal:
+        parse_edit(text)
+    assert told in str(refusal.value)
+    assert "for example --edit '" in str(refusal.value)
+    assert isinstance(refusal.value, HeadscopeError)
+
+
+@pytest.mark.parametrize("name", ["stories15m-llama-fp16", "all-minilm-l6-v2-fp16"])
+def test_real_checkpoints_are_traced(call, shared_weights: Path, tmp_path: Path, name: str) -> None:
+    result = call("trace", shared_weights / name, "Once upon a time, there was a little", "-o", tmp_path / "run")
+    assert result.exit_code == 0, result.output
+    assert "6/6 attention modules captured" in result.stdout
+    assert hs.load_trace(tmp_path / "run").record == "heads"
+    if "stories" in name:
+        assert "predicts at 9 (little): girl" in result.stdout
+    else:
+        assert "no predictions" in result.stdout
