@@ -13,6 +13,7 @@ _NAMES = {
     "HeadscopeWarning": "headscope.errors",
     "Intervention": "headscope.interventions",
     "Model": "headscope.models",
+    "Scores": "headscope.scores",
     "Trace": "headscope.traces",
     "add_neuron": "headscope.interventions",
     "bake": "headscope.models",
@@ -23,6 +24,7 @@ _NAMES = {
     "load_interventions": "headscope.interventions",
     "load_trace": "headscope.traces",
     "mean_ablate": "headscope.interventions",
+    "measure": "headscope.analysis",
     "patch": "headscope.interventions",
     "replace_pattern": "headscope.interventions",
     "replace_token": "headscope.interventions",
@@ -35,7 +37,7 @@ _NAMES = {
     "silence": "headscope.interventions",
     "temperature": "headscope.interventions",
 }
-_PACKAGES = ("attention", "cli", "errors", "interventions", "models", "sites", "traces")
+_PACKAGES = ("analysis", "attention", "cli", "errors", "interventions", "models", "scores", "sites", "traces")
 
 __all__ = list(_NAMES)
 
@@ -53,6 +55,7 @@ def __dir__() -> list[str]:
 
 
 if TYPE_CHECKING:
+    from headscope.analysis import measure as measure
     from headscope.errors import HeadscopeError as HeadscopeError
     from headscope.errors import HeadscopeWarning as HeadscopeWarning
     from headscope.interventions import Intervention as Intervention
@@ -76,6 +79,7 @@ if TYPE_CHECKING:
     from headscope.models import Model as Model
     from headscope.models import bake as bake
     from headscope.models import load as load
+    from headscope.scores import Scores as Scores
     from headscope.sites import Head as Head
     from headscope.traces import Difference as Difference
     from headscope.traces import Trace as Trace

@@ -15,8 +15,11 @@ if TYPE_CHECKING:
 
 def logits_of(outputs: Any) -> Tensor | None:
     """The logits among a model's outputs."""
-    found = outputs.get("logits") if hasattr(outputs, "get") else getattr(outputs, "logits", None)
-    return found if isinstance(found, Tensor) else None
+    for name in ("logits", "prediction_logits"):  # the second from BERT with both of its training heads
+        found = outputs.get(name) if hasattr(outputs, "get") else getattr(outputs, name, None)
+        if isinstance(found, Tensor):
+            return found
+    return None
 
 
 def answers_of(model: "Model", batch: Batch, outputs: Any, session: Session) -> list[Predictions | None]:

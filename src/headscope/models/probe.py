@@ -71,7 +71,8 @@ class Probe:
                 self.tracer.begin(name, module, tuple(tensors), ignore=is_banded(module))
             elif tensors and _is_linear(module):
                 self.linear_inputs.append((name, tensors[0]))
-            self.calls.append((name, tensors[0] if tensors else None, None))
+            # A module that takes several tensors is no link in the chain from residual stream to logits.
+            self.calls.append((name, tensors[0] if len(tensors) == 1 else None, None))
 
         return hook
 
@@ -309,23 +310,24 @@ def _lens(probe: Probe, blocks: dict[Site, str]) -> tuple[tuple[str, ...], str]:
     if last is None or head_name is None:
         return (), "the probe did not reach the language-model head"
     stream = next(out for place, _, out in outputs if place == last)
-    chain: list[str] = []
-    place = last
-    while not chain or not _covers(chain[-1], head_name):
-        step = next(
-            (
-                (later, name)
-                for later, (name, given, _) in enumerate(probe.calls)
-                if later > place and given is not None and _is_same(given, stream)
-            ),
-            None,
-        )
-        if step is None:
-            return (), "something between the last block and the language-model head is not a module"
-        place, name = step
-        chain.append(name)
-        place, stream = next((later, out) for later, one, out in outputs if later > place and one == name)
-    return tuple(chain), ""
+
+    def chain(place: int, stream: Tensor) -> tuple[str, ...] | None:
+        """Modules, each reading what the one before it gave, that end in the head; poolers and the like lead nowhere."""
+        for later, (name, given, _) in enumerate(probe.calls):
+            if later <= place or given is None or not _is_same(given, stream):
+                continue
+            if _covers(name, head_name):
+                return (name,)
+            done, out = next((done, out) for done, one, out in outputs if done > later and one == name)
+            rest = chain(done, out)
+            if rest is not None:
+                return (name, *rest)
+        return None
+
+    found = chain(last, stream)
+    return (
+        (found, "") if found else ((), "something between the last block and the language-model head is not a module")
+    )
 
 
 def _covers(name: str, inner: str) -> bool:

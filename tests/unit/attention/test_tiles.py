@@ -82,13 +82,12 @@ def test_tiles_equal_the_whole(name, length):
     compare(*drawn(length), FORMULAS[name](length))
 
 
-@pytest.mark.parametrize(("n_rows", "n_bytes"), [(3, 1), (50, 20_000), (64, 4 * 300 * 64), (10_000, 2**30)])
+@pytest.mark.parametrize(("n_rows", "n_bytes"), [(7, 1), (50, 20_000), (10_000, 2**30)])
 @pytest.mark.parametrize("name", ["causal", "narrow window", "sinks", "bias", "dense"])
 def test_the_size_of_a_tile_does_not_matter(name, n_rows, n_bytes, monkeypatch):
     monkeypatch.setattr(tiles_module, "TILE_ROWS", n_rows)
     monkeypatch.setattr(tiles_module, "TILE_BYTES", n_bytes)
-    for length in (97, 210):
-        compare(*drawn(length), FORMULAS[name](length))
+    compare(*drawn(130), FORMULAS[name](130))
 
 
 @pytest.mark.parametrize(("n_queries", "n_keys"), [(1, 300), (5, 130), (250, 7), (300, 1), (1, 1)])

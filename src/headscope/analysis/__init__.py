@@ -1,0 +1,5 @@
+"""Measures: what heads do, as Scores."""
+
+from headscope.analysis.measure import MEASURES as MEASURES
+from headscope.analysis.measure import measure as measure
+from headscope.analysis.repeats import repeated_tokens as repeated_tokens

@@ -1,0 +1,34 @@
+"""Random tokens, repeated: the input on which induction and previous-token heads show themselves."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from headscope.errors import InputError
+from headscope.models import Model
+
+
+def repeated_tokens(
+    model: Model, *, n_inputs: int = 8, length: int = 50, n_repeats: int = 2, seed: int = 0
+) -> list[dict[str, Any]]:
+    """Ready inputs `[beginning] + random tokens × n_repeats`; run them with `model.run(**one)`.
+
+    Random tokens leave nothing to guess from meaning: a head that finds what followed last time can only be copying.
+    """
+    tokenizer = model.tokenizer
+    size = getattr(model.config, "vocab_size", None)
+    if size is None or not model.is_causal:
+        raise InputError(f"{model.name} is not a causal language model: random repeated tokens say nothing about it.")
+    special: Sequence[int] = getattr(tokenizer, "all_special_ids", []) if tokenizer is not None else []
+    ordinary = torch.tensor([one for one in range(size) if one not in set(special)])
+    begin = getattr(tokenizer, "bos_token_id", None) if tokenizer is not None else None
+    begin = begin if begin is not None else getattr(model.config, "bos_token_id", None)
+    generator = torch.Generator().manual_seed(seed)
+    inputs = []
+    for _ in range(n_inputs):
+        # Drawn without repetition, so that a token's earlier occurrence is the one we put there.
+        drawn = ordinary[torch.randperm(len(ordinary), generator=generator)[:length]].repeat(n_repeats)
+        start = torch.tensor([begin] if begin is not None and begin < size else [], dtype=torch.long)
+        inputs.append({"input_ids": torch.cat([start, drawn])[None]})
+    return inputs

@@ -1,0 +1,67 @@
+"""Scores: numbers with labels, and with how they were come by."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from headscope.errors import UnknownHeadError
+from headscope.sites import Head, describe, find
+
+
+@dataclass(frozen=True, eq=False)
+class Scores(Mapping[Head, float]):
+    """One number for each head, with the method, its settings, the sample size and, where known, chance and intervals.
+
+    `baseline` is what a head would score by chance; `intervals` are 95 % bootstrap intervals. NaN says that nothing in the
+    sample bears on a head.
+
+    >>> scores = Scores("previous token", {Head("main", 0, 0): 0.1, Head("main", 0, 1): 0.9})
+    >>> scores["L0H1"], scores.top(1)
+    (0.9, [(Head('L0H1'), 0.9)])
+    """
+
+    method: str
+    values_by_head: dict[Head, float]
+    settings: dict[str, Any] = field(default_factory=dict)
+    n_samples: int = 1
+    baseline: float | None = None
+    intervals: dict[Head, tuple[float, float]] = field(default_factory=dict)
+
+    def __getitem__(self, head: "Head | str") -> float:
+        if isinstance(head, Head) and head in self.values_by_head:
+            return self.values_by_head[head]
+        found = find(head, self.values_by_head)
+        if len(found) != 1:
+            raise UnknownHeadError(f"{head} names {len(found)} heads: say which; {describe(self.values_by_head)}.")
+        return self.values_by_head[found[0]]
+
+    def __iter__(self) -> Iterator[Head]:
+        return iter(self.values_by_head)
+
+    def __len__(self) -> int:
+        return len(self.values_by_head)
+
+    def __repr__(self) -> str:
+        best = ", ".join(f"{head} {value:.3f}" for head, value in self.top(3))
+        chance = "" if self.baseline is None else f", chance {self.baseline:.3f}"
+        return f"Scores({self.method!r}, {len(self)} heads, {self.n_samples} samples{chance}; top: {best})"
+
+    def top(self, k: int = 5) -> list[tuple[Head, float]]:
+        """The k heads with the highest scores."""
+        known = [(head, value) for head, value in self.values_by_head.items() if value == value]  # NaN is not itself
+        return sorted(known, key=lambda pair: (-pair[1], pair[0]))[:k]
+
+    def to_json(self) -> dict[str, Any]:
+        """A plain dictionary; NaN becomes None, which JSON can hold."""
+
+        def plain(value: float) -> float | None:
+            return value if value == value else None
+
+        return {
+            "method": self.method,
+            "settings": self.settings,
+            "n_samples": self.n_samples,
+            "baseline": self.baseline,
+            "values": {str(head): plain(value) for head, value in self.values_by_head.items()},
+            "intervals": {str(head): list(bounds) for head, bounds in self.intervals.items()},
+        }
