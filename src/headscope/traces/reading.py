@@ -1,5 +1,6 @@
 """Ways of reading a pattern: whole words or sentences instead of sub-words, without some tokens."""
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -8,6 +9,8 @@ from torch import Tensor
 
 from headscope.errors import InputError
 from headscope.traces.tokens import Token, TokenChoice, Tokens
+
+_PART = re.compile(r" \d+/\d+$")
 
 
 @dataclass(frozen=True)
@@ -69,5 +72,6 @@ def _joined(first: Token, second: Token) -> Token:
     if first.end is not None and second.start is not None and second.start > first.end:
         between = " "
     elif first.end is not None and second.start is not None and second.start < first.end:
-        return replace(first, end=max(first.end, second.end or 0))  # two pieces of one character
+        # Two pieces of one character, shown as "é 1/2" and "é 2/2": together they are the character.
+        return replace(first, text=_PART.sub("", first.text), id=None, end=max(first.end, second.end or 0))
     return replace(first, text=first.text + between + second.text, id=None, end=second.end)

@@ -1,0 +1,100 @@
+"""Traces made without a model: random queries and keys under a formula, at every level of recording."""
+
+from dataclasses import replace
+
+import torch
+
+from headscope.attention import Formula, Summary, expand_heads, log_denominator, scores, softmax, summarise
+from headscope.sites import Site
+from headscope.traces import LayerRecord, Predictions, Tokens, Trace
+from headscope.traces.trace import Record
+
+N_HEADS, DIM = 4, 6
+
+
+def made_layer(
+    formula: Formula,
+    n_queries: int = 12,
+    n_keys: int | None = None,
+    *,
+    site: Site | None = None,
+    key_stack: str = "main",
+    groups: int = 2,
+    dtype: torch.dtype = torch.float32,
+    record: Record = "heads",
+) -> LayerRecord:
+    """One layer of four heads over two groups of keys; the next random numbers are its queries, keys and values."""
+    n_keys = n_keys or n_queries
+    query = torch.randn(N_HEADS, n_queries, DIM).to(dtype)
+    key, value = torch.randn(groups, n_keys, DIM).to(dtype), torch.randn(groups, n_keys, DIM).to(dtype)
+    wide = torch.promote_types(dtype, torch.float32)
+    found = scores(query[None].to(wide), expand_heads(key[None], N_HEADS).to(wide), formula)
+    pattern = softmax(found, formula.sinks)
+    lse = None if formula.sinks is None else log_denominator(found, formula.sinks)[0].float()
+    summary = summarise(pattern[0].float(), found[0].float(), lse=lse, rows_only=record == "rows")
+    about = (site or Site("main", 0), N_HEADS, n_queries, n_keys, key_stack, "routed", summary)
+    if record in ("rows", "summary"):
+        return LayerRecord(*about)
+    each = expand_heads(value[None], N_HEADS)[0]
+    vectors = {"query": query, "key": key, "value": value, "mixed": (pattern[0].to(dtype) @ each)}
+    return LayerRecord(*about, formula=formula, **vectors, value_norms=each.float().norm(dim=-1))
+
+
+def made_trace(*layers: LayerRecord, record: Record = "heads", **more) -> Trace:
+    """A trace of these layers, numbered in order, with an answer and, at `full`, everything else."""
+    numbered = [replace(layer, site=replace(layer.site, layer=index)) for index, layer in enumerate(layers)]
+    tokens = {}
+    for layer in numbered:
+        for stack, length in ((layer.site.stack, layer.n_queries), (layer.key_stack, layer.n_keys)):
+            tokens[stack] = Tokens.of([f"{stack[0]}{index}" for index in range(length)])
+    answers = Predictions.of(torch.randn(1, 60), stack="main", positions=(3,), names=str)
+    if record == "full":
+        length = numbered[0].n_queries
+        more["residuals"] = {"main": torch.randn(len(layers) + 1, length, 8)}
+        more["activations"] = {Site("main", index, "neurons"): torch.randn(length, 16) for index in range(len(layers))}
+        more["logits"] = torch.randn(length, 60)
+    return Trace("made", record, {layer.site: layer for layer in numbered}, tokens, answers=answers, **more)
+
+
+def assert_equal(first: Trace, second: Trace) -> None:
+    """The same to the last bit, NaN included."""
+    assert (first.model, first.record, first.tokens, first.inputs) == (second.model, second.record, second.tokens, second.inputs)
+    assert (first.edits, first.steps, first.warnings) == (second.edits, second.steps, second.warnings)
+    assert list(first.layers) == list(second.layers)
+    for site, layer in first.layers.items():
+        _assert_equal_layers(layer, second.layers[site])
+    _assert_equal_tensors(first.residuals, second.residuals)
+    _assert_equal_tensors(first.activations, second.activations)
+    _assert_equal_tensors({"logits": first.logits}, {"logits": second.logits})
+    assert (first.answers is None) == (second.answers is None)
+    if first.answers is not None and second.answers is not None:
+        _assert_equal_tensors(_plain(first.answers), _plain(second.answers))
+
+
+def _assert_equal_layers(first: LayerRecord, second: LayerRecord) -> None:
+    assert first.summary.tensors().keys() == second.summary.tensors().keys()
+    _assert_equal_tensors(_plain(first), _plain(second))
+
+
+def _plain(thing) -> dict:
+    """The fields, one level down where they have fields of their own."""
+    found = {}
+    for name, value in vars(thing).items():
+        if isinstance(value, Summary | Formula) or type(value).__name__ in ("Mask", "Bias"):
+            found |= {f"{name}.{inner}": one for inner, one in _plain(value).items()}
+        elif isinstance(value, dict):
+            found |= {f"{name}.{inner}": one for inner, one in value.items()}
+        else:
+            found[name] = value
+    return found
+
+
+def _assert_equal_tensors(first: dict, second: dict) -> None:
+    assert first.keys() == second.keys()
+    for name, one in first.items():
+        other = second[name]
+        if not isinstance(one, torch.Tensor):
+            assert one == other, name
+            continue
+        assert one.dtype == other.dtype and one.shape == other.shape, name
+        assert one.contiguous().view(torch.uint8).equal(other.contiguous().view(torch.uint8)), name
