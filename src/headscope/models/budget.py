@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import psutil
 import torch
 
-from headscope.attention.summaries import MAP_SIZE, N_TOP
+from headscope.attention.summaries import N_TOP, cell
 from headscope.errors import BudgetError
 from headscope.interventions import Intervention
 from headscope.models.batches import Batch
@@ -61,7 +61,8 @@ def record_bytes(model: "Model", batch: Batch, record: Record, interventions: Se
         total += layer.n_heads * n_queries * 4 * 5
         if record == "rows":
             continue
-        total += layer.n_heads * (n_queries * N_TOP * 8 + n_keys * 4 + MAP_SIZE * MAP_SIZE * 4)
+        cells = -(-n_queries // cell(n_queries)) * -(-n_keys // cell(n_keys))
+        total += layer.n_heads * (n_queries * N_TOP * 8 + n_keys * 4 + cells * 4)
         if record == "summary":
             continue
         total += item * layer.n_heads * n_queries * (layer.head_dim + layer.value_dim)
