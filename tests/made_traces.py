@@ -58,7 +58,12 @@ def made_trace(*layers: LayerRecord, record: Record = "heads", **more) -> Trace:
 
 def assert_equal(first: Trace, second: Trace) -> None:
     """The same to the last bit, NaN included."""
-    assert (first.model, first.record, first.tokens, first.inputs) == (second.model, second.record, second.tokens, second.inputs)
+    assert (first.model, first.record, first.tokens, first.inputs) == (
+        second.model,
+        second.record,
+        second.tokens,
+        second.inputs,
+    )
     assert (first.edits, first.steps, first.warnings) == (second.edits, second.steps, second.warnings)
     assert list(first.layers) == list(second.layers)
     for site, layer in first.layers.items():

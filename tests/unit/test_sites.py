@@ -36,7 +36,9 @@ def test_a_stack_may_be_written_out_where_it_could_be_left_out():
     assert parse("decoder.cross.L1H2") == Head("decoder", 1, 2, "cross")
 
 
-@pytest.mark.parametrize("text", ["", "L", "H3", "5.1", "l5h1", "L5H", "L-1H0", "L5H1x", "en coder.L5H1", ".L5H1", "L5 H1"])
+@pytest.mark.parametrize(
+    "text", ["", "L", "H3", "5.1", "l5h1", "L5H", "L-1H0", "L5H1x", "en coder.L5H1", ".L5H1", "L5 H1"]
+)
 def test_what_is_no_address_is_refused_with_an_example(text):
     with pytest.raises(UnknownHeadError, match="'L5H1'"):
         parse(text)
@@ -72,7 +74,9 @@ def test_a_head_names_one_head_and_a_layer_all_of_its_heads():
 
 @pytest.mark.parametrize("place", ["L0H0", "encoder.L2", "encoder.L0H3", "cross.L7H0", Head("vision", 0, 0)])
 def test_an_unknown_head_is_refused_with_those_that_exist(place):
-    with pytest.raises(UnknownHeadError, match=r"there is no .*encoder\.L0H0 to encoder\.L1H2.*cross\.L0H0 to cross\.L1H2"):
+    with pytest.raises(
+        UnknownHeadError, match=r"there is no .*encoder\.L0H0 to encoder\.L1H2.*cross\.L0H0 to cross\.L1H2"
+    ):
         find(place, HEADS)
 
 

@@ -121,8 +121,9 @@ class Summariser:
         if self.rows_only:
             return
         # Keys that weigh nothing tie: those outside the tile count too, the lowest first.
-        more = torch.arange(n_top, self.n_top, device=pattern.device).expand(*keys.shape[:-1], -1)
-        weights, keys = torch.nn.functional.pad(weights, (0, self.n_top - n_top)), torch.cat([keys, more], -1)
+        if n_top < self.n_top:
+            more = torch.arange(n_top, self.n_top, device=pattern.device).expand(*keys.shape[:-1], -1)
+            weights, keys = torch.nn.functional.pad(weights, (0, self.n_top - n_top)), torch.cat([keys, more], -1)
         if first_key:
             is_nothing = weights == 0
             keys = torch.where(is_nothing, is_nothing.cumsum(-1) - 1, keys + first_key)
@@ -157,47 +158,45 @@ def _chunk_max(values: Tensor, size: int) -> Tensor:
 def _top(pattern: Tensor, chunk_max: Tensor, size: int, n_top: int) -> tuple[Tensor, Tensor]:
     """The `n_top` largest weights of each row and their keys, ties to the lower key.
 
-    Narrowed down in steps, each over far fewer numbers than a row has: the chunks with the largest maxima, the columns
-    of those with the largest maxima, the weights where they cross. A weight that was left out can only belong to the top
-    if it ties with the last one in: those rows are decided by a stable sort.
+    Narrowed down in steps, each over far fewer numbers than a row has: one chunk more than we want weights, those with
+    the largest maxima; as many of their columns; the weights where they cross. If what a step left out could still
+    belong to the top, there are more weights as large as the last one in than there is room for: a tie, and such rows
+    are decided by a stable sort.
     """
-    n_keys = pattern.shape[-1]
-    if chunk_max.shape[-1] <= n_top + 1:
-        size, chunk_max = 1, pattern
-    keys, tied = _best(chunk_max, n_top)
-    candidates = pattern
-    left_out = []  # the largest of what each step dropped, to compare with the last weight kept
-    if size > 1:
-        left_out.append(tied)
-        keys = (keys[..., None] * size + torch.arange(size, device=pattern.device)).clamp_max(n_keys - 1)
-        # The last chunk may be short: its last key then stands in for the missing ones, once.
-        block = pattern.gather(-1, keys.flatten(-2)).unflatten(-1, (n_top, size))
-        again = (keys == n_keys - 1) & (torch.arange(size, device=pattern.device) != (n_keys - 1) % size)
-        block = block.masked_fill_(again, -1.0)
-        if size > 2 * n_top:
-            columns, most = _best(block.amax(-2), n_top)
-            left_out.append(most)
-            across = columns[..., None, :].expand(*columns.shape[:-1], n_top, n_top)
-            block, keys = block.gather(-1, across), keys.gather(-1, across)
-        candidates, keys = block.flatten(-2), keys.flatten(-2)
-        picked, tied = _best(candidates, n_top)
-        keys = keys.gather(-1, picked)
-    keys = keys.sort(-1).values
-    weights = pattern.gather(-1, keys)
-    weights, order = weights.sort(dim=-1, descending=True, stable=True)
+    n_best = n_top + 1
+    candidates, keys, left_out = pattern, None, []
+    if size > 1 and chunk_max.shape[-1] > n_best:
+        largest, chunks = chunk_max.topk(n_best, dim=-1, sorted=False)
+        left_out.append(largest.amin(-1))
+        candidates, keys = _chunks_of(pattern, chunks, size), chunks[..., None] * size
+        if size > 2 * n_best:
+            largest, columns = candidates.amax(-2).topk(n_best, dim=-1, sorted=False)
+            left_out.append(largest.amin(-1))
+            columns = columns[..., None, :].expand(*columns.shape[:-1], n_best, n_best)
+            candidates, keys = candidates.gather(-1, columns), keys + columns
+        else:
+            keys = keys + torch.arange(size, device=pattern.device)
+        candidates, keys = candidates.flatten(-2), keys.flatten(-2)
+    weights, places = candidates.topk(n_top, dim=-1, sorted=False)
+    keys = places if keys is None else keys.gather(-1, places)
+    keys, order = keys.sort(-1)
+    weights, order = weights.gather(-1, order).sort(dim=-1, descending=True, stable=True)
     keys = keys.gather(-1, order)
     border = weights[..., -1]
-    is_tied = torch.stack([most >= border for most in [tied, *left_out]]).any(0)
+    is_tied = (candidates >= border[..., None]).sum(-1) > n_top
+    for bound in left_out:
+        is_tied |= bound >= border
     if bool(is_tied.any()):
         sorted_weights, sorted_keys = pattern[is_tied].sort(dim=-1, descending=True, stable=True)
         weights[is_tied], keys[is_tied] = sorted_weights[..., :n_top], sorted_keys[..., :n_top]
     return weights, keys
 
 
-def _best(values: Tensor, n_top: int) -> tuple[Tensor, Tensor]:
-    """Where the `n_top` largest values are, in no order, and the largest of the others (−1 if there are none)."""
-    if values.shape[-1] <= n_top:
-        everything = torch.arange(values.shape[-1], device=values.device).expand(values.shape)
-        return everything, values.new_full(values.shape[:-1], -1.0)
-    weights, places = values.topk(n_top + 1, dim=-1)
-    return places[..., :n_top], weights[..., n_top]
+def _chunks_of(pattern: Tensor, chunks: Tensor, size: int) -> Tensor:
+    """Some chunks of each row [head, row, chunk, size]; whole rows of memory at a time, which is fast to fetch."""
+    missing = -pattern.shape[-1] % size
+    padded = torch.nn.functional.pad(pattern, (0, missing), value=-1.0) if missing else pattern
+    n_heads, n_rows, n_keys = padded.shape
+    first = torch.arange(n_heads * n_rows, device=pattern.device).view(n_heads, n_rows, 1) * (n_keys // size)
+    found = padded.reshape(-1, size).index_select(0, (first + chunks).flatten())
+    return found.view(n_heads, n_rows, chunks.shape[-1], size)

@@ -1,12 +1,14 @@
 """`headscope demo`: a first look in a few seconds, without network: trace a small model, then silence a head."""
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
 from rich.text import Text
 
-from headscope.cli.console import Debug, Json, print_json, print_text, shown, working
-from headscope.cli.figures import answer_lines, answers, head_figures, head_table
+from headscope.cli.console import Debug, Json, print_json, print_text, working
+from headscope.cli.figures import answer_lines, answers, head_figures, head_table, shown_answer
+from headscope.cli.loading import one_thread
 from headscope.cli.models import BUILTIN
 from headscope.cli.trace import token_line
 
@@ -23,11 +25,11 @@ def demo(json: Json = False, debug: Debug = False) -> None:
     """Trace a small model, show what its heads do, then silence the one that matters most and look again."""
     with working("Loading a small model"):
         model = _model()
-    with working("Running it, and again without each of its heads"):
+    with working("Running it, and again without each of its heads"), one_thread():
         trace = model.run(TEXT)
         head, quiet = _most_needed(model, trace)
     figures = head_figures(trace, model)
-    changes = [{"text": text, "before": before, "after": after} for text, before, after in _probabilities(trace, quiet)]
+    changes = _changes(trace, quiet)[:SHOWN]
     if json:
         print_json(
             {
@@ -35,7 +37,7 @@ def demo(json: Json = False, debug: Debug = False) -> None:
                 "text": TEXT,
                 "coverage": model.coverage,
                 "tokens": trace.tokens["main"].texts,
-                "heads": [{**vars(one), "pair": vars(one.pair)} for one in figures],
+                "heads": [asdict(one) for one in figures],
                 "predictions": answers(trace, SHOWN),
                 "silenced": head,
                 "changes": changes,
@@ -46,7 +48,7 @@ def demo(json: Json = False, debug: Debug = False) -> None:
     print_text(token_line("main", trace.tokens["main"]), *answer_lines(trace, SHOWN))
     count = min(SHOWN, len(figures))
     print_text(head_table(figures[:SHOWN], f"The {count} sharpest of {len(figures)} heads (means over queries)"))
-    print_text(f"Of all heads, {head} changes the answer most when it is silent: hs.silence({head!r})")
+    print_text(f"Of all heads, {head} changes the answer most when it is silent, hs.silence({head!r}):")
     table = Table(title=Text(f"Next token without {head}"), title_justify="left", title_style="bold")
     for name, side in (("token", "left"), ("before", "right"), ("after", "right"), ("change", "right")):
         table.add_column(name, justify=side)  # type: ignore[arg-type]
@@ -54,7 +56,10 @@ def demo(json: Json = False, debug: Debug = False) -> None:
         moved = one["after"] - one["before"]
         style = "green" if moved > 0 else "red"
         table.add_row(
-            Text(shown(one["text"])), f"{one['before']:.3f}", f"{one['after']:.3f}", Text(f"{moved:+.3f}", style=style)
+            Text(shown_answer(one["text"])),
+            f"{one['before']:.3f}",
+            f"{one['after']:.3f}",
+            Text(f"{moved:+.3f}", style=style),
         )
     print_text(table, "Next: headscope trace --help")
 
@@ -75,23 +80,21 @@ def _most_needed(model: "Model", trace: "Trace") -> tuple[str, "Trace"]:
 
     runs: dict[str, Any] = {str(one): model.run(trace.inputs, [silence(one)], record="rows") for one in trace.heads}
     moved = {
-        head: sum(abs(after - before) for _, before, after in _probabilities(trace, quiet, 50))
-        for head, quiet in runs.items()
+        head: sum(abs(one["after"] - one["before"]) for one in _changes(trace, quiet)) for head, quiet in runs.items()
     }
     head = max(moved, key=lambda one: moved[one])
     return head, runs[head]
 
 
-def _probabilities(before: "Trace", after: "Trace", k: int = SHOWN) -> list[tuple[str, float, float]]:
-    """The likely answers of both runs, with probabilities before and after; 0 for one outside the top 50."""
-    was = {one.id: one for one in before.predictions(50)}
-    now = {one.id: one for one in after.predictions(50)}
-    chosen = list(dict.fromkeys([*list(was)[: (k + 1) // 2], *list(now)[:k], *list(was)[:k]]))[:k]
-    return [
-        (
-            (was.get(one) or now[one]).text,
-            was[one].probability if one in was else 0.0,
-            now[one].probability if one in now else 0.0,
-        )
-        for one in chosen
+def _changes(before: "Trace", after: "Trace") -> list[dict[str, Any]]:
+    """The likely answers of both runs, the most changed first; probability 0 for one outside the top 50."""
+    was, now = ({one.id: one for one in trace.predictions(50)} for trace in (before, after))
+    found = [
+        {
+            "text": one.text,
+            "before": was[key].probability if key in was else 0.0,
+            "after": now[key].probability if key in now else 0.0,
+        }
+        for key, one in (was | now).items()
     ]
+    return sorted(found, key=lambda one: -abs(one["after"] - one["before"]))

@@ -31,13 +31,24 @@ class Pair:
 
 
 @dataclass(frozen=True)
+class Received:
+    """The key that gets most of a head's attention, and how much, as a mean over queries."""
+
+    key: int
+    text: str
+    weight: float
+
+
+@dataclass(frozen=True)
 class HeadFigures:
-    """Means over the queries of one head: largest weight, entropy (nats), distance |i − j|; and its strongest pair."""
+    """Means over the queries of one head: largest weight, entropy (nats), distance |i − j|; where it looks, mostly
+    (None if only rows were recorded), and its strongest pair of ordinary tokens."""
 
     head: str
     max: float
     entropy: float
     distance: float
+    mostly: Received | None
     pair: Pair
 
 
@@ -58,7 +69,8 @@ def head_figures(trace: "Trace", model: "Model") -> list[HeadFigures]:
         )
         tokens = trace.tokens[layer.site.stack], trace.tokens[layer.key_stack]
         pair = _strongest(summary, *tokens, head.kind == "self", first)
-        found.append(HeadFigures(str(head), sharp, entropy, distance, pair))
+        mostly = _received(summary, tokens[1])
+        found.append(HeadFigures(str(head), sharp, entropy, distance, mostly, pair))
     return sorted(found, key=lambda one: -one.max)
 
 
@@ -68,10 +80,12 @@ def head_table(found: Sequence[HeadFigures], title: str) -> Table:
     table.add_column("head")
     for name in ("max weight", "entropy", "distance"):
         table.add_column(name, justify="right")
+    table.add_column("mostly at")
     table.add_column("strongest pair")
     for one in found:
         pair = Text(f"{shown(one.pair.query_text)} → {shown(one.pair.key_text)} {one.pair.weight:.2f}")
-        table.add_row(one.head, f"{one.max:.3f}", f"{one.entropy:.3f}", f"{one.distance:.2f}", pair)
+        mostly = Text("–" if one.mostly is None else f"{shown(one.mostly.text)} {one.mostly.weight:.2f}")
+        table.add_row(one.head, f"{one.max:.3f}", f"{one.entropy:.3f}", f"{one.distance:.2f}", mostly, pair)
     return table
 
 
@@ -103,11 +117,25 @@ def answer_lines(trace: "Trace", k: int) -> list[Text]:
     lines = []
     for one in found[-ANSWERS_SHOWN:]:
         at = "" if one["position"] is None else f" at {one['position']} ({shown(one['token'] or '')})"
-        told = ", ".join(f"{shown(top['text'])} {top['probability']:.3f}" for top in one["top"])
+        told = ", ".join(f"{shown_answer(top['text'])} {top['probability']:.3f}" for top in one["top"])
         lines.append(Text.assemble((f"predicts{at}: ", "bold"), told))
     if len(found) > ANSWERS_SHOWN:
         lines.append(Text(f"(the last {ANSWERS_SHOWN} of {len(found)} answers; --json gives all)", style="dim"))
     return lines
+
+
+def shown_answer(text: str) -> str:
+    """An answer as tokens are shown: without the space that many tokenizers put before a word."""
+    return shown(text.strip(" ") or text)
+
+
+def _received(summary: "HeadSummary", keys: "Tokens") -> Received | None:
+    import numpy as np
+
+    if summary.received is None:
+        return None
+    key = int(np.nanargmax(summary.received))
+    return Received(key, _text(keys, key), float(summary.received[key]))
 
 
 def _strongest(summary: "HeadSummary", queries: "Tokens", keys: "Tokens", is_self: bool, first: int) -> Pair:

@@ -1,5 +1,7 @@
 """Loading a model for a command: options checked, a spinner while it takes its time."""
 
+import contextlib
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -35,6 +37,19 @@ def load_model(
         if device is not None:
             check_device(device)
         return load(name, device=device, dtype=dtype, allow_pickle=allow_pickle, trust_remote_code=trust_remote_code)
+
+
+@contextlib.contextmanager
+def one_thread() -> Iterator[None]:
+    """For small models: threads that wait for each other at every step make them far slower on a busy machine."""
+    import torch
+
+    n_threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(n_threads)
 
 
 def check_device(device: str) -> None:

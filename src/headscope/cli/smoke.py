@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
+from headscope.cli.loading import one_thread
 from headscope.errors import CaptureError
 
 if TYPE_CHECKING:
@@ -24,13 +25,14 @@ def smoke(name: str | None) -> str:
         from headscope.models import load
 
         model = load(name)
-    trace = _trace(model)
-    apart = _apart_from_eager(model, trace)
+    with one_thread():
+        trace = _trace(model)
+        apart = _apart_from_eager(model, trace)
+        _check_patterns(trace)
     if not apart <= TOLERANCE:
         raise CaptureError(
             f"outputs under observation differ from the model's own by {apart:.2g}: report this machine."
         )
-    _check_patterns(trace)
     told = "equal to those" if apart == 0 else f"within {apart:.0e} of those"
     return f"loads, traces {len(trace.heads)} heads, outputs {told} of its own eager code"
 

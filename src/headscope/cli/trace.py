@@ -4,6 +4,7 @@ import os
 import shutil
 import sys
 import time
+from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -130,7 +131,6 @@ def document(
     seconds: float,
 ) -> dict[str, Any]:
     """The trace as a JSON document: all heads, the `top` predictions."""
-    heads = [{**vars(one), "pair": vars(one.pair)} for one in figures]
     return {
         "model": found.model,
         "class": type(model.module).__name__,
@@ -142,7 +142,7 @@ def document(
         "tokens": {stack: {"kind": one.kind, "texts": one.texts} for stack, one in found.tokens.items()},
         "written": written,
         "predictions": answers(found, top),
-        "heads": heads,
+        "heads": [asdict(one) for one in figures],
         "warnings": list(dict.fromkeys([*model.warnings, *found.warnings])),
         "saved": None if output is None else str(output),
     }

@@ -301,6 +301,11 @@ class ReplaceToken:
 
     token: int | str | None
 
+    def __post_init__(self):
+        is_id = isinstance(self.token, int) and not isinstance(self.token, bool) and self.token >= 0
+        if not (is_id or self.token is None or isinstance(self.token, str)):
+            raise InterventionError(f"a token is an id or a text, got {self.token!r}.")
+
 
 @dataclass(frozen=True, eq=False)
 class Apply:

@@ -6,7 +6,12 @@ from torch import Tensor
 
 from headscope.attention import Bias
 
-SLICES = [(slice(None), slice(None)), (slice(1, 3), slice(2, 5)), (slice(0, 4, 2), slice(1, 6, 3)), (slice(3, 3), slice(None))]
+SLICES = [
+    (slice(None), slice(None)),
+    (slice(1, 3), slice(2, 5)),
+    (slice(0, 4, 2), slice(1, 6, 3)),
+    (slice(3, 3), slice(None)),
+]
 
 
 def toeplitz(n_queries: int, n_keys: int, n_heads: int = 2) -> Tensor:
@@ -32,7 +37,10 @@ def test_the_smallest_exact_form_is_found_and_gives_every_tile_back(form, rows, 
 
 def test_small_forms_hold_little():
     length = 64
-    offset, key = Bias.describe(toeplitz(length, length, 1)), Bias.describe(torch.randn(1, 1, 1, length).expand(-1, -1, length, -1))
+    offset, key = (
+        Bias.describe(toeplitz(length, length, 1)),
+        Bias.describe(torch.randn(1, 1, 1, length).expand(-1, -1, length, -1)),
+    )
     assert offset is not None and offset.nbytes() == 4 * (2 * length - 1)
     assert key is not None and key.nbytes() == 4 * length
     assert key.values.untyped_storage().nbytes() == 4 * length  # no view that keeps the dense bias alive
@@ -81,7 +89,9 @@ def test_a_tolerance_forgives_rounding():
 
 
 @pytest.mark.parametrize("form", MADE)
-@pytest.mark.parametrize(("queries", "keys"), [([1, 2, 3], [2, 3, 4, 5]), ([0, 2, 4], [1, 5]), ([4], [0]), (None, [3, 4]), ([0, 3], None)])
+@pytest.mark.parametrize(
+    ("queries", "keys"), [([1, 2, 3], [2, 3, 4, 5]), ([0, 2, 4], [1, 5]), ([4], [0]), (None, [3, 4]), ([0, 3], None)]
+)
 def test_an_example_without_its_padding_is_the_rectangle_of_the_dense_bias(form, queries, keys):
     dense = MADE[form]()
     bias = Bias.describe(dense)

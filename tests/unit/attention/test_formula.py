@@ -37,7 +37,9 @@ def test_masked_cells_hold_the_lowest_number_whatever_the_bias():
     assert found.tolist() == [[[[-2.0, LOWEST], [-2.0, -2.0]]]]
 
 
-@pytest.mark.parametrize(("rows", "columns"), [(slice(2, 5), slice(1, 4)), (slice(0, 6, 2), slice(1, 7, 2)), (slice(5, 6), slice(0, 7))])
+@pytest.mark.parametrize(
+    ("rows", "columns"), [(slice(2, 5), slice(1, 4)), (slice(0, 6, 2), slice(1, 7, 2)), (slice(5, 6), slice(0, 7))]
+)
 def test_a_rectangle_is_computed_by_itself(rows, columns):
     query, key = torch.randn(1, 3, 6, 4), torch.randn(1, 3, 7, 4)
     bias = Bias.describe(torch.randn(1, 3, 1, 7).expand(1, 3, 6, 7))
@@ -97,7 +99,9 @@ def test_some_of_the_heads_have_their_own_terms():
         part = formula.heads(slice(1, 3))
         found = scores(query[:, 1:3], key[:, 1:3], part)
         assert torch.equal(found, scores(query, key, formula)[:, 1:3])
-        torch.testing.assert_close(softmax(found, part.sinks), softmax(scores(query, key, formula), formula.sinks)[:, 1:3])
+        torch.testing.assert_close(
+            softmax(found, part.sinks), softmax(scores(query, key, formula), formula.sinks)[:, 1:3]
+        )
 
 
 def test_the_formula_of_one_example_leaves_its_padding_out():

@@ -166,7 +166,9 @@ def test_queries_after_a_cache_keep_their_place_when_padding_is_left_out():
     mask = Mask(2, 8, stop=torch.tensor([[7, 8]]), keys=keys, query_offset=6)
     one = mask.example(0, None, keys[0].nonzero()[:, 0])
     assert one.query_offset - one.key_offset == 4
-    assert torch.equal(one.materialise()[0, 0], torch.tensor([[1, 1, 1, 1, 1, 0], [1, 1, 1, 1, 1, 1]], dtype=torch.bool))
+    assert torch.equal(
+        one.materialise()[0, 0], torch.tensor([[1, 1, 1, 1, 1, 0], [1, 1, 1, 1, 1, 1]], dtype=torch.bool)
+    )
 
 
 def test_limits_that_limit_nothing_are_dropped():

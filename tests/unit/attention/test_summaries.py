@@ -56,7 +56,7 @@ def test_equal_weights_are_listed_from_the_lowest_key(length):
     assert keys is not None and keys[0, 0].tolist() == [5, *tied, *rest][:N_TOP]
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("length", [90, 200, 1100, 2500])
 def test_top_keys_equal_a_stable_sort_with_many_ties(seed, length):
     draw = torch.Generator().manual_seed(seed)
@@ -88,7 +88,11 @@ def test_tiles_may_come_in_any_order():
     found = 2 * torch.randn(4, 200, 200)
     pattern = found.softmax(-1)
     gathered = Summariser(4, 200, 200)
-    bands = [(heads, rows) for heads in (slice(0, 3), slice(3, 4)) for rows in (slice(0, 60), slice(60, 180), slice(180, 200))]
+    bands = [
+        (heads, rows)
+        for heads in (slice(0, 3), slice(3, 4))
+        for rows in (slice(0, 60), slice(60, 180), slice(180, 200))
+    ]
     for heads, rows in reversed(bands):
         gathered.add(pattern[heads, rows], found[heads, rows].clone(), heads=heads, rows=rows)
     for name, figure in summarise(pattern, found).tensors().items():

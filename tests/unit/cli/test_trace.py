@@ -43,6 +43,10 @@ def test_the_figures_are_those_of_the_trace(call, models: Path) -> None:
         assert one["max"] == pytest.approx(pattern.max(-1).mean(), abs=1e-5)
         assert one["entropy"] == pytest.approx(entropy, abs=1e-4)
         assert one["distance"] == pytest.approx((pattern * distances).sum(-1).mean(), abs=1e-4)
+        # What is received is the mean over all queries.
+        received = trace.pattern(one["head"]).mean(0)
+        assert one["mostly"]["key"] == received.argmax()
+        assert one["mostly"]["weight"] == pytest.approx(received.max(), abs=1e-5)
         others = np.where(distances == 0, 0, pattern)
         pair = one["pair"]
         assert (pair["query"] - 1, pair["key"]) == np.unravel_index(others.argmax(), others.shape)

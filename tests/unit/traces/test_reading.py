@@ -83,7 +83,13 @@ def test_leaving_everything_out_is_refused():
 
 def test_words_of_two_segments_are_not_joined():
     # Each text is one word: number 0 in both.
-    pair = Tokens((Token("hello", word=0, sentence=0), Token("[SEP]", special=True), Token("world", word=0, sentence=0, segment="B")))
+    pair = Tokens(
+        (
+            Token("hello", word=0, sentence=0),
+            Token("[SEP]", special=True),
+            Token("world", word=0, sentence=0, segment="B"),
+        )
+    )
     trace = Trace.from_patterns([torch.eye(3)[None]], pair).without("[SEP]")
     assert trace.words().query_tokens("L0").texts == ["hello", "world"]
     assert trace.sentences().query_tokens("L0").texts == ["hello", "world"]

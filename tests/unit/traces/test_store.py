@@ -56,9 +56,13 @@ def trace() -> Trace:
 FORMULAS = {
     "plain": Formula(0.5),
     "causal": Formula(0.5, mask=Mask.causal(12, 12)),
-    "softcap and sinks": Formula(0.5, softcap=30.0, sinks=torch.tensor([0.0, 1.0, 2.0, -1.0]), mask=Mask.causal(12, 12)),
+    "softcap and sinks": Formula(
+        0.5, softcap=30.0, sinks=torch.tensor([0.0, 1.0, 2.0, -1.0]), mask=Mask.causal(12, 12)
+    ),
     "dense mask": Formula(0.5, mask=Mask(12, 12, dense=torch.rand(1, 4, 12, 12) < 0.7, query_offset=3, key_offset=2)),
-    "window": Formula(0.5, mask=Mask(12, 12, start=torch.arange(12)[None] // 4 * 4, keys=(torch.arange(12) < 11)[None])),
+    "window": Formula(
+        0.5, mask=Mask(12, 12, start=torch.arange(12)[None] // 4 * 4, keys=(torch.arange(12) < 11)[None])
+    ),
     "bias per key": Formula(0.5, bias=Bias("key", torch.randn(1, 4, 12), 12, 12)),
     "bias per offset": Formula(0.5, bias=Bias("offset", torch.randn(1, 4, 23), 12, 12)),
     "dense bias": Formula(0.5, bias=Bias("dense", torch.randn(1, 4, 12, 12, dtype=torch.float16), 12, 12)),
@@ -94,7 +98,11 @@ def test_everything_else_a_trace_holds_loads_too(tmp_path):
     layer = made_layer(FORMULAS["causal"])
     layer.summary.entropy[0, 0] = float("nan")
     layer = replace(layer, stored={2: torch.rand(12, 12)}, value_norms=None, no_norms="offloaded")
-    odd = Tokens((Token("日本", 5, word=0, start=0, end=2), Token("\ud83d", 6), Token('"\\\n\x00', None, special=True)), "text", (1, 3))
+    odd = Tokens(
+        (Token("日本", 5, word=0, start=0, end=2), Token("\ud83d", 6), Token('"\\\n\x00', None, special=True)),
+        "text",
+        (1, 3),
+    )
     trace = made_trace(layer, record="full", edits=("hs.silence('L0H0')",), warnings=("é",), steps=(None, 0, 1))
     trace = replace(trace, tokens={"main": trace.tokens["main"], "other": odd})
     trace.save(tmp_path)
@@ -115,7 +123,9 @@ def test_biases_that_layers_share_are_saved_once(tmp_path):
         folder = tmp_path / str(len(list(tmp_path.iterdir())))
         made_trace(*layers).save(folder)
         for layer in load_trace(folder).layers.values():
-            assert layer.formula is not None and layer.formula.bias is not None and layer.formula.bias.values.equal(bias)
+            assert (
+                layer.formula is not None and layer.formula.bias is not None and layer.formula.bias.values.equal(bias)
+            )
         return sum(file.stat().st_size for file in folder.iterdir())
 
     shared, apart = size(bias, bias, bias), size(bias, bias.clone(), bias.clone())

@@ -52,7 +52,9 @@ def test_any_rectangle_is_a_slice_of_the_whole(rows, columns):
     assert layer.value_norms is not None
     for index in range(4):
         head, place = f"L0H{index}", {"rows": rows, "columns": columns}
-        np.testing.assert_allclose(trace.pattern(head, **place), taken(pattern[index].numpy(), rows, columns), atol=1e-6)
+        np.testing.assert_allclose(
+            trace.pattern(head, **place), taken(pattern[index].numpy(), rows, columns), atol=1e-6
+        )
         np.testing.assert_allclose(trace.scores(head, **place), taken(found[index].numpy(), rows, columns), atol=1e-5)
         weighted = pattern[index] * layer.value_norms[index]
         np.testing.assert_allclose(trace.contribution(head, **place), taken(weighted.numpy(), rows, columns), atol=1e-5)
