@@ -11,7 +11,7 @@ from torch import Tensor
 class Bias:
     """A bias per key (ALiBi) [batch or 1, head, key], per offset key − query (T5) [batch or 1, head, offset], or dense.
 
-    `values` of a per-offset bias begin at offset −(n_queries − 1); dense values are [batch or 1, head or 1, query, key].
+    `values` of a per-offset bias begin at offset −(n_queries − 1); dense ones are [batch or 1, head or 1, query, key].
     In the form "windows" (Swin) they are [window or 1, head, query, key] of equal windows that stand one after another.
     """
 

@@ -70,8 +70,9 @@ def scores(
 ) -> Tensor:
     """Attention scores before the softmax [batch, head, row, column]; masked cells hold the lowest finite number.
 
-    The order of operations is that of the models' own eager code, so that results agree to the last bit. Masked cells are
-    filled, not added to: an added mask leaks gradient through rows that are masked altogether. `out` is memory to use.
+    The order of operations is that of the models' own eager code, so that results agree to the last bit. Masked cells
+    are filled, not added to: an added mask leaks gradient through rows that are masked altogether. `out` is memory to
+    use.
     """
     # In place where the gradient allows it: each pass over a tile of scores costs as much as a third of the product.
     found = torch.matmul(query[..., rows, :], key[..., columns, :].transpose(-1, -2), out=out)

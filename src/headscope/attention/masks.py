@@ -1,12 +1,13 @@
 """Which keys each query may see, described rather than materialised.
 
-A T×T mask is 256 MiB at 16k tokens. Nearly every mask in use lets a query see one contiguous run of keys (causal, sliding
-window, chunks, packed documents, image blocks in a causal text) less the padded keys: two integers a query and one
-bit a key. What does not fit that form is kept dense.
+A T×T mask is 256 MiB at 16k tokens. Nearly every mask in use lets a query see one contiguous run of keys (causal,
+sliding window, chunks, packed documents, image blocks in a causal text) less the padded keys: two integers a query and
+one bit a key. What does not fit that form is kept dense.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -44,7 +45,7 @@ class Mask:
     def from_dense(cls, allowed: Tensor, *, query_offset: int = 0, key_offset: int = 0) -> "Mask":
         """The compact form of a boolean mask [batch, head or 1, query, key], if it has one."""
         batch, n_heads, n_queries, n_keys = allowed.shape
-        rows = {"query_offset": query_offset, "key_offset": key_offset, "batch": batch}
+        rows: dict[str, Any] = {"query_offset": query_offset, "key_offset": key_offset, "batch": batch}
         if bool(allowed.all()):
             return cls(n_queries, n_keys, **rows)
         if n_heads > 1 and bool((allowed == allowed[:, :1]).all()):
@@ -89,7 +90,7 @@ class Mask:
             stops.append(stop)
             if not exact:
                 break
-        place = {"query_offset": query_offset, "key_offset": key_offset, "batch": batch}
+        place: dict[str, Any] = {"query_offset": query_offset, "key_offset": key_offset, "batch": batch}
         if exact:
             start, stop = torch.cat(starts, 1), torch.cat(stops, 1)
             same = bool((start == start[:1]).all() and (stop == stop[:1]).all())
@@ -101,12 +102,13 @@ class Mask:
         return cls(n_queries, n_keys, dense=dense.clone(), **place)
 
     def allowed(self, rows: slice = slice(None), columns: slice = slice(None)) -> Tensor | None:
-        """True where a query of `rows` may see a key of `columns` [batch or 1, head or 1, row, column]; None: everywhere."""
+        """True where a query of `rows` may see a key of `columns` [batch or 1, head or 1, row, column] (None: all)."""
         if self.dense is not None:
             return self.dense[..., rows, columns]
         found = None
         if self.start is not None or self.stop is not None:
             some = self.start if self.start is not None else self.stop
+            assert some is not None  # one of the two limits there is
             key = torch.arange(self.n_keys, device=some.device)[columns]
             if self.stop is not None:
                 found = key < self.stop[:, rows, None]
@@ -183,8 +185,8 @@ class Mask:
         keys = torch.arange(self.n_keys) if keys is None else keys
         # The first query stands where it stood among the keys, now counted without those that were left out.
         ahead = self.query_offset - self.key_offset
-        place = {"query_offset": self.key_offset + int((keys < ahead).sum()) if ahead > 0 else self.query_offset}
-        place["key_offset"] = self.key_offset
+        offset = self.key_offset + int((keys < ahead).sum()) if ahead > 0 else self.query_offset
+        place: dict[str, Any] = {"query_offset": offset, "key_offset": self.key_offset}
         if one.dense is not None:
             device = one.dense.device
             kept = one.dense[:, :, queries.to(device)][..., keys.to(device)]
@@ -289,10 +291,7 @@ def _runs(plane: Tensor, keys: Tensor | None) -> tuple[Tensor, Tensor, bool]:
     some = plane.any(-1)
     start = torch.where(some, counted.argmax(-1), 0)
     stop = torch.where(some, n_keys - counted.flip(-1).argmax(-1), 0)
-    if keys is None:
-        held = stop - start
-    else:
-        held = _kept_before(keys, stop) - _kept_before(keys, start)
+    held = stop - start if keys is None else _kept_before(keys, stop) - _kept_before(keys, start)
     return start, stop, bool((plane.sum(-1) == held).all())
 
 

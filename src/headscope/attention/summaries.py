@@ -19,8 +19,8 @@ class Summary:
     """One attention layer over one input; row figures are [head, query].
 
     lse is the log of the softmax denominator; entropy is in nats; distance is the mean |query − key| under the pattern.
-    top_keys and top_weights [head, query, 8] are the strongest keys, ties to the lower index; received [head, key] is the mean
-    over queries; map [head, cell, cell] is max-pooled, so that thin diagonals survive.
+    top_keys and top_weights [head, query, 8] are the strongest keys, ties to the lower index; received [head, key] is
+    the mean over queries; map [head, cell, cell] is max-pooled, so that thin diagonals survive.
     """
 
     lse: Tensor
@@ -84,9 +84,9 @@ class Summariser:
     ) -> None:
         """Take in a tile of the pattern and its scores [head, row, column].
 
-        The scores are used up. Keys outside `columns` must have no weight. `rows` begins, and `columns` begins and ends, on
-        a cell of the map; `columns` begin at the first key or past the eighth. `lse` is given when the pattern is no longer
-        the softmax of the scores (it was edited, or has sinks).
+        The scores are used up. Keys outside `columns` must have no weight. `rows` begins, and `columns` begins and
+        ends, on a cell of the map; `columns` begin at the first key or past the eighth. `lse` is given when the pattern
+        is no longer the softmax of the scores (it was edited, or has sinks).
         """
         pattern = pattern.float()
         first_row, last_row, _ = rows.indices(self.n_queries)

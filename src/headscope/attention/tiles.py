@@ -29,8 +29,8 @@ def attend_in_tiles(
 ) -> Tensor:
     """The mixed values [head, query, dim] of one example (query [head, query, dim], key and value [group, key, dim]).
 
-    `edit(stage, tile, heads, rows)` may change the scores and then the pattern of a tile that spans all keys; `check` is
-    called for each band of rows and may raise to stop.
+    `edit(stage, tile, heads, rows)` may change the scores and then the pattern of a tile that spans all keys; `check`
+    is called for each band of rows and may raise to stop.
     """
     n_heads, n_queries = query.shape[:2]
     n_keys = key.shape[1]

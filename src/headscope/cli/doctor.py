@@ -135,7 +135,7 @@ def _devices() -> Check:
     from headscope.cli.loading import devices
 
     names = [f"{one} ({torch.cuda.get_device_name(one)})" if one.startswith("cuda") else one for one in devices()]
-    threads = f"{torch.get_num_threads()} threads of {os.cpu_count()} processors"
+    threads = f"threads: {torch.get_num_threads()} on {os.cpu_count()} processors"
     return Check("devices", "ok", f"{', '.join(names)}; {threads}")
 
 

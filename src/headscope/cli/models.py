@@ -76,9 +76,7 @@ def _show_families() -> None:
         print_text(Text(WAYS[way]))
         for reads, group in groups.items():
             print_text(Padding(Text(f"{reads}: {', '.join(group.values())}"), (0, 0, 0, 2)))
-    print_text(
-        "", "Others are probed at load and most work: `headscope models MODEL` tells what is captured of any model."
-    )
+    print_text("", "Others are probed at load: `headscope models MODEL` tells what is captured of any model.")
 
 
 def _description(card: Path) -> str:

@@ -1,8 +1,8 @@
 """What an edit does to a tensor on its way through the attention function.
 
-Every edit takes a tensor [batch, head, row, last axis] of the heads it was asked for and gives the new one. Which rows may
-change (`tokens=`) is seen to by the caller. An edit checks its own arguments, so that one read from a file is as sound as
-one made in Python.
+Every edit takes a tensor [batch, head, row, last axis] of the heads it was asked for and gives the new one. Which rows
+may change (`tokens=`) is seen to by the caller. An edit checks its own arguments, so that one read from a file is as
+sound as one made in Python.
 """
 
 from collections.abc import Callable, Sequence
@@ -56,10 +56,7 @@ class Edit(Protocol):
 def _chosen(chosen: TokenChoice, index: Tensor, tokens: Sequence[Tokens] | None) -> Tensor:
     found = torch.zeros_like(index, dtype=torch.bool)
     for example in range(index.shape[0]):
-        if tokens is not None:
-            positions = tokens[example].positions(chosen)
-        else:
-            positions = _plain_positions(chosen)
+        positions = _plain_positions(chosen) if tokens is None else tokens[example].positions(chosen)
         found[example] = torch.isin(index[example], torch.tensor(positions, dtype=index.dtype, device=index.device))
     return found
 
@@ -111,6 +108,7 @@ class Scale:
             finite(self.factor, "factor")
 
     def __call__(self, x: Tensor, at: At) -> Tensor:
+        """The scaled tensor."""
         if isinstance(self.factor, Tensor):
             return x * self.factor.to(x).reshape(1, -1, 1, 1)
         return x * self.factor
@@ -127,6 +125,7 @@ class Mean:
             check_finite(self.mean, "mean")
 
     def __call__(self, x: Tensor, at: At) -> Tensor:
+        """The mean, in every row."""
         if self.mean is not None:
             return self.mean.to(x).reshape(1, -1, 1, x.shape[-1]).expand_as(x)
         real = at.real[:, None, :, None]
@@ -146,6 +145,7 @@ class Patch:
             raise InterventionError(f"a patch is [token, dim] or [head, token, dim], got shape {shape}.")
 
     def __call__(self, x: Tensor, at: At) -> Tensor:
+        """The other run's rows, where there are any."""
         values = self.values.to(x)
         inside = (at.index >= 0) & (at.index < values.shape[-2])
         rows = values[:, at.index.clamp(0, values.shape[-2] - 1)].transpose(0, 1)  # [batch, head, row, dim]
@@ -167,6 +167,7 @@ class Coordinate:
         finite(self.amount, "amount")
 
     def __call__(self, x: Tensor, at: At) -> Tensor:
+        """The tensor with that coordinate changed."""
         if self.index >= x.shape[-1]:
             raise InterventionError(
                 f"there is no neuron {self.index}: there are {x.shape[-1]}, 0 to {x.shape[-1] - 1}."
@@ -187,6 +188,7 @@ class Temperature:
             raise InterventionError(f"a temperature must be above 0, got {self.value}.")
 
     def __call__(self, x: Tensor, at: At) -> Tensor:
+        """The divided scores."""
         return x / self.value
 
 
@@ -200,6 +202,7 @@ class DistanceBias:
         finite(self.slope, "slope")
 
     def __call__(self, x: Tensor, at: At) -> Tensor:
+        """The scores with the bias added."""
         assert at.key_index is not None  # scores always have keys
         distance = (at.index[:, :, None] - at.key_index[:, None, :]).abs()
         return x + self.slope * distance[:, None].to(x.dtype)
@@ -213,6 +216,7 @@ class Block:
     keys: TokenChoice
 
     def __call__(self, x: Tensor, at: At) -> Tensor:
+        """The scores, −inf where forbidden."""
         forbidden = at.rows(self.queries)[:, None, :, None] & at.keys(self.keys)[:, None, None, :]
         return x.masked_fill(forbidden, float("-inf"))
 
@@ -231,6 +235,7 @@ class ReplacePattern:
             raise InterventionError(f"a pattern is [query, key] or [head, query, key], got shape {shape}.")
 
     def __call__(self, x: Tensor, at: At) -> Tensor:
+        """The new pattern, where it has rows."""
         assert at.key_index is not None  # patterns always have keys
         weights = self.weights.to(x)
         rows = at.index.clamp(0, weights.shape[-2] - 1)[:, :, None]
@@ -257,6 +262,7 @@ class SetWeight:
             raise InterventionError(f"an attention weight lies between 0 and 1, got {self.weight}.")
 
     def __call__(self, x: Tensor, at: At) -> Tensor:
+        """The pattern with the new weight."""
         rows, keys = at.rows(self.query)[:, None, :, None], at.keys(self.key)[:, None, None, :]
         changed = torch.where(rows & keys, torch.as_tensor(self.weight, dtype=x.dtype, device=x.device), x)
         if not self.renormalise:
@@ -287,6 +293,7 @@ class SetRow:
             raise InterventionError(f"a row of weights has one axis [key], got shape {tuple(self.weights.shape)}.")
 
     def __call__(self, x: Tensor, at: At) -> Tensor:
+        """The pattern with the new row."""
         assert at.key_index is not None  # patterns always have keys
         weights = self.weights.to(x)
         keys = at.key_index.clamp(0, len(weights) - 1)
@@ -314,6 +321,7 @@ class Apply:
     function: Callable[[Tensor], Tensor] = field(repr=False)
 
     def __call__(self, x: Tensor, at: At) -> Tensor:
+        """What the function gives."""
         return self.function(x)
 
 

@@ -39,7 +39,7 @@ def gate(head: str | Head | Site, factor: Tensor, *, tokens: TokenChoice | None 
 def mean_ablate(
     head: str | Head | Site, mean: Tensor | Trace | None = None, *, tokens: TokenChoice | None = None
 ) -> Intervention:
-    """Replace a head's output by its mean: over this run's tokens, over another trace's, or a tensor [dim] (or [head, dim])."""
+    """Replace a head's output by its mean: of this run's tokens, another trace's, or a tensor [dim] or [head, dim]."""
     if isinstance(mean, Trace):
         mean = torch.stack([mean.tensor("mixed", one).float().mean(0) for one in mean.find(head)])
     mean = None if mean is None else own_tensor(mean)
@@ -53,7 +53,7 @@ def patch(
     stage: Literal["query", "key", "value", "mixed", "residual", "neurons"] = "mixed",
     tokens: TokenChoice | None = None,
 ) -> Intervention:
-    """Put what a head (or the residual stream, or the MLP neurons of a layer) did in another run in place of what it does in this.
+    """Put what a head did in another run in place of what it does in this; or a layer's residual stream or MLP neurons.
 
     `source` is that run's trace, or a tensor [token, dim] ([head, token, dim] for a whole layer).
     """

@@ -21,7 +21,7 @@ VERSION = 1
 
 
 def save_interventions(interventions: Iterable[Intervention], path: str | Path) -> Path:
-    """Write a list of interventions to a JSON file; tensors land beside it. The old file stays until the new one is whole."""
+    """Write interventions to a JSON file; tensors land beside it. The old file stays until the new one is whole."""
     path = Path(path)
     interventions = list(interventions)
     for one in interventions:

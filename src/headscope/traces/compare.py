@@ -12,7 +12,7 @@ from headscope.traces.trace import Trace, Where
 
 @dataclass(frozen=True)
 class Change:
-    """How far one head moved between two runs: the largest and the mean over queries of half the L1 distance (0 to 1)."""
+    """How far one head moved between two runs: half the L1 distance (0 to 1), the largest and the mean over queries."""
 
     head: Head
     largest: float
@@ -64,7 +64,7 @@ class Difference:
         return np.concatenate(moved)
 
     def predictions(self, k: int = 5) -> list[tuple[Prediction, float]]:
-        """The likely answers before and after, each with the change in log-probability (NaN where one side did not keep it)."""
+        """The likely answers before and after, each with the change in log-probability (NaN if one side lacks it)."""
         was = {one.id: one for one in self.before.predictions(50)}
         now = {one.id: one for one in self.after.predictions(50)}
         shown = dict.fromkeys([*list(now)[:k], *list(was)[:k]])

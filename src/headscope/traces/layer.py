@@ -30,8 +30,8 @@ class HeadSummary:
 class LayerRecord:
     """One attention layer: query [head, query, dim], key and value [group, key, dim], mixed [head, query, dim].
 
-    `value_norms` [head, key] are ‖value · W_O‖, or None for the reason in `no_norms`. `stored` holds the patterns of heads
-    that the formula does not give: edited ones, or all of a layer whose scores have further terms.
+    `value_norms` [head, key] are ‖value · W_O‖, or None for the reason in `no_norms`. `stored` holds the patterns of
+    heads that the formula does not give: edited ones, or all of a layer whose scores have further terms.
     """
 
     site: Site

@@ -26,8 +26,8 @@ class Prediction:
 class Predictions:
     """The top candidates at each answer position; ids and logprobs are [position, candidate].
 
-    `positions` index the tokens of `stack`: the last one of a causal model, the masked ones of a masked model, every one of
-    a decoder; empty for a classifier, which answers once.
+    `positions` index the tokens of `stack`: the last one of a causal model, the masked ones of a masked model, every
+    one of a decoder; empty for a classifier, which answers once.
     """
 
     stack: str

@@ -11,7 +11,6 @@ import shutil
 import tempfile
 import threading
 import time
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +30,7 @@ from headscope.traces.trace import RECORDS, Trace
 FORMAT = "headscope-trace"
 VERSION = 1
 _VECTORS = ("query", "key", "value", "mixed", "value_norms")
+_PLAIN = ("n_heads", "n_queries", "n_keys", "key_stack", "way", "no_norms", "no_scores")
 # What a save that was killed left behind is cleared away by a later one, once it is this old (in seconds).
 _ABANDONED = 3600
 
@@ -174,13 +174,7 @@ def _layer_header(layer: LayerRecord, box: _Box) -> dict[str, Any]:
         "stack": layer.site.stack,
         "layer": layer.site.layer,
         "kind": layer.site.kind,
-        "n_heads": layer.n_heads,
-        "n_queries": layer.n_queries,
-        "n_keys": layer.n_keys,
-        "key_stack": layer.key_stack,
-        "way": layer.way,
-        "no_norms": layer.no_norms,
-        "no_scores": layer.no_scores,
+        **{name: getattr(layer, name) for name in _PLAIN},
         "summary": {name: box.put(f"{at}/{name}", one) for name, one in layer.summary.tensors().items()},
         "vectors": {name: box.put(f"{at}/{name}", one) for name, one in vectors.items() if one is not None},
         "stored": {str(index): box.put(f"{at}/pattern{index}", one) for index, one in layer.stored.items()},
@@ -250,23 +244,21 @@ def _trace(header: dict[str, Any], tensors: dict[str, Tensor]) -> Trace:
 def _layer(data: dict[str, Any], tensors: dict[str, Tensor]) -> LayerRecord:
     summary = Summary(**{name: tensors[one] for name, one in data["summary"].items()})
     formula = None if data["formula"] is None else _formula(data["formula"], tensors)
-    plain = {item.name for item in fields(LayerRecord)} & {"n_heads", "n_queries", "n_keys", "key_stack", "way"}
+    vectors: dict[str, Any] = {name: tensors[one] for name, one in data["vectors"].items()}
     return LayerRecord(
         site=Site(data["stack"], data["layer"], data["kind"]),
         summary=summary,
         formula=formula,
         stored={int(index): tensors[name] for index, name in data["stored"].items()},
-        no_norms=data["no_norms"],
-        no_scores=data["no_scores"],
-        **{name: data[name] for name in plain},
-        **{name: tensors[one] for name, one in data["vectors"].items()},
+        **{name: data[name] for name in _PLAIN},
+        **vectors,
     )
 
 
 def _formula(data: dict[str, Any], tensors: dict[str, Tensor]) -> Formula:
     mask, bias = data["mask"], data["bias"]
     if mask is not None:
-        parts = {name: tensors[one] for name, one in mask.pop("tensors").items()}
+        parts: dict[str, Any] = {name: tensors[one] for name, one in mask.pop("tensors").items()}
         mask = Mask(**mask, **parts)
     if bias is not None:
         bias = Bias(bias["form"], tensors[bias["values"]], bias["n_queries"], bias["n_keys"])

@@ -1,4 +1,4 @@
-"""The record of one run: queries and keys rather than maps, so that any rectangle of any pattern can be had, exactly."""
+"""The record of one run: queries and keys rather than maps, so that any rectangle of a pattern can be had, exactly."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -58,7 +58,7 @@ class Trace:
         *,
         model: str = "patterns",
     ) -> "Trace":
-        """A trace of patterns that came from elsewhere: one tensor [head, query, key] (or [1, head, query, key]) a layer.
+        """A trace of patterns from elsewhere: one tensor [head, query, key] (or [1, head, query, key]) a layer.
 
         For several stacks give both by name: "encoder", "decoder", "cross".
         """
@@ -118,7 +118,7 @@ class Trace:
         return self._mean("scores", place, rows, columns)
 
     def contribution(self, place: Where, *, rows: Rows = None, columns: Rows = None) -> np.ndarray:
-        """Weight × ‖value · W_O‖: how much each key's value adds to the output (Kobayashi et al., 2020) [query, key]."""
+        """Weight × ‖value · W_O‖: how much each key's value adds to the output (Kobayashi et al. 2020) [query, key]."""
         return self._mean("contribution", place, rows, columns)
 
     def thumbnail(self, place: str | Head | Site, size: int = 96) -> np.ndarray:
@@ -135,7 +135,7 @@ class Trace:
     # Vectors
 
     def query(self, head: str | Head) -> np.ndarray:
-        """Queries [token, dim], as used: after rotary positions, and with the model's own scaling where it is applied early."""
+        """Queries [token, dim], as used: after rotary positions, and scaled where the model does that early."""
         return _numpy(self.tensor("query", head))
 
     def key(self, head: str | Head) -> np.ndarray:
@@ -160,7 +160,7 @@ class Trace:
         return _numpy(self.tensor("neurons", _site(place)))
 
     def tensor(self, name: str, place: str | Head | Site) -> Tensor:
-        """Query, key, value or mixed of a head, residual or neurons of a layer, as a torch tensor in the run's dtype."""
+        """Query, key, value or mixed of a head, residual or neurons of a layer: a torch tensor in the run's dtype."""
         if name in ("query", "key", "value", "mixed"):
             head = self._one(place)
             return self.layers[head.site].tensor(name, head.index)
@@ -188,7 +188,8 @@ class Trace:
         """The k most probable answers: of the last answer position, unless another is asked for."""
         if self.answers is None or not len(self.answers.ids):
             raise NotRecordedError(
-                "the model has no output that reads as a prediction for this input (no language-model or class head, or nothing masked)."
+                "the model has no output that reads as a prediction for this input "
+                "(no language-model or class head, or nothing masked)."
             )
         if not -len(self.answers.ids) <= answer < len(self.answers.ids):
             raise NotRecordedError(
@@ -232,7 +233,7 @@ class Trace:
         return Difference.of(self, other)
 
     def save(self, folder: str | Path) -> Path:
-        """Keep the trace as a folder: JSON and safetensors, checksummed; what was there stays until the new one is whole."""
+        """Keep the trace as a folder: JSON and safetensors, checksummed; an old one stays until the new is whole."""
         from headscope.traces.store import save_trace
 
         return save_trace(self, folder)
@@ -345,7 +346,10 @@ class Trace:
         return _pool(kept[head.index], size)
 
 
-_NO_PATTERNS = "the model returned no attention weights (None): load it with attn_implementation='eager', or let headscope.load trace it."
+_NO_PATTERNS = (
+    "the model returned no attention weights (None): load it with attn_implementation='eager', "
+    "or let headscope.load trace it."
+)
 
 
 def _given_layer(given: Tensor, site: Site, key_stack: str, tokens: dict[str, Tokens]) -> LayerRecord:

@@ -107,7 +107,7 @@ def test_a_full_disk_leaves_the_old_file(failing, tmp_path, monkeypatch):
             raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(trace_store.os, "fsync", full)
-    with pytest.raises(LoadError, match="could not save the interventions.*No space left"):
+    with pytest.raises(LoadError, match=r"could not save the interventions.*No space left"):
         hs.save_interventions(TENSORS[:1], path)
     assert path.read_bytes() == before
     assert not [file for file in tmp_path.iterdir() if file.name.endswith(".partial")]

@@ -112,7 +112,7 @@ def test_everything_else_a_trace_holds_loads_too(tmp_path):
 def test_a_cross_attention_layer_keeps_its_place(tmp_path):
     cross = made_layer(Formula(0.5), 5, 9, site=Site("decoder", 0, "cross"), key_stack="encoder")
     made_trace(cross).save(tmp_path)
-    assert [str(head) for head in load_trace(tmp_path).heads][0] == "cross.L0H0"
+    assert str(load_trace(tmp_path).heads[0]) == "cross.L0H0"
 
 
 def test_biases_that_layers_share_are_saved_once(tmp_path):
@@ -293,7 +293,7 @@ def test_a_full_disk_leaves_the_old_trace_and_nothing_else(broken, trace, tmp_pa
     before = files(tmp_path)
     with monkeypatch.context() as patched:
         patched.setattr(broken[0], broken[1], _raise(broken[2]))
-        with pytest.raises(LoadError, match="could not save the trace.*untouched"):
+        with pytest.raises(LoadError, match=r"could not save the trace.*untouched"):
             trace.save(tmp_path)
         with pytest.raises(LoadError, match="could not save"):
             old.save(tmp_path)  # the same tensors: the file that is there must stay
@@ -345,7 +345,8 @@ def test_a_save_that_is_killed_leaves_one_trace_or_the_other(tmp_path):
 import sys
 import torch
 from headscope.traces import Trace
-traces = [Trace.from_patterns([torch.full((2, 300, 300), value)], ["a"] * 300, model=str(value)) for value in (0.25, 0.5)]
+texts = ["a"] * 300
+traces = [Trace.from_patterns([torch.full((2, 300, 300), x)], texts, model=str(x)) for x in (0.25, 0.5)]
 print("ready", flush=True)
 sys.stdin.readline()
 while True:
@@ -463,7 +464,7 @@ def test_tensors_outside_the_folder_are_refused(name, trace, tmp_path):
 def test_a_header_that_makes_no_sense_is_damaged(changes, trace, tmp_path):
     trace.save(tmp_path)
     rewrite(tmp_path, **changes)
-    with pytest.raises(LoadError, match="is damaged|has record"):
+    with pytest.raises(LoadError, match=r"is damaged|has record"):
         load_trace(tmp_path)
 
 

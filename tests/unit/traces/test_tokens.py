@@ -50,7 +50,7 @@ def test_a_choice_that_names_nothing_is_refused(chosen):
 def test_the_refusal_says_what_there_is():
     with pytest.raises(UnknownTokenError, match="7 tokens, 0 to 6"):
         PAIR.positions(7)
-    with pytest.raises(UnknownTokenError, match="no token reads 'dog'.*cat"):
+    with pytest.raises(UnknownTokenError, match=r"no token reads 'dog'.*cat"):
         PAIR.positions("dog")
 
 
