@@ -62,10 +62,8 @@ def trace(
     """Run a model on one input and show what its heads did; -o keeps the trace, --edit changes the run."""
     if output is not None:
         check_output(output, force)
-    if generate is not None and (pair or target or truncate):
-        raise InputError(
-            "--generate takes a text (or image, or sound) alone: leave out --pair, --target and --truncate."
-        )
+    if generate is not None and (pair or target):
+        raise InputError("--generate takes a text (or image, or sound) alone: leave out --pair and --target.")
     source = _source(text)
     with working("Reading edits" if edit or edits else "Starting"):
         chosen = read_edits(edit or [], edits)
@@ -77,9 +75,8 @@ def trace(
     written = None
     with working(f"Running {model}"):
         if generate is not None:
-            made = loaded.generate(
-                source, max_new_tokens=generate, interventions=chosen, record=_named(record), **media
-            )
+            options = {"interventions": chosen, "record": _named(record), "truncate": truncate, **media}
+            made = loaded.generate(source, max_new_tokens=generate, **options)
             found, written = made.trace, made.text
         else:
             found = loaded.run(

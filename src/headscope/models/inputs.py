@@ -226,7 +226,7 @@ def _check_kinds(intake: Intake, given: dict[str, Any], *, pair: Any, target: An
             what = {"text": "text", "image": "an image", "audio": "sound"}[kind]
             hint = " The text it writes is given as `target=`." if kind == "text" and intake.is_encoder_decoder else ""
             hint = (
-                " To run a text file, read it first: `path.read_text()`."
+                " If it is a file of text, read it first: `path.read_text()`."
                 if isinstance(one, Path) and "text" in intake.kinds
                 else hint
             )

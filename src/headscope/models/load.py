@@ -33,6 +33,7 @@ def load(
     >>> import headscope as hs
     >>> model = hs.load("builtin:gpt")  # doctest: +SKIP
     """
+    _check_device(device)
     place, is_folder = _place(name_or_folder)
     hub = {"trust_remote_code": trust_remote_code} | ({} if is_folder else {"revision": revision})
     config = _read(lambda: AutoConfig.from_pretrained(place, **hub), place, is_folder, "configuration")
@@ -59,6 +60,21 @@ def load(
     model = Model(module, processor(place, hub), name=str(name_or_folder))
     _say_what_is_new(model, info)
     return model
+
+
+def _check_device(device: str | torch.device | None) -> None:
+    """Refuse a device that is not there before anything is read."""
+    if device is None:
+        return
+    try:
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError) as error:  # torch raises the second where it was built without CUDA
+        there = [
+            "cpu",
+            *(["cuda"] if torch.cuda.is_available() else []),
+            *(["mps"] if torch.mps.is_available() else []),
+        ]
+        raise LoadError(f"there is no device {str(device)!r} here: there are {', '.join(there)}.") from error
 
 
 def processor(place: str, hub: dict[str, Any]) -> Any:

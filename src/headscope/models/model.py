@@ -238,11 +238,12 @@ class Model:
         image: Any = None,
         audio: Any = None,
         sampling_rate: int | None = None,
+        truncate: bool = False,
     ) -> "Generation":
         """Let the model write; gives the text and one trace over the whole sequence, equal to a teacher-forced run."""
         from headscope.models.generate import generate
 
-        media = {"image": image, "audio": audio, "sampling_rate": sampling_rate}
+        media = {"image": image, "audio": audio, "sampling_rate": sampling_rate, "truncate": truncate or None}
         given = {key: value for key, value in media.items() if value is not None}
         options = {"do_sample": do_sample, "temperature": temperature, "top_k": top_k, "num_beams": num_beams}
         return generate(

@@ -117,3 +117,11 @@ def test_the_foreseen_size_is_about_the_real_one():
     for record in ("rows", "heads"):
         real = model.run(input_ids=ids, record=record).nbytes()
         assert record_bytes(model, batch, record) >= 0.9 * real
+
+
+def test_a_device_that_is_not_there_is_named(folder):
+    with pytest.raises(LoadError, match="no device 'quantum'"):
+        hs.load(folder, device="quantum")
+    if not torch.cuda.is_available():
+        with pytest.raises(LoadError, match="there are cpu"):
+            hs.load(folder, device="cuda")
