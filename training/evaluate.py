@@ -14,23 +14,21 @@ import torch
 BUILT_IN = Path(__file__).resolve().parents[1] / "src" / "headscope" / "builtin"
 
 
-def show(value: object, name: str = "", depth: int = 0) -> None:
-    """Prints nested figures, a line for each."""
+def show(value: object, name: str, depth: int = 0) -> None:
+    """Prints nested figures: the plain values of a table in one line, then its parts, further in."""
     lead = "  " * depth
-    if isinstance(value, dict) and not all(isinstance(part, dict | list) for part in value.values()):
-        flat = "  ".join(f"{key}={part}" for key, part in value.items() if not isinstance(part, dict | list))
-        print(f"{lead}{name:<28} {flat}")
-        value = {key: part for key, part in value.items() if isinstance(part, dict | list)}
-    elif name:
+    if isinstance(value, dict):
+        plain = [f"{key}={part}" for key, part in value.items() if not isinstance(part, dict | list)]
+        print(f"{lead}{name:<26}", "  ".join(plain))
+        for key, part in value.items():
+            if isinstance(part, dict | list):
+                show(part, str(key), depth + 1)
+    elif isinstance(value, list) and all(isinstance(part, str) for part in value):
+        print(f"{lead}{name:<26}", ", ".join(value))
+    elif isinstance(value, list):
         print(f"{lead}{name}")
-    parts = value.items() if isinstance(value, dict) else enumerate(value)
-    for key, part in parts:
-        if isinstance(part, dict):
-            show(part, str(key), depth + 1)
-        elif isinstance(part, list):
-            show({"": part} if part and not isinstance(part[0], dict) else part, str(key), depth + 1)
-        else:
-            print(f"{lead}  {part}")
+        for index, part in enumerate(value):
+            show(part, str(index + 1), depth + 1)
 
 
 def main() -> None:
@@ -54,8 +52,8 @@ def main() -> None:
     else:
         arguments.error(f"no built-in model is called {options.model}")
     figures = evaluation(folder, options.data)
-    show(figures, f"builtin:{name}")
     (folder / "figures.json").write_text(json.dumps(figures, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    show(figures, f"builtin:{name}")
 
 
 if __name__ == "__main__":

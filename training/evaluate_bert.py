@@ -19,30 +19,32 @@ ROW = 126  # tokens of text in a row, between [CLS] and [SEP]
 
 
 class Bigrams:
-    """Guesses a hidden token from its two neighbours: the token most often seen between them, or else after the one
-    before it times before the one after it. It sees both neighbours even where the model has them hidden."""
+    """Guesses a hidden token from its true neighbours, even where the model has these hidden."""
 
     def __init__(self, stream: np.ndarray, vocabulary: int) -> None:
-        self.vocabulary = vocabulary
-        keys, counts = np.unique(stream[:-1].astype(np.int64) * vocabulary + stream[1:], return_counts=True)
-        self.after: dict[int, dict[int, int]] = defaultdict(dict)
-        for key, count in zip(keys.tolist(), counts.tolist(), strict=True):
-            self.after[key // vocabulary][key % vocabulary] = count
+        keys, counts = np.unique(stream[:-1] * vocabulary + stream[1:], return_counts=True)
+        self.first, self.second, self.counts = keys // vocabulary, keys % vocabulary, counts
+        self.starts = np.searchsorted(self.first, np.arange(vocabulary + 1))
+        self.by_second = np.argsort(self.second, kind="stable")
+        self.ends = np.searchsorted(self.second[self.by_second], np.arange(vocabulary + 1))
         self.total = np.bincount(stream, minlength=vocabulary)
 
+    def after(self, token: int) -> np.ndarray:
+        """How often each token follows this one."""
+        row = slice(self.starts[token], self.starts[token + 1])
+        return np.bincount(self.second[row], self.counts[row], len(self.total))
+
+    def before(self, token: int) -> np.ndarray:
+        """How often each token precedes this one."""
+        places = self.by_second[self.ends[token] : self.ends[token + 1]]
+        return np.bincount(self.first[places], self.counts[places], len(self.total))
+
     def from_left(self, before: int) -> int:
-        choices = self.after.get(before)
-        return max(choices, key=choices.get) if choices else int(self.total.argmax())
+        return int(self.after(before).argmax())
 
     def from_both(self, before: int, following: int) -> int:
-        """argmax of P(word | before) * P(following | word), the second smoothed by 0.1 a count."""
-        choices = self.after.get(before)
-        if not choices:
-            return int(self.total.argmax())
-        return max(
-            choices,
-            key=lambda word: choices[word] * (self.after[word].get(following, 0) + 0.1) / (self.total[word] + 1),
-        )
+        """argmax of P(word | before) * P(following | word), with 0.1 added to the counts of the second."""
+        return int((self.after(before) * (self.before(following) + 0.1) / (self.total + 1)).argmax())
 
 
 @torch.no_grad()

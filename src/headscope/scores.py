@@ -12,8 +12,8 @@ from headscope.sites import Head, describe, find
 class Scores(Mapping[Head, float]):
     """One number for each head, with the method, its settings, the sample size and, where known, chance and intervals.
 
-    `baseline` is what a head would score by chance; `intervals` are 95 % bootstrap intervals. NaN says that nothing in the
-    sample bears on a head.
+    `baseline` is what a head would score by chance; `intervals` are 95 % bootstrap intervals. NaN says that nothing in
+    the sample bears on a head.
 
     >>> scores = Scores("previous token", {Head("main", 0, 0): 0.1, Head("main", 0, 1): 0.9})
     >>> scores["L0H1"], scores.top(1)

@@ -1,5 +1,6 @@
 """Interventions on disk: a JSON file, and beside it each tensor as safetensors named by its own hash."""
 
+import ast
 import dataclasses
 import json
 from collections.abc import Iterable
@@ -17,6 +18,10 @@ from headscope.sites import parse
 from headscope.traces.store import write_whole
 
 FORMAT = "headscope-interventions"
+_BUILDERS = frozenset(
+    {"silence", "scale", "gate", "mean_ablate", "patch", "temperature", "distance_bias", "block", "replace_pattern"}
+    | {"set_weight", "set_row", "set_neuron", "scale_neuron", "add_neuron", "replace_token"}
+)
 VERSION = 1
 
 
@@ -80,11 +85,37 @@ def load_interventions(path: str | Path) -> list[Intervention]:
 def _read(row: dict[str, Any], folder: Path) -> Intervention:
     if row["edit"] not in EDITS or row["stage"] not in STAGES:
         raise LoadError(f"unknown edit {row['edit']!r} at stage {row['stage']!r}: the edits are {', '.join(EDITS)}.")
+    _check_label(row["label"])
     arguments = {name: _unplain(value, folder) for name, value in row["arguments"].items()}
     site = None if row["site"] is None else parse(row["site"])
     return Intervention(
         site, row["stage"], EDITS[row["edit"]](**arguments), _unplain(row["tokens"], folder), row["label"]
     )
+
+
+def _check_label(label: str) -> None:
+    """A label is what an intervention prints as, and people paste it: it may only be a call with plain arguments."""
+    try:
+        call = ast.parse(label, mode="eval").body if label else None
+    except (SyntaxError, ValueError) as error:
+        raise LoadError(f"the label {label!r} is not the Python of an intervention.") from error
+    if call is not None and not _is_plain_call(call):
+        raise LoadError(f"the label {label!r} is not the Python of an intervention: it does more than name one.")
+
+
+def _is_plain_call(call: ast.expr) -> bool:
+    """Whether Python calls a builder with literals, ranges, or tensors that lie beside the file."""
+    if not isinstance(call, ast.Call) or ast.unparse(call.func) not in _BUILDERS:
+        return False
+    given = [*call.args, *(keyword.value for keyword in call.keywords)]
+    return all(_is_plain(node) for one in given for node in ast.walk(one))
+
+
+def _is_plain(node: ast.AST) -> bool:
+    if isinstance(node, ast.Call):
+        return ast.unparse(node.func) in ("range", "slice", "hs.interventions.payload")
+    allowed = (ast.Constant, ast.List, ast.Tuple, ast.Set, ast.UnaryOp, ast.USub, ast.Load, ast.Name, ast.Attribute)
+    return isinstance(node, allowed)
 
 
 def payload(path: str | Path) -> Tensor:

@@ -40,6 +40,7 @@ class Layout:
     blocks: dict[Site, str] = field(default_factory=dict)
     neurons: dict[Site, str] = field(default_factory=dict)
     lens: tuple[str, ...] = ()
+    widths: dict[Site, int] = field(default_factory=dict)
     no_lens: str = "the model has no language-model head"
     missed: tuple[str, ...] = ()
     seen_inputs: frozenset[str] = frozenset()

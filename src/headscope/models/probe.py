@@ -243,9 +243,9 @@ def layout_of(probe: Probe, *, is_encoder_decoder: bool, inputs: frozenset[str])
         if not any(one == name or one.startswith(f"{name}.") for one in found)
     )
     missed = tuple(name for name in missed if not any(name.startswith(f"{one}.") for one in found))
-    blocks, neurons = _blocks(probe, layers)
+    blocks, neurons, widths = _blocks(probe, layers)
     lens, no_lens = _lens(probe, blocks)
-    return Layout(tuple(layers), blocks, neurons, lens, no_lens, missed, inputs)
+    return Layout(tuple(layers), blocks, neurons, lens, widths, no_lens, missed, inputs)
 
 
 def _output_projection(probe: Probe, seen: Seen) -> str | None:
@@ -271,16 +271,20 @@ def _same_values(given: Tensor, out: Tensor) -> bool:
     return torch.equal(given.reshape(joined.shape), joined)
 
 
-def _blocks(probe: Probe, layers: list[AttentionLayer]) -> tuple[dict[Site, str], dict[Site, str]]:
-    """The blocks around the attention layers, and in each the linear layer that MLP activations enter."""
+def _blocks(probe: Probe, layers: list[AttentionLayer]) -> tuple[dict[Site, str], dict[Site, str], dict[Site, int]]:
+    """The blocks around the attention layers, the linear layer in each that MLP activations enter, and their widths."""
     blocks: dict[Site, str] = {}
     neurons: dict[Site, str] = {}
+    widths: dict[Site, int] = {}
     for layer in layers:
         name = block_of(layer.module, probe.module)
         if layer.site.kind != "self" or name is None:
             continue
         site = Site(layer.site.stack, layer.site.layer, "residual")
         blocks[site] = name
+        out = next((out for one, _, out in probe.calls if one == name and out is not None), None)
+        if out is not None:
+            widths[site] = out.shape[-1]
         attention = {one.module for one in layers}
         inside = [
             (linear, given)
@@ -291,12 +295,11 @@ def _blocks(probe: Probe, layers: list[AttentionLayer]) -> tuple[dict[Site, str]
         ]
         if inside:
             linear, given = inside[-1]
-            module = probe.module.get_submodule(linear)
-            if given.shape[-1] != _out_features(
-                module
-            ):  # the way back down: as wide in as the MLP, as wide out as the stream
-                neurons[Site(layer.site.stack, layer.site.layer, "neurons")] = linear
-    return blocks, neurons
+            # The way back down: as wide in as the MLP, as wide out as the stream.
+            if given.shape[-1] != _out_features(probe.module.get_submodule(linear)):
+                at = Site(layer.site.stack, layer.site.layer, "neurons")
+                neurons[at], widths[at] = linear, given.shape[-1]
+    return blocks, neurons, widths
 
 
 def _lens(probe: Probe, blocks: dict[Site, str]) -> tuple[tuple[str, ...], str]:
@@ -312,7 +315,7 @@ def _lens(probe: Probe, blocks: dict[Site, str]) -> tuple[tuple[str, ...], str]:
     stream = next(out for place, _, out in outputs if place == last)
 
     def chain(place: int, stream: Tensor) -> tuple[str, ...] | None:
-        """Modules, each reading what the one before it gave, that end in the head; poolers and the like lead nowhere."""
+        """Modules, each reading what the one before it gave, that end in the head; poolers lead nowhere."""
         for later, (name, given, _) in enumerate(probe.calls):
             if later <= place or given is None or not _is_same(given, stream):
                 continue

@@ -138,7 +138,9 @@ class Recorder:
         else:
             found = _rectangle(captured.scores, example, queries, keys).detach().float().clone()
         whole = Summariser(*pattern.shape, rows_only=self.record == "rows", device=pattern.device)
-        whole.add(pattern, found, lse=lse)
+        mask = None if captured.formula is None else captured.formula.mask
+        offset = 0 if mask is None else mask.query_offset - mask.key_offset  # a cache holds what came before
+        whole.add(pattern, found, lse=lse, query_offset=offset)
         return whole.summary()
 
     def _vectors(

@@ -81,7 +81,7 @@ def attend(
     watched = session is not None and session.watches(module)
     if not watched and softcap is None and s_aux is None:
         options = {"scaling": scaling, "dropout": dropout, "is_causal": is_causal, "position_bias": position_bias}
-        dense = attention_mask.materialise() if isinstance(attention_mask, Mask) else attention_mask
+        dense = attention_mask.materialise().to(query.device) if isinstance(attention_mask, Mask) else attention_mask
         return sdpa_attention_forward(module, query, key, value, dense, **options, **others)
     refused = sorted(name for name, given in others.items() if name not in _HARMLESS and given is not None)
     if refused:

@@ -91,6 +91,9 @@ def _stream(one: Intervention, layout: Layout) -> Site:
     if not known or site.layer > last:
         there = ", ".join(str(key) for key in places) or "none that Headscope can reach in this model"
         raise UnknownHeadError(f"{one!r}: there is no {one.stage} at {site}: there are {there}.")
+    width = layout.widths.get(site)
+    if isinstance(one.edit, Coordinate) and width is not None and one.edit.index >= width:
+        raise InterventionError(f"{one!r}: {site} has {width} {one.stage} coordinates, 0 to {width - 1}.")
     return site
 
 

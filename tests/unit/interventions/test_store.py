@@ -197,3 +197,18 @@ def test_an_edit_that_makes_no_sense_is_refused_when_it_is_read(changes, tmp_pat
     rewrite(path, **changes)
     with pytest.raises(HeadscopeError):
         hs.load_interventions(path)
+
+
+def test_a_label_that_would_run_code_when_pasted_is_refused(tmp_path):
+    path = hs.save_interventions([hs.silence("L0H0")], tmp_path / "edits.json")
+    for label in (
+        "silence(__import__('os').getcwd())",
+        "__import__('os').getcwd()",
+        "silence(",
+        "silence('L0H0') or 1",
+    ):
+        data = json.loads(path.read_text())
+        data["interventions"][0]["label"] = label
+        (tmp_path / "other.json").write_text(json.dumps(data))
+        with pytest.raises(LoadError, match="not the Python of an intervention"):
+            hs.load_interventions(tmp_path / "other.json")

@@ -139,9 +139,9 @@ def test_threads_with_different_edits_never_mix_in_traced_models():
 def test_a_cancelled_run_stops_at_its_next_attention_call():
     model, inputs = made("gpt2")
     calls = []
-    with model.session([edit("L0", "mixed", lambda x: calls.append(1) or session.cancel() or x)]) as session:
-        with pytest.raises(Cancelled):
-            model.module(**inputs)
+    session = model.session([edit("L0", "mixed", lambda x: calls.append(1) or session.cancel() or x)])
+    with session, pytest.raises(Cancelled):
+        model.module(**inputs)
     assert calls == [1]
     event = threading.Event()
     event.set()
@@ -168,7 +168,7 @@ def test_an_error_inside_leaves_no_session_behind():
 def test_an_unknown_attention_argument_is_refused_not_ignored():
     from headscope.models import seam
 
-    model, inputs = made("gpt2")
+    model, _ = made("gpt2")
     module = model.module.get_submodule(model.layout.layers[0].module)
     q = torch.randn(1, 4, 5, 8)
     with model.session(), pytest.raises(CaptureError, match="block_indices"):
@@ -184,6 +184,8 @@ def test_an_unknown_attention_argument_is_refused_not_ignored():
         ([hs.gate("L0", torch.ones(3))], InterventionError, "1 or 4"),
         ([hs.patch("L0H0", torch.zeros(5, 3))], InterventionError, "patch here is"),
         ([hs.set_neuron("L7", "mlp", 0, 0.0)], UnknownHeadError, "neurons"),
+        ([hs.set_neuron("L0", "mlp", 9999, 0.0)], InterventionError, "128 neurons coordinates"),
+        ([hs.set_neuron("L0", "residual", 9999, 0.0)], InterventionError, "32 residual coordinates"),
         (["silence"], InterventionError, "not an intervention"),
     ],
 )
