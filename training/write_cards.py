@@ -118,7 +118,9 @@ def bert_card(figures: dict) -> str:
         for name, row in figures["masked_word_accuracy"].items()
     )
     pairs = figures["pair_accuracy"]
-    kinds = ", ".join(f"{kind} {percent(value)}" for kind, value in pairs["model_by_kind"].items())
+    kinds = ", ".join(
+        f"{kind} {percent(row['model'])} of {row['pairs']:,}" for kind, row in pairs["model_by_kind"].items()
+    )
     heads = "\n".join(
         f"| {'the same word' if name == 'same_word' else 'the word that replaces it'} | {row['head']} "
         f"| {percent(row['attention'])} | {percent(row['share_of_attention_to_B'])} | {percent(row['chance_share'])} "

@@ -1,6 +1,6 @@
 """Draw README's picture: four heads of the built-in models, each doing what its name says.
 
-    python docs/pictures/draw_heads.py      # needs matplotlib
+python docs/pictures/draw_heads.py      # needs matplotlib
 """
 
 from pathlib import Path

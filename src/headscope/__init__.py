@@ -39,7 +39,7 @@ _NAMES = {
 }
 _PACKAGES = ("analysis", "attention", "cli", "errors", "interventions", "models", "scores", "sites", "traces")
 
-__all__ = list(_NAMES)
+__all__ = list(_NAMES)  # pyright: ignore[reportUnsupportedDunderAll]
 
 
 def __getattr__(name: str):

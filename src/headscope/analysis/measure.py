@@ -62,7 +62,7 @@ def measure(name: str, traces: Trace | Iterable[Trace], **settings: Any) -> Scor
     if not n_traces:
         raise HeadscopeError(f"there is nothing to measure {name} on: no traces were given.")
     means = {head: _mean(samples) for head, samples in held.items()}
-    n_queries = max((sum(one.count for one in samples) for samples in held.values()), default=0)
+    n_queries = max((sum(one.n_queries for one in samples) for samples in held.values()), default=0)
     chances = [_chance(samples) for samples in held.values()]
     return Scores(
         method=name,
@@ -75,12 +75,12 @@ def measure(name: str, traces: Trace | Iterable[Trace], **settings: Any) -> Scor
 
 
 def _mean(samples: Sequence[Sample]) -> float:
-    count = sum(one.count for one in samples)
+    count = sum(one.n_queries for one in samples)
     return float(sum(one.total for one in samples) / count) if count else float("nan")
 
 
 def _chance(samples: Sequence[Sample]) -> float:
-    count = sum(one.count for one in samples)
+    count = sum(one.n_queries for one in samples)
     return float(sum(one.chance for one in samples) / count) if count else float("nan")
 
 
@@ -92,7 +92,7 @@ def _intervals(held: dict[Head, list[Sample]]) -> dict[Head, tuple[float, float]
     for head, samples in held.items():
         if len(samples) != n_traces:
             continue
-        totals, counts = (np.array([getattr(one, name) for one in samples]) for name in ("total", "count"))
+        totals, counts = (np.array([getattr(one, name) for one in samples]) for name in ("total", "n_queries"))
         with np.errstate(invalid="ignore", divide="ignore"):
             means = totals[chosen].sum(1) / counts[chosen].sum(1)
         low, high = np.nanquantile(means, [0.025, 0.975]) if not np.isnan(means).all() else (float("nan"),) * 2

@@ -17,7 +17,7 @@ class Sample(NamedTuple):
     """Of one head on one input: the sum of a weight over queries, over how many, and the sum that chance would give."""
 
     total: float
-    count: float
+    n_queries: float
     chance: float
 
 

@@ -48,10 +48,12 @@ def save_trace(trace: Trace, folder: str | Path) -> Path:
     box = _Box()
     header = _header(trace, box)
     before: set[Path] = set()
+    replaced: Path | None = None
     new = None
     try:
         folder.mkdir(parents=True, exist_ok=True)
         before = set(folder.glob("tensors-*.safetensors"))
+        replaced = _tensors_in_use(folder)
         with tempfile.TemporaryDirectory(prefix=".saving-", dir=folder) as work:
             partial = Path(work) / "tensors"
             partial.touch()
@@ -72,7 +74,7 @@ def save_trace(trace: Trace, folder: str | Path) -> Path:
         raise LoadError(
             f"could not save the trace in {folder}: {error}. What was there before is untouched."
         ) from error
-    _clear(folder, before - {new})
+    _clear(folder, replaced if replaced != new else None)
     return folder
 
 
@@ -299,18 +301,31 @@ def _refuse_foreign(folder: Path) -> None:
             is_ours = False
         if not is_ours:
             raise LoadError(f"{file} is damaged or not a Headscope trace, so it is left alone: choose another folder.")
-    elif folder.exists() and any(not one.name.startswith((".", "tensors-")) for one in folder.iterdir()):
+    # (Another save may put its trace.json there between the two looks.)
+    elif folder.exists() and any(not one.name.startswith((".", "tensors-", "trace.json")) for one in folder.iterdir()):
         raise LoadError(f"{folder} holds other files and no trace: choose an empty or new folder.")
 
 
-def _clear(folder: Path, old: set[Path]) -> None:
-    """Delete the tensors of the trace that was replaced, and what killed saves left."""
+def _tensors_in_use(folder: Path) -> Path | None:
+    """The tensor file of the trace that is in the folder now."""
+    try:
+        return folder / _inside(json.loads((folder / "trace.json").read_bytes())["tensors"]["file"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _clear(folder: Path, replaced: Path | None) -> None:
+    """Delete the tensors of the trace that was replaced, and what killed saves left long ago.
+
+    Other tensors may belong to a save that is under way in another process.
+    """
     with contextlib.suppress(OSError):  # the new trace is whole: what stays behind is only clutter
-        for file in old:
-            file.unlink(missing_ok=True)
-        for work in folder.glob(".saving-*"):
-            if time.time() - work.stat().st_mtime > _ABANDONED:
-                shutil.rmtree(work, ignore_errors=True)
+        if replaced is not None:
+            replaced.unlink(missing_ok=True)
+        in_use = _tensors_in_use(folder)
+        for left in [*folder.glob(".saving-*"), *folder.glob("tensors-*.safetensors")]:
+            if left != in_use and time.time() - left.stat().st_mtime > _ABANDONED:
+                shutil.rmtree(left, ignore_errors=True) if left.is_dir() else left.unlink(missing_ok=True)
 
 
 def _inside(name: str) -> str:
