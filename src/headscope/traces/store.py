@@ -11,6 +11,7 @@ import shutil
 import tempfile
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,11 @@ from headscope.traces.layer import LayerRecord
 from headscope.traces.predictions import Predictions
 from headscope.traces.tokens import Tokens
 from headscope.traces.trace import RECORDS, Trace
+
+try:
+    import fcntl
+except ImportError:  # Windows has no such locks: two saves at once into one folder are then on their own
+    fcntl = None
 
 FORMAT = "headscope-trace"
 VERSION = 1
@@ -47,13 +53,9 @@ def save_trace(trace: Trace, folder: str | Path) -> Path:
     _refuse_foreign(folder)
     box = _Box()
     header = _header(trace, box)
-    before: set[Path] = set()
-    replaced: Path | None = None
     new = None
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        before = set(folder.glob("tensors-*.safetensors"))
-        replaced = _tensors_in_use(folder)
         with tempfile.TemporaryDirectory(prefix=".saving-", dir=folder) as work:
             partial = Path(work) / "tensors"
             partial.touch()
@@ -63,19 +65,35 @@ def save_trace(trace: Trace, folder: str | Path) -> Path:
             digest = checksum(partial)
             with partial.open("rb+") as file:
                 os.fsync(file.fileno())
-            new = folder / f"tensors-{digest[:16]}.safetensors"
-            partial.replace(new)
-        header["tensors"] = {"file": new.name, "sha256": digest}
-        header["checksum"] = _header_checksum(header)
-        write_whole(folder / "trace.json", json.dumps(header).encode())
+            header["tensors"] = {"file": f"tensors-{digest[:16]}.safetensors", "sha256": digest}
+            header["checksum"] = _header_checksum(header)
+            with _alone(folder):
+                file = folder / header["tensors"]["file"]
+                new = None if file.exists() else file
+                partial.replace(file)
+                write_whole(folder / "trace.json", json.dumps(header).encode())
+                _clear(folder, file)
     except (OSError, SafetensorError) as error:
-        if new is not None and new not in before:
+        if new is not None:
             new.unlink(missing_ok=True)
         raise LoadError(
             f"could not save the trace in {folder}: {error}. What was there before is untouched."
         ) from error
-    _clear(folder, replaced if replaced != new else None)
     return folder
+
+
+@contextlib.contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Keep other saves into the same folder waiting; a process that dies lets go by itself."""
+    if fcntl is None:
+        yield
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
 
 
 def load_trace(folder: str | Path) -> Trace:
@@ -306,26 +324,14 @@ def _refuse_foreign(folder: Path) -> None:
         raise LoadError(f"{folder} holds other files and no trace: choose an empty or new folder.")
 
 
-def _tensors_in_use(folder: Path) -> Path | None:
-    """The tensor file of the trace that is in the folder now."""
-    try:
-        return folder / _inside(json.loads((folder / "trace.json").read_bytes())["tensors"]["file"])
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
-
-
-def _clear(folder: Path, replaced: Path | None) -> None:
-    """Delete the tensors of the trace that was replaced, and what killed saves left long ago.
-
-    Other tensors may belong to a save that is under way in another process.
-    """
+def _clear(folder: Path, in_use: Path) -> None:
+    """Delete the tensors of the trace that was replaced, and what killed saves left."""
     with contextlib.suppress(OSError):  # the new trace is whole: what stays behind is only clutter
-        if replaced is not None:
-            replaced.unlink(missing_ok=True)
-        in_use = _tensors_in_use(folder)
-        for left in [*folder.glob(".saving-*"), *folder.glob("tensors-*.safetensors")]:
-            if left != in_use and time.time() - left.stat().st_mtime > _ABANDONED:
-                shutil.rmtree(left, ignore_errors=True) if left.is_dir() else left.unlink(missing_ok=True)
+        for file in set(folder.glob("tensors-*.safetensors")) - {in_use}:
+            file.unlink(missing_ok=True)
+        for work in folder.glob(".saving-*"):
+            if time.time() - work.stat().st_mtime > _ABANDONED:
+                shutil.rmtree(work, ignore_errors=True)
 
 
 def _inside(name: str) -> str:
