@@ -39,6 +39,13 @@ class At:
             raise InterventionError("keys can be chosen only where scores or patterns are edited.")
         return _chosen(chosen, self.key_index, self.key_tokens)
 
+    def to(self, device: torch.device) -> "At":
+        """The same places on another device, where a model is spread over several."""
+        if self.index.device == device:
+            return self
+        key_index = None if self.key_index is None else self.key_index.to(device)
+        return At(self.index.to(device), key_index, self.tokens, self.key_tokens)
+
     @property
     def real(self) -> Tensor:
         """True for rows that are not padding [batch, row]."""

@@ -29,6 +29,7 @@ class AttentionLayer:
     scaling: float = 1.0
     product: int = 0
     stores_patterns: bool = False
+    is_windowed: bool = False
 
 
 @dataclass(frozen=True)

@@ -35,6 +35,7 @@ class Seen:
     scaling: float = 1.0
     product: int = 0
     stores_patterns: bool = False
+    batch: int = 1
 
 
 class Probe:
@@ -46,6 +47,7 @@ class Probe:
         self.seen: list[Seen] = []
         self.linear_inputs: list[tuple[str, Tensor]] = []
         self.calls: list[tuple[str, Tensor | None, Tensor | None]] = []
+        self.batch = 1
         self.record, self.grad = None, False
         self.tracer = Tracer(self)
 
@@ -67,6 +69,8 @@ class Probe:
     def _before(self, name: str):
         def hook(module: nn.Module, args: tuple, kwargs: dict) -> None:
             tensors = [one for one in (*args, *kwargs.values()) if isinstance(one, Tensor)]
+            if not name and tensors:
+                self.batch = tensors[0].shape[0]
             if any(True for _ in module.children()):
                 self.tracer.begin(name, module, tuple(tensors), ignore=is_banded(module))
             elif tensors and _is_linear(module):
@@ -120,6 +124,7 @@ class Probe:
                 out,
                 is_causal=mask is not None and mask.stop is not None,
                 scaling=call.formula.scaling,
+                batch=call.query.shape[0],
             )
         )
         return out, pattern
@@ -143,7 +148,7 @@ class Probe:
     def on_mixed(self, frame: Frame, found: Softmax, value: Tensor, mixed: Tensor) -> Tensor:
         """A softmax whose output weighs values: attention, in a module that does not call our function."""
         pattern, product = found.pattern, found.product
-        _, n_heads, n_queries, n_keys = pattern.shape
+        batch, n_heads, n_queries, n_keys = pattern.shape
         scaling, stores = 1.0, True
         if product is not None and product.query is not None and product.key is not None:
             scaling, stores = read_scaling(found, product)
@@ -165,6 +170,7 @@ class Probe:
                 scaling=scaling,
                 product=product.ordinal if product is not None else -1,
                 stores_patterns=stores,
+                batch=batch,
             )
         )
         return mixed
@@ -232,6 +238,7 @@ def layout_of(probe: Probe, *, is_encoder_decoder: bool, inputs: frozenset[str])
                 seen.scaling,
                 seen.product,
                 seen.stores_patterns,
+                seen.batch % probe.batch == 0 and seen.batch > probe.batch,
             )
         )
     order = {stack: place for place, stack in enumerate(dict.fromkeys(layer.site.stack for layer in layers))}

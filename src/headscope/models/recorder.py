@@ -181,8 +181,8 @@ class Recorder:
 
     def _n_windows(self, captured: Captured) -> int:
         """How many windows each example is cut into (Swin): the batch axis then holds them all."""
-        batch, n_examples = captured.mixed.shape[0], self.session.batch
-        return batch // n_examples if n_examples and batch % n_examples == 0 else 1
+        n_examples = self.session.batch
+        return captured.mixed.shape[0] // n_examples if captured.layer.is_windowed and n_examples else 1
 
     def _window_records(self, captured: Captured, n_windows: int) -> list[LayerRecord]:
         """Windows of an image, one after another: one block-diagonal pattern over all of its patches."""

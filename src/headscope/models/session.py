@@ -67,7 +67,8 @@ class Session:
         self.model, self.grad, self.exact = model, grad, exact
         self.record: Record | None = record
         self.interventions = list(interventions)
-        self.tokens, self.real = tokens or {}, dict(real or {})
+        self.tokens, self.given_real = tokens or {}, dict(real or {})
+        self.real = dict(self.given_real)
         self.keep = keep
         self.captured: dict[Site, Captured] = {}
         self.residuals: dict[Site, Tensor] = {}
@@ -148,6 +149,7 @@ class Session:
         self.batch = tensors[0].shape[0] if tensors else None
         past = arguments.get("past_key_values")
         self.offset = int(past.get_seq_length()) if past is not None and hasattr(past, "get_seq_length") else 0
+        self.real = dict(self.given_real)
         for name, stacks in (("attention_mask", ("main", "encoder", "text")), ("decoder_attention_mask", ("decoder",))):
             mask = arguments.get(name)
             if isinstance(mask, Tensor) and mask.ndim == 2:
@@ -376,7 +378,7 @@ class Session:
         edits = self._edits.get((site, stage))
         if not edits:
             return x
-        first = heads.start or 0
+        first, at = heads.start or 0, at.to(x.device)
         for one, chosen in edits:
             begin, end = max(chosen.start - first, 0), min(max(chosen.stop - first, 0), x.shape[1])
             if begin >= end:

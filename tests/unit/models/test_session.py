@@ -267,3 +267,14 @@ def test_gradient_checkpointing_is_refused():
     model.module.gradient_checkpointing_enable()
     with pytest.raises(CaptureError, match="checkpointing"), model.session(grad=True):
         pass
+
+
+def test_each_pass_of_a_session_has_its_own_padding():
+    family = FAMILIES["bert"]
+    model, inputs = Model(family.build()), family.padded()
+    with model.session(record="heads") as session:
+        model.module(**inputs)
+        padded = [one.n_keys for one in session.captured[model.layout.layers[0].site].records]
+        model.module(input_ids=inputs["input_ids"])
+        whole = [one.n_keys for one in session.captured[model.layout.layers[0].site].records]
+    assert padded == [11, 8] and whole == [11, 11]
