@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PAGES = ["README.md", "docs/traces.md", "docs/interventions.md", "docs/models.md", "docs/measures.md"]
+PAGES = ["README.md", *(f"docs/{page}.md" for page in ("traces", "interventions", "models", "measures", "builtin"))]
 
 
 @pytest.mark.parametrize("page", PAGES)
