@@ -24,8 +24,39 @@ def percent(value: float) -> str:
     return f"{100 * value:.1f} %"
 
 
-def front_matter(language: str, licence: str, tags: str) -> str:
-    return f"---\nlanguage: {language}\nlicense: {licence}\ntags: [{tags}]\n---\n"
+DESCRIPTIONS = {
+    "gpt": "English, causal: previous-token and induction heads, 6 × 8 heads",
+    "bert": "English, masked words and sentence pairs: same-word heads, 6 × 8 heads",
+    "vit": "photographs in ten classes (CIFAR-10): 8 × 8 patches, 6 × 6 heads",
+    "translate": "English to Russian: aligned cross-attention, 4 + 4 layers of 8 heads",
+}
+
+
+def front_matter(description: str, language: str, licence: str, tags: str) -> str:
+    return f'---\ndescription: "{description}"\nlanguage: {language}\nlicense: {licence}\ntags: [{tags}]\n---\n"
+
+
+ABOUT = {
+    "previous_token": "attention to the token just before, on random tokens said twice",
+    "duplicate_token": "attention to the earlier copy of the same token, on random tokens said twice",
+    "induction": "attention to what followed the same token before, on random tokens said twice",
+    "same_word_across": "of the attention that crosses to the other sentence, the share on the same word",
+    "patch_neighbour": "attention from a patch to the eight around it",
+}
+
+
+def known_heads_part(known: dict) -> str:
+    """The heads that each measure puts first, from `known_heads.json`."""
+    rows = "\n".join(
+        f"| {ABOUT[measure]} | "
+        + ", ".join(f"{head}: {score:.2f}" for head, score in about["heads"].items())
+        + f" | {about['chance']:.2f} |"
+        for measure, about in known.items()
+    )
+    return (
+        "\n## Known heads\n\nFrom `python training/known_heads.py`; the tests measure them again.\n\n"
+        f"| measure | heads | chance |\n|---|---|---|\n{rows}\n"
+    )
 
 
 def quoted(text: str) -> str:
@@ -49,7 +80,7 @@ def gpt_card(figures: dict) -> str:
         for row in figures["continuations"]
         for name, key in (("greedy", "greedy"), ("5 beams", "five_beams"), ("sampled", "sampled"))
     )
-    return f"""{front_matter("en", "cc-by-sa-4.0", "attention, induction-heads, gpt2")}
+    return f"""{front_matter(DESCRIPTIONS["gpt"], "en", "cc-by-sa-4.0", "attention, induction-heads, gpt2")}
 # builtin:gpt
 
 A GPT-2 with 6 layers of 8 heads, width 256, context 512 and a byte-level BPE of 7,680 tokens: 6.8 million parameters,
@@ -130,7 +161,7 @@ def bert_card(figures: dict) -> str:
         for name, row in figures["heads"].items()
     )
     guesses = "\n".join(f"| {row['text']} | {', '.join(row['guesses'])} |" for row in figures["guesses"])
-    return f"""{front_matter("en", "cc-by-sa-4.0", "attention, bert, paraphrase")}
+    return f"""{front_matter(DESCRIPTIONS["bert"], "en", "cc-by-sa-4.0", "attention, bert, paraphrase")}
 # builtin:bert
 
 A BERT with 6 layers of 8 heads, width 192, 256 positions and a lower-case WordPiece vocabulary of 7,168: 4.2 million
@@ -206,7 +237,7 @@ def vit_card(figures: dict) -> str:
             ("patches_to_class_token", "the class token, of all attention of patches"),
         )
     )
-    return f"""{front_matter("en", "other", "attention, vit, cifar10")}
+    return f"""{front_matter(DESCRIPTIONS["vit"], "en", "other", "attention, vit, cifar10")}
 # builtin:vit
 
 A ViT with 6 layers of 6 heads and width 192 on images of 32 × 32 pixels in patches of 4 × 4: 2.7 million parameters,
@@ -257,7 +288,7 @@ def translate_card(figures: dict) -> str:
         f"| {quoted(row['english'])} | {quoted(row['russian'])} | {quoted(row['reference'])} |"
         for row in figures["test_examples"]
     )
-    return f"""{front_matter("[en, ru]", "cc-by-2.0", "attention, translation, marian")}
+    return f"""{front_matter(DESCRIPTIONS["translate"], "[en, ru]", "cc-by-2.0", "attention, translation, marian")}
 # builtin:translate
 
 A Marian model from English to Russian: 4 encoder and 4 decoder layers of 8 heads, width 192, one BPE of 6,016 pieces
@@ -332,7 +363,8 @@ def main() -> None:
     folder = arguments.parse_args().to
     for name, card in (("gpt", gpt_card), ("bert", bert_card), ("vit", vit_card), ("translate", translate_card)):
         figures = json.loads((folder / name / "figures.json").read_text(encoding="utf-8"))
-        (folder / name / "README.md").write_text(card(figures), encoding="utf-8")
+        known = json.loads((folder / name / "known_heads.json").read_text(encoding="utf-8"))
+        (folder / name / "README.md").write_text(card(figures) + known_heads_part(known), encoding="utf-8")
 
 
 if __name__ == "__main__":
