@@ -33,7 +33,7 @@ DESCRIPTIONS = {
 
 
 def front_matter(description: str, language: str, licence: str, tags: str) -> str:
-    return f'---\ndescription: "{description}"\nlanguage: {language}\nlicense: {licence}\ntags: [{tags}]\n---\n"
+    return f'---\ndescription: "{description}"\nlanguage: {language}\nlicense: {licence}\ntags: [{tags}]\n---\n'
 
 
 ABOUT = {
