@@ -159,9 +159,8 @@ def _top(pattern: Tensor, chunk_max: Tensor, size: int, n_top: int) -> tuple[Ten
     """The `n_top` largest weights of each row and their keys, ties to the lower key.
 
     Narrowed down in steps, each over far fewer numbers than a row has: one chunk more than we want weights, those with
-    the largest maxima; as many of their columns; the weights where they cross. If what a step left out could still
-    belong to the top, there are more weights as large as the last one in than there is room for: a tie, and such rows
-    are decided by a stable sort.
+    the largest maxima; as many of their columns; the weights where they cross. What a step left out could belong to the
+    top only if it is as large as the last one in: a tie, and rows with ties are looked at whole.
     """
     n_best = n_top + 1
     candidates, keys, left_out = pattern, None, []
@@ -177,19 +176,28 @@ def _top(pattern: Tensor, chunk_max: Tensor, size: int, n_top: int) -> tuple[Ten
         else:
             keys = keys + torch.arange(size, device=pattern.device)
         candidates, keys = candidates.flatten(-2), keys.flatten(-2)
-    weights, places = candidates.topk(n_top, dim=-1, sorted=False)
-    keys = places if keys is None else keys.gather(-1, places)
-    keys, order = keys.sort(-1)
-    weights, order = weights.gather(-1, order).sort(dim=-1, descending=True, stable=True)
-    keys = keys.gather(-1, order)
-    border = weights[..., -1]
-    is_tied = (candidates >= border[..., None]).sum(-1) > n_top
+    # One more than we want, in order: equal neighbours, the last one included, are ties.
+    weights, places = candidates.topk(min(n_best, candidates.shape[-1]), dim=-1)
+    is_tied = (weights[..., 1:] == weights[..., :-1]).any(-1)
     for bound in left_out:
-        is_tied |= bound >= border
+        is_tied |= bound >= weights[..., n_top - 1]
+    weights, places = weights[..., :n_top].contiguous(), places[..., :n_top]
+    keys = places.contiguous() if keys is None else keys.gather(-1, places)
     if bool(is_tied.any()):
-        sorted_weights, sorted_keys = pattern[is_tied].sort(dim=-1, descending=True, stable=True)
-        weights[is_tied], keys[is_tied] = sorted_weights[..., :n_top], sorted_keys[..., :n_top]
+        weights[is_tied], keys[is_tied] = _top_of_ties(pattern[is_tied], n_top)
     return weights, keys
+
+
+def _top_of_ties(rows: Tensor, n_top: int) -> tuple[Tensor, Tensor]:
+    """The same for whole rows [row, key] that hold equal weights.
+
+    Weights are not negative, so their bits order as they do: with the key in the low half of an integer, no two are
+    alike and the lower key is the larger number.
+    """
+    last = rows.shape[-1] - 1
+    place = last - torch.arange(last + 1, device=rows.device)
+    joined = ((rows.contiguous().view(torch.int32).long() << 32) + place).topk(n_top, dim=-1).values
+    return (joined >> 32).int().view(torch.float32), last - (joined & 0xFFFFFFFF)
 
 
 def _chunks_of(pattern: Tensor, chunks: Tensor, size: int) -> Tensor:

@@ -316,14 +316,14 @@ class Session:
         key_index = at.key_index[one] if keys is None else at.key_index[one][:, keys]
         tokens = None if at.tokens is None else at.tokens[one]
         key_tokens = None if at.key_tokens is None else at.key_tokens[one]
-        edited: dict[str, Tensor] = {}
+        edited: dict[int, Tensor] = {}  # by the first head of a tile: threads have different ones
 
         def edit(stage: str, tile: Tensor, heads: slice, rows: slice) -> Tensor:
             here = At(index[:, rows], key_index, tokens, key_tokens)
             if stage == "scores":
-                edited["scores"] = self._edit_scores(site, tile, here, formula.heads(heads).mask, heads, rows)
-                return edited["scores"]
-            return self._edit_pattern(site, edited["scores"], tile, here, heads)
+                tile = edited[heads.start] = self._edit_scores(site, tile, here, formula.heads(heads).mask, heads, rows)
+                return tile
+            return self._edit_pattern(site, edited.pop(heads.start), tile, here, heads)
 
         return edit
 
