@@ -130,8 +130,8 @@ def _watch_block(model: "Model", name: str, sites: list[Site]) -> list[Removable
         after = Site(last.stack, last.layer + 1, "residual")
         if isinstance(output, Tensor):
             return session.residual(after, output)
-        if isinstance(output, tuple) and isinstance(output[0], Tensor):
-            return (session.residual(after, output[0]), *output[1:])
+        if isinstance(output, tuple | list) and output and isinstance(output[0], Tensor):
+            return type(output)((session.residual(after, output[0]), *output[1:]))
         return None
 
     return [module.register_forward_pre_hook(begin, with_kwargs=True), module.register_forward_hook(end)]

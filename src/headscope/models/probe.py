@@ -193,8 +193,6 @@ def read_scaling(found: Softmax, product: Product) -> tuple[float, bool]:
 
     scaling = min(candidates, key=spread)
     formula = describe_scores(found.scores, query, key, scaling)
-    if formula is None:
-        return scaling, True
     again = softmax(scores(query.float(), expand_heads(key, query.shape[1]).float(), formula))
     return scaling, float((again - found.pattern.float()).abs().max()) > 1e-5
 
@@ -219,6 +217,7 @@ def layout_of(probe: Probe, *, is_encoder_decoder: bool, inputs: frozenset[str])
         key_stack = stack
         if kind == "cross":
             others = [one for one, length in lengths.items() if length == seen.n_keys and one != stack]
+            others = ["encoder"] if stack == "decoder" and "encoder" in stacks.values() else others
             key_stack = others[0] if others else stack
             if key_stack == stack and stack in lengths:
                 stack = f"{stack}_pool"  # queries of its own that look at the stack's tokens: a pooling head
@@ -303,7 +302,7 @@ def _blocks(probe: Probe, layers: list[AttentionLayer]) -> tuple[dict[Site, str]
         if inside:
             linear, given = inside[-1]
             # The way back down: as wide in as the MLP, as wide out as the stream.
-            if given.shape[-1] != _out_features(probe.module.get_submodule(linear)):
+            if len(inside) > 1 or given.shape[-1] != _out_features(probe.module.get_submodule(linear)):
                 at = Site(layer.site.stack, layer.site.layer, "neurons")
                 neurons[at], widths[at] = linear, given.shape[-1]
     return blocks, neurons, widths

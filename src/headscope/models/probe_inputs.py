@@ -59,7 +59,7 @@ def _ids(config: Any, length: int = N_TOKENS) -> Tensor | None:
 
 def _positions(config: Any) -> int | None:
     for name in ("max_position_embeddings", "n_positions"):
-        if isinstance(getattr(config, name, None), int):
+        if isinstance(getattr(config, name, None), int) and getattr(config, name) > 0:  # XLNet says -1: no limit
             return getattr(config, name)
     return None
 

@@ -59,11 +59,16 @@ class Recorder:
         self._shared: dict[tuple[int, int], tuple[Any, Any]] = {}
         self._described: dict[int, tuple[Bias, Bias | None]] = {}
 
+    def forget(self) -> None:
+        """A new pass has masks and biases of its own."""
+        self._shared.clear()
+        self._described.clear()
+
     def records(self, captured: Captured, edited_heads: list[int]) -> list[LayerRecord]:
         """One record for each example of the batch."""
         n_windows = self._n_windows(captured)
         if n_windows > 1:
-            return self._window_records(captured, n_windows)
+            return self._window_records(captured, n_windows, edited_heads)
         layer, found = captured.layer, []
         is_given = captured.formula is None or layer.stores_patterns
         stored = list(range(layer.n_heads)) if is_given else edited_heads
@@ -184,7 +189,7 @@ class Recorder:
         n_examples = self.session.batch
         return captured.mixed.shape[0] // n_examples if captured.layer.is_windowed and n_examples else 1
 
-    def _window_records(self, captured: Captured, n_windows: int) -> list[LayerRecord]:
+    def _window_records(self, captured: Captured, n_windows: int, edited_heads: list[int]) -> list[LayerRecord]:
         """Windows of an image, one after another: one block-diagonal pattern over all of its patches."""
         layer, given, found = captured.layer, captured.formula, []
         assert (
@@ -206,15 +211,34 @@ class Recorder:
                 bias = Bias("windows", values, length, length)
             formula = replace(given, mask=mask, bias=bias)
             summariser = Summariser(layer.n_heads, length, length, rows_only=self.record == "rows", device=query.device)
-            attend_in_tiles(query, key, value, formula, summariser=summariser)
+            edited: dict[int, Tensor] = {}
+            if edited_heads:
+                assert captured.pattern is not None  # windows are small: they are always computed whole
+                edited = {head: torch.block_diag(*captured.pattern[part, head].detach()) for head in edited_heads}
+            replace_edited = self._tile_replacing(edited) if edited else None
+            attend_in_tiles(query, key, value, formula, summariser=summariser, edit=replace_edited)
             vectors: dict[str, Any] = {}
             if self.holds_vectors:
-                vectors = {"query": query, "key": key, "value": value, "mixed": mixed}
-                vectors = {name: self._out(one) for name, one in vectors.items()}
+                vectors["stored"] = {head: self._out(pattern) for head, pattern in edited.items()}
+                parts = {"query": query, "key": key, "value": value, "mixed": mixed}
+                vectors |= {name: self._out(one) for name, one in parts.items()}
                 vectors |= {"formula": self._moved(formula), **self._value_norms(layer, value)}
             about = (layer.n_heads, length, length, layer.key_stack, layer.way)
             found.append(LayerRecord(layer.site, *about, self._moved(summariser.summary()), **vectors))
         return found
+
+    @staticmethod
+    def _tile_replacing(patterns: dict[int, Tensor]):
+        """An edit of tiles that puts known patterns in place."""
+
+        def edit(stage: str, tile: Tensor, heads: slice, rows: slice) -> Tensor:
+            if stage == "pattern":
+                tile = tile.clone()
+                for head in patterns.keys() & set(range(heads.start, heads.stop)):
+                    tile[:, head - heads.start] = patterns[head][rows]
+            return tile
+
+        return edit
 
     def _out(self, tensor: Tensor) -> Tensor:
         return self._moved(tensor.detach())

@@ -22,7 +22,7 @@ from headscope.attention import (
     scores,
     softmax,
 )
-from headscope.errors import BudgetError, Cancelled, CaptureError, InterventionError
+from headscope.errors import BudgetError, Cancelled, CaptureError, InterventionError, UnknownTokenError
 from headscope.interventions import At, Intervention
 from headscope.models.layout import AttentionLayer
 from headscope.models.recorder import Captured, Recorder, example_parts, observed_lse
@@ -82,6 +82,7 @@ class Session:
         self._context: ContextToken | None = None
         self._stack = ExitStack()
         self.tracer = Tracer(self)
+        self._is_tracing = False
         self.recorder = None if record is None else Recorder(self, record, keep)
 
     def __enter__(self) -> "Session":
@@ -97,7 +98,7 @@ class Session:
             if not self.grad:
                 self._stack.enter_context(torch.no_grad())
             if self.model.needs_tracer:
-                self._stack.enter_context(self.tracer)
+                self._trace()
             if self.model.has_layout:
                 self.resolve()
         except BaseException:
@@ -112,6 +113,10 @@ class Session:
             self._context = None
         self._biases.clear()
 
+    def _trace(self) -> None:
+        self._stack.enter_context(self.tracer)
+        self._is_tracing = True
+
     def cancel(self) -> None:
         """Stop the run at its next attention call; it raises `Cancelled`."""
         self._cancel.set()
@@ -123,11 +128,16 @@ class Session:
 
     def resolve(self) -> None:
         """Check the interventions against the model, and sort them by where they act."""
+        for one in self.interventions:
+            if isinstance(one, Intervention) and one.stage == "tokens":
+                raise InterventionError(f"{one!r} changes the input, which a session does not make: use model.run.")
         self._edits = resolve(self.interventions, self.model.layout)
 
     def restart(self) -> None:
-        """The model was probed anew: the tracer and the edits follow the new layout."""
+        """The model was probed anew: edits and tracer follow the new layout."""
         self.resolve()
+        if self.model.needs_tracer and not self._is_tracing:
+            self._trace()
 
     def count(self, key: str) -> int:
         """How often this was counted before in this pass."""
@@ -145,6 +155,8 @@ class Session:
         """A forward pass of the whole model begins."""
         self.check()
         self._calls.clear()
+        if self.recorder is not None:
+            self.recorder.forget()
         tensors = [one for one in arguments.values() if isinstance(one, Tensor) and one.ndim]
         self.batch = tensors[0].shape[0] if tensors else None
         past = arguments.get("past_key_values")
@@ -160,23 +172,30 @@ class Session:
         """The residual stream passes a block's border."""
         stream = self._edit_stream(site, "residual", stream)
         if self.record == "full":
-            self.residuals[site] = stream.detach()
+            self.residuals[site] = stream.detach().clone()  # a block may add to it in place
         return stream
 
     def neurons(self, site: Site, activations: Tensor) -> Tensor:
         """MLP activations enter the projection that writes them back."""
         activations = self._edit_stream(site, "neurons", activations)
         if self.record == "full":
-            self.activations[site] = activations.detach()
+            self.activations[site] = self._unflattened(activations).detach().clone()
         return activations
 
     def _edit_stream(self, site: Site, stage: str, stream: Tensor) -> Tensor:
         if (site, stage) not in self._edits:
             return stream
-        flat = stream if stream.ndim == 3 else stream[None]  # some MLPs run on [token, dim]
+        flat = self._unflattened(stream)
         offset = 0 if site.stack == "encoder" else self.offset
         at = At(self._index(site.stack, flat.shape[0], flat.shape[1], offset), tokens=self.tokens.get(site.stack))
         return self._apply(site, stage, flat[:, None], at)[:, 0].reshape(stream.shape)
+
+    def _unflattened(self, stream: Tensor) -> Tensor:
+        """[batch, token, dim] of a stream that some MLPs (OPT) run as [batch · token, dim]."""
+        if stream.ndim == 3:
+            return stream
+        n_examples = self.batch if self.batch and stream.shape[0] % self.batch == 0 else 1
+        return stream.unflatten(0, (n_examples, -1))
 
     # The seam
 
@@ -213,7 +232,9 @@ class Session:
         call, at = self._edit_vectors(layer, call)
         n_heads, n_queries = call.query.shape[1:3]
         cells = n_heads * n_queries * call.key.shape[2]
-        exact = self.exact if self.exact is not None else self.grad or cells <= EXACT_CELLS
+        # Edited patterns are kept whole, so they are computed whole; the budget has been asked.
+        keeps_patterns = self.recorder is not None and self.recorder.holds_vectors and bool(self._edited_heads(site))
+        exact = self.exact if self.exact is not None else self.grad or keeps_patterns or cells <= EXACT_CELLS
         captured = Captured(layer, call.query, call.formula, call.query, call.key, call.value)
         weights = None
         if exact:
@@ -388,10 +409,20 @@ class Session:
             if new.shape != part.shape:
                 raise InterventionError(f"{one!r} gave shape {tuple(new.shape)} where {tuple(part.shape)} was needed.")
             if one.tokens is not None:
-                new = torch.where(at.rows(one.tokens)[:, None, :, None], new, part)
+                new = torch.where(self._chosen(one, at)[:, None, :, None], new, part)
             # Joined anew rather than written into: the gradient needs what was there before.
             x = torch.cat([x[:, :begin], new.to(x.dtype), x[:, end:]], dim=1)
         return x
+
+    def _chosen(self, one: Intervention, at: At) -> Tensor:
+        """The rows that an intervention names; one that acts everywhere passes over stacks without such tokens."""
+        assert one.tokens is not None
+        try:
+            return at.rows(one.tokens)
+        except UnknownTokenError:
+            if one.site is not None:
+                raise
+            return torch.zeros_like(at.index, dtype=torch.bool)
 
     # The tracer's reports
 
@@ -399,9 +430,9 @@ class Session:
         layers = self.model.layout.of_module(frame.name)
         if not layers:
             return None
-        if getattr(frame, "layer", None) is None:
-            frame.layer = self.next_layer(frame.name)  # type: ignore[attr-defined]
-        return frame.layer  # type: ignore[attr-defined]
+        if frame.layer is None:
+            frame.layer = self.next_layer(frame.name)
+        return frame.layer
 
     def on_product(self, frame: Frame, product: Product) -> tuple[Tensor, Tensor] | None:
         """Edit queries and keys of a traced layer."""
@@ -482,8 +513,8 @@ class Session:
         return mixed
 
 
-def describe_scores(found: Tensor, query: Tensor, key: Tensor, scaling: float) -> Formula | None:
-    """The formula that gives observed scores back from queries and keys, to 1e-5; None if none does."""
+def describe_scores(found: Tensor, query: Tensor, key: Tensor, scaling: float) -> Formula:
+    """The formula that gives observed scores back from queries and keys; what they leave over is its bias."""
     n_heads = query.shape[1]
     plain = (query.float() @ expand_heads(key, n_heads).float().transpose(-1, -2)) * scaling
     forbids = found <= _forbidden(found.dtype)

@@ -16,6 +16,7 @@ from torch.overrides import TorchFunctionMode
 
 from headscope.attention import Formula
 from headscope.errors import CaptureError
+from headscope.models.layout import AttentionLayer
 from headscope.models.seam import Call, read_mask
 
 _PRODUCTS = frozenset(("matmul", "__matmul__", "__rmatmul__", "bmm", "baddbmm", "einsum"))
@@ -48,6 +49,7 @@ class Frame:
     module: nn.Module
     batch: int
     is_ignored: bool = False
+    layer: AttentionLayer | None = None
     products: list[Product] = field(default_factory=list)
     # Tensors that are a pattern, or the pattern in another shape or after dropout; held, so that their ids stay theirs.
     patterns: dict[int, tuple[Tensor, Softmax]] = field(default_factory=dict)

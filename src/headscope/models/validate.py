@@ -109,6 +109,10 @@ def _heads(one: Intervention, layout: Layout) -> list[tuple[AttentionLayer, slic
 
 def _check(one: Intervention, layer: AttentionLayer, heads: slice) -> None:
     edit, n_chosen = one.edit, heads.stop - heads.start
+    if layer.is_windowed and one.token_choices():
+        raise InterventionError(
+            f"{one!r}: {layer.site} attends within windows of the image, where single tokens cannot be chosen."
+        )
     if isinstance(edit, ReplaceToken):
         raise InterventionError(f"{one!r} replaces tokens and has no place in a head.")
     if layer.way == "weights" and one.stage != "mixed":
