@@ -39,9 +39,9 @@ def attend_in_tiles(
     n_heads, n_queries = query.shape[:2]
     n_keys = key.shape[1]
     kept_dtype = query.dtype
-    # Statistics need fp32 (bf16 scores are 0.06 nats off in entropy), and bf16 products are no faster on a CPU. One copy
-    # puts a head's rows side by side in memory; tiles would fetch them from all over it again and again. Scaling the
-    # queries once saves a pass over every tile.
+    # Statistics need fp32 (bf16 scores are 0.06 nats off in entropy), and bf16 products are no faster on a CPU. One
+    # copy puts a head's rows side by side in memory; tiles would fetch them from all over it again and again. Scaling
+    # the queries once saves a pass over every tile.
     scaled = formula.softcap is None
     query = (query[None].float() * (formula.scaling if scaled else 1.0)).contiguous()
     key, value = (expand_heads(one[None], n_heads).float().contiguous() for one in (key, value))

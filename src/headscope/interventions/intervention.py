@@ -68,8 +68,8 @@ def edit(
     >>> hs.interventions.edit("L0H0", "mixed", lambda mixed: 2 * mixed)
     hs.interventions.edit('L0H0', 'mixed', <lambda>)
     """
-    if stage not in STAGES:
-        raise InterventionError(f"there is no stage {stage!r}: the stages are {', '.join(STAGES)}.")
+    if stage not in STAGES or stage == "tokens":
+        raise InterventionError(f"there is no stage {stage!r}: the stages are {', '.join(STAGES[:-1])}.")
     name = getattr(function, "__name__", repr(function))
     return intervene(
         site, stage, Apply(function), tokens, called("interventions.edit", site, stage, Bare(name), tokens=tokens)

@@ -44,7 +44,8 @@ def bake(model: Model, edits: Sequence[Intervention], folder: str | Path) -> Pat
         for (site, stage), chosen in resolve(edits, model.layout).items():
             layer = next(one for one in model.layout.layers if one.site == site)
             _check_shared(model, layer, stage, chosen, edits)
-            for one, heads in chosen:
+            # An edit of the output is undone from the projection backwards: the last one stands next to it.
+            for one, heads in reversed(chosen) if stage == "mixed" else chosen:
                 for head in range(heads.start, heads.stop):
                     if stage == "mixed":
                         _bake_head(baked, layer, one, head, head - heads.start)

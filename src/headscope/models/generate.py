@@ -15,7 +15,7 @@ from headscope.interventions.intervention import pin_tokens
 from headscope.models.batches import collate
 from headscope.models.inputs import extend, prepare
 from headscope.models.session import Session
-from headscope.models.validate import check_tokens, resolve
+from headscope.models.validate import check_tokens, listed, resolve
 from headscope.traces import Inputs, Trace
 from headscope.traces.trace import Record
 
@@ -53,7 +53,12 @@ def generate(
     prepared = prepare(model.processor, model.module, source, stacks=model.stacks, **media)
     if isinstance(prepared, list):
         raise InputError("generate takes one input at a time.")
-    prompt = model._with_tokens_replaced(prepared, interventions)
+    interventions = listed(interventions)
+    if model.is_encoder_decoder and "decoder" in prepared.tokens:
+        raise InputError("generate writes the target itself: give the source alone, or use run for a target of yours.")
+    if num_beams < 1 or (do_sample and (temperature <= 0 or top_k < 0)):
+        raise InputError("num_beams is at least 1, temperature above 0, and top_k at least 0 (0: all tokens).")
+    prompt = model.with_tokens_replaced(prepared, interventions)
     options = {"do_sample": do_sample, "num_beams": num_beams}
     if do_sample:
         options |= {"temperature": temperature, "top_k": top_k}
@@ -65,7 +70,7 @@ def generate(
     trace = model.run(inputs, at_run, record=record, cancel=cancel)
     stack = "decoder" if model.is_encoder_decoder else _text_stack(inputs)
     n_tokens = len(trace.tokens[stack])
-    n_prompt = n_tokens - len(new_ids)
+    n_prompt = 1 if model.is_encoder_decoder else n_tokens - len(new_ids)
     steps = tuple(None if place < n_prompt else place - n_prompt for place in range(n_tokens))
     text = model.tokenizer.decode(new_ids, skip_special_tokens=True) if model.tokenizer is not None else ""
     edits = tuple(repr(one) for one in interventions)
@@ -101,8 +106,8 @@ def continue_inputs(
     given = {name: value for name, value in batch.model_inputs.items() if not name.startswith("decoder_")}
     tokens = {stack: [one] for stack, one in prompt.tokens.items()}
     pad = getattr(model.config, "pad_token_id", None)
-    config = getattr(model.module, "generation_config", None)
-    if pad is None and config is not None and getattr(config, "eos_token_id", None) is not None:
+    config: Any = getattr(model.module, "generation_config", None)
+    if model.is_causal and pad is None and getattr(config, "eos_token_id", None) is not None:
         eos = config.eos_token_id
         options["pad_token_id"] = eos if isinstance(eos, int) else eos[0]
     if getattr(model.config, "num_decoder_layers", 0) > getattr(model.config, "num_hidden_layers", 0):
@@ -120,9 +125,12 @@ def continue_inputs(
     session.check()
     row = written[0].tolist()
     if model.is_encoder_decoder:
-        # The first id is the one decoding starts from: it is an input, as are all but the last.
+        start = getattr(config, "decoder_start_token_id", None) or getattr(model.config, "decoder_start_token_id", None)
+        if isinstance(start, int) and row[:1] != [start]:
+            row = [start, *row]  # Whisper leaves out what its decoding starts from
+        # The decoder reads the start and all that was written but the last token, which nothing follows.
         inputs = extend(prompt, model.processor, model.module, row[:-1] if len(row) > 1 else row, stacks=model.stacks)
-        return inputs, row[1:-1] if len(row) > 2 else []
+        return inputs, row[1:]
     name = "input_ids"
     new = row[prompt.model_inputs[name].shape[0] :]
     if not new:

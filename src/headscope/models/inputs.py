@@ -83,6 +83,8 @@ def extend(
     for other in () if is_target else ("token_type_ids", "attention_mask"):
         if other in made:
             made[other] = torch.cat([made[other], made[other][-1:].expand(len(new))])
+    if not is_target:
+        made.pop("position_ids", None)  # of the old length; the model counts them itself
     mask = made.get("attention_mask") if not is_target else None
     ids = made[name] if mask is None else made[name][mask.bool()]
     check_ids(intake, made[name], role, name)

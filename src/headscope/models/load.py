@@ -92,6 +92,8 @@ def processor(place: str, hub: dict[str, Any]) -> Any:
 def _place(name_or_folder: str | Path) -> tuple[str, bool]:
     """Where to load from, and whether that is a folder here."""
     text = str(name_or_folder)
+    if not isinstance(name_or_folder, str | Path) or not text.strip():
+        raise LoadError(f"a model is named by a text or a path, got {name_or_folder!r}.")
     if text.startswith("builtin:"):
         folder = BUILTIN / text.removeprefix("builtin:")
         if not (folder / "config.json").is_file():

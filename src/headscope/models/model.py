@@ -24,7 +24,7 @@ from headscope.models.layout import AttentionLayer, Layout
 from headscope.models.probe import Probe, layout_of
 from headscope.models.probe_inputs import probe_inputs
 from headscope.models.session import Session
-from headscope.models.validate import check_tokens, replaced_ids, resolve
+from headscope.models.validate import check_tokens, listed, replaced_ids, resolve
 from headscope.sites import Head
 from headscope.traces import RECORDS, Inputs, Prediction, Predictions, Tokens, Trace
 from headscope.traces.trace import Record
@@ -175,12 +175,21 @@ class Model:
             raise InputError(f"there is no record {record!r}: choose one of {', '.join(RECORDS)}.")
         if keep not in ("cpu", "device"):
             raise InputError(f"keep is 'cpu' or 'device', got {keep!r}.")
-        if isinstance(interventions, Intervention):
-            interventions = [interventions]
+        interventions = listed(interventions)
         options = {"record": record, "keep": keep, "budget": budget, "cancel": cancel}
-        if ready:
-            batch = ready_inputs(self.processor, self.module, stacks=self._known_stacks(), **ready)
+
+        def run(batch: Batch, shown: list[Inputs]) -> list[Trace]:
             traces = self._run_batch(batch, interventions, **options)
+            return [replace(one, tokens=one.tokens | edited.tokens) for one, edited in zip(traces, shown, strict=True)]
+
+        if ready:
+            if any(one is not None for one in (source, pair, target, image, audio)):
+                raise InputError(f"give either something to read or ready model inputs ({', '.join(ready)}), not both.")
+            batch = ready_inputs(self.processor, self.module, stacks=self._known_stacks(), **ready)
+            if any(one.stage == "tokens" for one in interventions):
+                traces = [trace for one in self._batches(batch.examples, interventions) for trace in run(*one)]
+            else:
+                traces = run(batch, batch.examples)  # exactly as it was given, padding and all
             return traces[0] if len(traces) == 1 else traces
         media = {"image": image, "audio": audio, "sampling_rate": sampling_rate}
         given = prepare(
@@ -196,11 +205,7 @@ class Model:
         examples = given if isinstance(given, list) else [given]
         if any(one.needs_target for one in examples):
             examples = [self._with_target(one) for one in examples]
-        traces = [
-            trace
-            for batch in self._batches(examples, interventions)
-            for trace in self._run_batch(batch, interventions, **options)
-        ]
+        traces = [trace for one in self._batches(examples, interventions) for trace in run(*one)]
         if isinstance(given, list):
             order = {id(one): place for place, one in enumerate(examples)}
             return sorted(traces, key=lambda trace: order[id(trace.inputs)])
@@ -370,24 +375,36 @@ class Model:
     def _known_stacks(self) -> tuple[str, ...] | None:
         return self.stacks if self.has_layout else None
 
-    def _batches(self, examples: list[Inputs], interventions: Sequence[Intervention]) -> Iterator[Batch]:
-        """Batches of inputs of like length, so that little is padded."""
-        edited = [self._with_tokens_replaced(one, interventions) for one in examples]
+    def _batches(
+        self, examples: list[Inputs], interventions: Sequence[Intervention]
+    ) -> Iterator[tuple[Batch, list[Inputs]]]:
+        """Batches of inputs of like length, so that little is padded; and how each input reads with tokens replaced."""
+        edited = [self.with_tokens_replaced(one, interventions) for one in examples]
         for group in batchable(edited, self.module, self.processor):
             order = sorted(group, key=lambda place: max((len(one) for one in edited[place].tokens.values()), default=0))
             for first in range(0, len(order), BATCH_SIZE):
                 chosen = order[first : first + BATCH_SIZE]
                 batch = collate([edited[place] for place in chosen], self.module, self.processor)
-                yield replace(batch, examples=[examples[place] for place in chosen])
+                yield (
+                    replace(batch, examples=[examples[place] for place in chosen]),
+                    [edited[place] for place in chosen],
+                )
 
-    def _with_tokens_replaced(self, inputs: Inputs, interventions: Sequence[Intervention]) -> Inputs:
+    def with_tokens_replaced(self, inputs: Inputs, interventions: Sequence[Intervention]) -> Inputs:
+        """The input after every `replace_token`, in its ids and in how it reads."""
         if not any(one.stage == "tokens" for one in interventions):
             return inputs
         stack = "encoder" if "encoder" in inputs.tokens else "text" if "text" in inputs.tokens else "main"
         if "input_ids" not in inputs.model_inputs or stack not in inputs.tokens:
             raise InputError("replace_token needs an input of text tokens.")
-        ids = replaced_ids(inputs.model_inputs["input_ids"], interventions, inputs.tokens[stack], self.tokenizer)
-        return replace(inputs, model_inputs=inputs.model_inputs | {"input_ids": ids})
+        old = inputs.model_inputs["input_ids"]
+        ids = replaced_ids(old, interventions, inputs.tokens[stack], self.tokenizer)
+        shown = [
+            token if int(now) == int(was) else replace(token, id=int(now), text=self._names_of_ids()(int(now)).strip())
+            for token, was, now in zip(inputs.tokens[stack], old, ids, strict=True)
+        ]
+        tokens = inputs.tokens | {stack: replace(inputs.tokens[stack], items=tuple(shown))}
+        return replace(inputs, model_inputs=inputs.model_inputs | {"input_ids": ids}, tokens=tokens)
 
     def _with_target(self, inputs: Inputs) -> Inputs:
         from headscope.models.generate import continue_inputs
@@ -404,6 +421,8 @@ class Model:
         budget: int | None,
         cancel: threading.Event | None,
     ) -> list[Trace]:
+        if self.module.training:
+            self.warn("the module is in training mode, so dropout changes every run: call module.eval().")
         batch = batch.to(self.device, self.dtype)
         if not self.has_layout:
             self.probe(**batch.model_inputs)
@@ -417,9 +436,10 @@ class Model:
                 tokens.setdefault(stack, []).append(one)
         tokens = {stack: found for stack, found in tokens.items() if len(found) == len(batch.examples)}
         real = {stack: one for stack, one in batch.real.items() if one.shape[1]}
+        at_run = [one for one in interventions if one.stage != "tokens"]  # tokens are replaced already
         session = Session(
             self,
-            interventions,
+            at_run,
             record=chosen,
             cancel=cancel,
             tokens=tokens,
@@ -440,7 +460,8 @@ class Model:
         if hasattr(self.config, "use_cache") and ("use_cache" in names or "kwargs" in names):
             options["use_cache"] = False
         is_padded = any(not bool(one.all()) for one in batch.real.values() if one.numel())
-        if record != "full" and "logits_to_keep" in names and self.is_causal and not is_padded:
+        has_loss = "labels" in batch.model_inputs
+        if record != "full" and "logits_to_keep" in names and self.is_causal and not is_padded and not has_loss:
             options["logits_to_keep"] = 1
         return {name: value for name, value in options.items() if name not in batch.model_inputs}
 

@@ -334,9 +334,13 @@ def _lens(probe: Probe, blocks: dict[Site, str]) -> tuple[tuple[str, ...], str]:
         return None
 
     found = chain(last, stream)
-    return (
-        (found, "") if found else ((), "something between the last block and the language-model head is not a module")
-    )
+    if not found:
+        return (), "something between the last block and the language-model head is not a module"
+    given = next(out for _, name, out in reversed(outputs) if name == found[-1])
+    logits = outputs[-1][2]  # the last module to end is the model itself
+    if given.shape != logits.shape or not torch.allclose(given, logits, atol=1e-5):
+        return (), "something follows the language-model head (a soft cap, a scale)"
+    return found, ""
 
 
 def _covers(name: str, inner: str) -> bool:
@@ -362,5 +366,7 @@ def _first_tensor(output: Any) -> Tensor | None:
         return output
     if isinstance(output, tuple | list):
         return next((found for one in output if (found := _first_tensor(one)) is not None), None)
-    logits = getattr(output, "logits", None)
-    return logits if isinstance(logits, Tensor) else None
+    for name in ("logits", "prediction_logits"):
+        if isinstance(getattr(output, name, None), Tensor):
+            return getattr(output, name)
+    return None

@@ -22,16 +22,16 @@ from headscope.attention import (
     scores,
     softmax,
 )
-from headscope.errors import BudgetError, Cancelled, CaptureError, InterventionError, UnknownTokenError
+from headscope.errors import BudgetError, Cancelled, CaptureError, InputError, InterventionError, UnknownTokenError
 from headscope.interventions import At, Intervention
 from headscope.models.layout import AttentionLayer
 from headscope.models.recorder import Captured, Recorder, example_parts, observed_lse
 from headscope.models.seam import Call, current_session
 from headscope.models.tracer import Frame, Product, Softmax, Tracer
-from headscope.models.validate import Resolved, resolve
+from headscope.models.validate import Resolved, listed, resolve
 from headscope.sites import Site
 from headscope.traces import Tokens
-from headscope.traces.trace import Record
+from headscope.traces.trace import RECORDS, Record
 
 if TYPE_CHECKING:
     from headscope.models.model import Model
@@ -66,7 +66,9 @@ class Session:
         """
         self.model, self.grad, self.exact = model, grad, exact
         self.record: Record | None = record
-        self.interventions = list(interventions)
+        if record is not None and record not in RECORDS:
+            raise InputError(f"there is no record {record!r}: choose one of {', '.join(RECORDS)}.")
+        self.interventions = listed(interventions)
         self.tokens, self.given_real = tokens or {}, dict(real or {})
         self.real = dict(self.given_real)
         self.keep = keep
@@ -129,7 +131,7 @@ class Session:
     def resolve(self) -> None:
         """Check the interventions against the model, and sort them by where they act."""
         for one in self.interventions:
-            if isinstance(one, Intervention) and one.stage == "tokens":
+            if one.stage == "tokens":
                 raise InterventionError(f"{one!r} changes the input, which a session does not make: use model.run.")
         self._edits = resolve(self.interventions, self.model.layout)
 

@@ -25,12 +25,20 @@ from headscope.traces import Tokens
 Resolved = dict[tuple[Site, str], list[tuple[Intervention, slice]]]
 
 
+def listed(interventions: "Sequence[Intervention] | Intervention | None") -> list[Intervention]:
+    """One intervention, several or none, as a list of what are indeed interventions."""
+    given = [] if interventions is None else interventions
+    given = [given] if isinstance(given, Intervention) else list(given)
+    for one in given:
+        if not isinstance(one, Intervention):
+            raise InterventionError(f"{one!r} is not an intervention: make one with hs.silence, hs.scale, …")
+    return given
+
+
 def resolve(interventions: Sequence[Intervention], layout: Layout) -> Resolved:
     """Every intervention with the heads it touches, by site and stage, in the order given."""
     found: Resolved = {}
     for one in interventions:
-        if not isinstance(one, Intervention):
-            raise InterventionError(f"{one!r} is not an intervention: make one with hs.silence, hs.scale, …")
         if one.stage == "tokens":
             continue
         if one.stage in ("residual", "neurons"):

@@ -97,7 +97,9 @@ class LayerRecord:
 
     def figures(self, index: int) -> HeadSummary:
         """The summary of one head."""
-        return HeadSummary(**{name: tensor[index].cpu().numpy() for name, tensor in self.summary.tensors().items()})
+        return HeadSummary(
+            **{name: tensor[index].cpu().numpy().copy() for name, tensor in self.summary.tensors().items()}
+        )
 
     def heads(self) -> list[Head]:
         """The heads of this layer."""

@@ -407,5 +407,6 @@ def _pool_by(pattern: Tensor, step: int, key_step: int) -> Tensor:
 
 
 def _numpy(tensor: Tensor) -> np.ndarray:
+    """A copy: what a reader does to it must not reach the trace."""
     tensor = tensor.detach().cpu()
-    return (tensor if tensor.dtype in (torch.float32, torch.float64) else tensor.float()).numpy()
+    return (tensor if tensor.dtype in (torch.float32, torch.float64) else tensor.float()).numpy().copy()

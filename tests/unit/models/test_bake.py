@@ -70,6 +70,20 @@ def test_a_fixed_mean_is_baked_where_there_is_a_bias(tmp_path):
         assert (one - two).abs().max() <= 1e-5 * max(1.0, float(two.abs().max()))
 
 
+def test_edits_of_one_head_are_baked_in_their_order(tmp_path):
+    model, inputs = Model(FAMILIES["gpt2"].build()), FAMILIES["gpt2"].inputs()
+    mean = torch.linspace(-1, 1, model.layout.layers[0].value_dim)
+    orders = [
+        [hs.scale("L0H1", 2.0), hs.set_neuron("L0H1", "mixed", 1, 0.7)],
+        [hs.set_neuron("L0H1", "mixed", 1, 0.7), hs.scale("L0H1", 2.0)],
+        [hs.scale("L0H1", 0.5), hs.mean_ablate("L0H1", mean)],
+    ]
+    for place, edits in enumerate(orders):
+        folder = hs.bake(model, edits, tmp_path / str(place))
+        for one, two in zip(outputs(reloaded(model, folder), inputs), outputs(model, inputs, edits), strict=True):
+            assert (one - two).abs().max() <= 1e-5 * max(1.0, float(two.abs().max()))
+
+
 @pytest.mark.parametrize(
     ("name", "edit", "said"),
     [

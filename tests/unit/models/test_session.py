@@ -8,7 +8,14 @@ import torch
 from tiny_models import FAMILIES
 
 import headscope as hs
-from headscope.errors import Cancelled, CaptureError, InterventionError, UnknownHeadError
+from headscope.errors import (
+    Cancelled,
+    CaptureError,
+    HeadscopeWarning,
+    InputError,
+    InterventionError,
+    UnknownHeadError,
+)
 from headscope.interventions import edit
 from headscope.models import Model
 
@@ -259,6 +266,88 @@ def test_tiles_take_the_same_edits():
     whole, tiled = (logits(model, inputs, edits, exact=exact, record="summary") for exact in (True, False))
     assert torch.allclose(whole, tiled, atol=1e-4)
     assert not torch.allclose(whole, logits(model, inputs), atol=1e-2)
+
+
+def test_replaced_tokens_reach_the_model_however_the_input_is_given():
+    model, inputs = made("gpt2")
+    ids = inputs["input_ids"][:1]
+    changed = ids.clone()
+    changed[0, 2] = 7
+    expected = model.run(input_ids=changed, record="full")
+    found = model.run(None, [hs.replace_token(2, 7)], input_ids=ids, record="full")
+    assert torch.equal(found.logits, expected.logits) and found.tokens["main"][2].id == 7
+    again = model.run(model.run(input_ids=ids).inputs, [hs.replace_token(2, 7)], record="full")
+    assert torch.equal(again.logits, expected.logits)
+    with pytest.raises(InterventionError, match=r"use model\.run"), model.session([hs.replace_token(2, 7)]):
+        pass
+    with pytest.raises(InterventionError, match="no stage 'tokens'"):
+        edit("L0", "tokens", lambda x: x)
+
+
+def test_edited_windows_are_recorded_as_they_were_used():
+    family = FAMILIES["swin"]
+    model, inputs = Model(family.build()), {name: one[:1] for name, one in family.inputs().items()}
+    plain, edited = (model.run(None, edits, **inputs) for edits in ([], [hs.temperature("L0H0", 0.2)]))
+    assert abs(edited.pattern("L0H0") - plain.pattern("L0H0")).max() > 1e-3
+    assert abs(edited.pattern("L0H0") @ edited.value("L0H0") - edited.mixed("L0H0")).max() < 1e-5
+    assert abs(edited.summary("L0H0").max - edited.pattern("L0H0").max(-1)).max() < 1e-6
+    with pytest.raises(InterventionError, match="windows"):
+        model.run(None, [hs.silence("L0H0", tokens=[1])], **inputs)
+
+
+def test_an_mlp_that_runs_flat_is_read_and_edited_example_by_example():
+    model, inputs = made("opt")
+    both = model.run(None, [hs.set_neuron("L0", "mlp", 2, 5.0, tokens=[1])], record="full", **inputs)
+    for row, trace in enumerate(both):
+        one = {name: value[row : row + 1] for name, value in inputs.items()}
+        alone = model.run(None, [hs.set_neuron("L0", "mlp", 2, 5.0, tokens=[1])], record="full", **one)
+        assert trace.neurons("L0").shape == alone.neurons("L0").shape
+        assert abs(trace.neurons("L0") - alone.neurons("L0")).max() < 1e-5
+        assert torch.allclose(trace.logits, alone.logits, atol=1e-4)
+
+
+def test_a_long_edited_run_keeps_its_patterns_and_a_trace_cannot_be_changed():
+    from headscope.models import session
+
+    model, inputs = made("gpt2")
+    limit, session.EXACT_CELLS = session.EXACT_CELLS, 10
+    try:
+        trace = model.run(None, [hs.temperature("L0H1", 0.5)], input_ids=inputs["input_ids"][:1])
+    finally:
+        session.EXACT_CELLS = limit
+    assert trace.record == "heads"
+    before = trace.pattern("L0H1").copy()
+    for view in (trace.query("L0H1"), trace.pattern("L0H1"), trace.summary("L0H1").entropy):
+        view[:] = 0
+    assert (trace.pattern("L0H1") == before).all() and trace.query("L0H1").any() and trace.summary("L0H1").entropy.any()
+
+
+def test_training_mode_is_warned_of():
+    model, inputs = made("gpt2")
+    model.module.train()
+    with pytest.warns(HeadscopeWarning, match="training mode"):
+        model.run(input_ids=inputs["input_ids"][:1])
+
+
+def test_text_and_ready_inputs_together_are_refused():
+    model, inputs = made("gpt2")
+    with pytest.raises(InputError, match="not both"):
+        model.run("hello", input_ids=inputs["input_ids"])
+
+
+@pytest.mark.parametrize("name", ["gemma2", "t5"])
+def test_a_lens_that_would_be_wrong_is_not_offered(name):
+    model, _ = made(name)
+    assert not model.layout.lens and model.layout.no_lens
+
+
+@pytest.mark.parametrize("name", ["gpt2", "llama", "bert", "opt", "bart"])
+def test_the_last_reading_of_the_lens_is_the_prediction(name):
+    model, inputs = made(name)
+    trace = model.run(record="full", **{key: one[:1] for key, one in inputs.items()})
+    logprobs = trace.logits.float().log_softmax(-1)
+    for place, reading in enumerate(model.lens(trace, 1)[-1]):
+        assert reading[0].logprob == pytest.approx(float(logprobs[place].max()), abs=1e-4)
 
 
 def test_gradient_checkpointing_is_refused():
