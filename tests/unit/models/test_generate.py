@@ -50,7 +50,7 @@ def test_a_translation_is_traced_as_it_was_written(name):
     ids = trace.inputs.model_inputs["decoder_input_ids"]
     assert out.logits[0].argmax(-1)[: len(ids) - 1].tolist() == ids[1:].tolist()
     assert trace.steps == (None, *range(len(ids) - 1))
-    # The last token that was written is in the text, though nothing follows it in the trace (BART forces it to be </s>).
+    # The last token that was written is in the text, though nothing follows it in the trace (BART forces </s> there).
     last = [] if name in ("bart", "marian") else [int(out.logits[0, -1].argmax())]
     assert written.text == model.tokenizer.decode([*ids[1:].tolist(), *last], skip_special_tokens=True).strip()
     with pytest.raises(InputError, match="the source alone"):
