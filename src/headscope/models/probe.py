@@ -12,7 +12,7 @@ from headscope.errors import CaptureError
 from headscope.models.banded import is_banded
 from headscope.models.layout import AttentionLayer, Layout, attention_modules, block_of, is_cross_attention, stack_of
 from headscope.models.seam import Call, attend_plainly, current_session
-from headscope.models.session import describe_scores
+from headscope.models.traced import describe_scores
 from headscope.models.tracer import Frame, Product, Softmax, Tracer
 from headscope.sites import Site
 

@@ -25,9 +25,10 @@ from headscope.attention import (
 from headscope.errors import BudgetError, Cancelled, CaptureError, InputError, InterventionError, UnknownTokenError
 from headscope.interventions import At, Intervention
 from headscope.models.layout import AttentionLayer
-from headscope.models.recorder import Captured, Recorder, example_parts, observed_lse
+from headscope.models.recorder import Captured, Recorder, example_parts
 from headscope.models.seam import Call, current_session
-from headscope.models.tracer import Frame, Product, Softmax, Tracer
+from headscope.models.traced import TracedLayers
+from headscope.models.tracer import Tracer
 from headscope.models.validate import Resolved, listed, resolve
 from headscope.sites import Site
 from headscope.traces import Tokens
@@ -83,7 +84,7 @@ class Session:
         self._edits: Resolved = {}
         self._context: ContextToken | None = None
         self._stack = ExitStack()
-        self.tracer = Tracer(self)
+        self.tracer = Tracer(TracedLayers(self))
         self._is_tracing = False
         self.recorder = None if record is None else Recorder(self, record, keep)
 
@@ -190,7 +191,7 @@ class Session:
         flat = self._unflattened(stream)
         offset = 0 if site.stack == "encoder" else self.offset
         at = At(self._index(site.stack, flat.shape[0], flat.shape[1], offset), tokens=self.tokens.get(site.stack))
-        return self._apply(site, stage, flat[:, None], at)[:, 0].reshape(stream.shape)
+        return self.apply(site, stage, flat[:, None], at)[:, 0].reshape(stream.shape)
 
     def _unflattened(self, stream: Tensor) -> Tensor:
         """[batch, token, dim] of a stream that some MLPs (OPT) run as [batch · token, dim]."""
@@ -235,7 +236,7 @@ class Session:
         n_heads, n_queries = call.query.shape[1:3]
         cells = n_heads * n_queries * call.key.shape[2]
         # Edited patterns are kept whole, so they are computed whole; the budget has been asked.
-        keeps_patterns = self.recorder is not None and self.recorder.holds_vectors and bool(self._edited_heads(site))
+        keeps_patterns = self.recorder is not None and self.recorder.holds_vectors and bool(self.edited_heads(site))
         exact = self.exact if self.exact is not None else self.grad or keeps_patterns or cells <= EXACT_CELLS
         captured = Captured(layer, call.query, call.formula, call.query, call.key, call.value)
         weights = None
@@ -249,18 +250,23 @@ class Session:
             raise BudgetError("gradients need whole attention maps: shorten the input, or leave grad=False.")
         else:
             self._tiled(captured, at)
-        mixed = captured.mixed = self._apply(site, "mixed", captured.mixed, at)
-        self._finish(captured)
+        mixed = captured.mixed = self.apply(site, "mixed", captured.mixed, at)
+        self.finish(captured)
         return mixed.transpose(1, 2).contiguous(), weights
 
-    def _finish(self, captured: Captured) -> None:
+    def finish(self, captured: Captured) -> None:
+        """Keep what a layer did, and what the recorder makes of it."""
         if self.recorder is not None:
-            captured.records = self.recorder.records(captured, self._edited_heads(captured.layer.site))
+            captured.records = self.recorder.records(captured, self.edited_heads(captured.layer.site))
         if not self.grad:
             captured.let_go()
         self.captured[captured.layer.site] = captured
 
-    def _edited_heads(self, site: Site) -> list[int]:
+    def has_edit(self, site: Site, *stages: str) -> bool:
+        """Whether some edit acts on this layer at one of these stages."""
+        return any((site, stage) in self._edits for stage in stages)
+
+    def edited_heads(self, site: Site) -> list[int]:
         """The heads whose patterns do not follow from queries and keys any more."""
         found: set[int] = set()
         for stage in ("scores", "pattern"):
@@ -275,9 +281,9 @@ class Session:
         found = scores(captured.query, expand_heads(captured.key, captured.query.shape[1]), formula)
         found = self._edit_scores(site, found, at, formula.mask)
         pattern = softmax(found, formula.sinks)
-        if self._edited_heads(site) or formula.sinks is not None:
+        if self.edited_heads(site) or formula.sinks is not None:
             captured.lse = log_denominator(found, formula.sinks)
-            pattern = self._edit_pattern(site, found, pattern, at)
+            pattern = self.edit_pattern(site, found, pattern, at)
         captured.scores, captured.pattern = found, pattern
 
     def _edit_scores(
@@ -291,15 +297,16 @@ class Session:
     ) -> Tensor:
         if (site, "scores") not in self._edits:
             return found
-        found = self._apply(site, "scores", found, at, heads)
+        found = self.apply(site, "scores", found, at, heads)
         return found if mask is None else mask.hide(found, rows)  # an edit does not lift the mask
 
-    def _edit_pattern(self, site: Site, found: Tensor, pattern: Tensor, at: At, heads: slice = slice(None)) -> Tensor:
+    def edit_pattern(self, site: Site, found: Tensor, pattern: Tensor, at: At, heads: slice = slice(None)) -> Tensor:
+        """A pattern after the edits of scores (which may have emptied rows) and of patterns."""
         # A row in which edits left nothing to see has no weights at all, rather than equal ones on what is forbidden.
         seen = (found > torch.finfo(found.dtype).min).any(-1, keepdim=True)
         emptied = ~seen & torch.isinf(found).any(-1, keepdim=True)
         pattern = torch.where(emptied, 0.0, pattern.nan_to_num(0.0)) if bool(emptied.any()) else pattern
-        return self._apply(site, "pattern", pattern, at, heads)
+        return self.apply(site, "pattern", pattern, at, heads)
 
     def _tiled(self, captured: Captured, at: At) -> None:
         """Example by example, without its padding; padded rows come out as zero, as from SDPA."""
@@ -317,7 +324,7 @@ class Session:
                 shape = (n_heads, parts[0].shape[1], parts[1].shape[1])
                 summariser = Summariser(*shape, rows_only=self.record == "rows", device=captured.query.device)
             edit = None
-            if self._edited_heads(captured.layer.site):
+            if self.edited_heads(captured.layer.site):
                 edit = self._tile_edit(captured.layer.site, at, example, queries, keys, formula)
             query, key, value = parts
             out = attend_in_tiles(query, key, value, formula, summariser=summariser, edit=edit, check=self.check)
@@ -346,7 +353,7 @@ class Session:
             if stage == "scores":
                 tile = edited[heads.start] = self._edit_scores(site, tile, here, formula.heads(heads).mask, heads, rows)
                 return tile
-            return self._edit_pattern(site, edited.pop(heads.start), tile, here, heads)
+            return self.edit_pattern(site, edited.pop(heads.start), tile, here, heads)
 
         return edit
 
@@ -354,19 +361,19 @@ class Session:
 
     def _edit_vectors(self, layer: AttentionLayer, call: Call) -> tuple[Call, At]:
         batch, n_heads, n_queries = call.query.shape[:3]
-        at, key_at = self._places(layer, batch, n_queries, call.key.shape[2], call.formula.mask)
-        query = self._apply(layer.site, "query", call.query, at)
+        at, key_at = self.places(layer, batch, n_queries, call.key.shape[2], call.formula.mask)
+        query = self.apply(layer.site, "query", call.query, at)
         key, value = call.key, call.value
         # Heads of a group share keys and values: an edit of one head's must not touch the others'.
         if (layer.site, "key") in self._edits:
-            key = self._apply(layer.site, "key", expand_heads(key, n_heads), key_at)
+            key = self.apply(layer.site, "key", expand_heads(key, n_heads), key_at)
         if (layer.site, "value") in self._edits:
-            value = self._apply(layer.site, "value", expand_heads(value, n_heads), key_at)
+            value = self.apply(layer.site, "value", expand_heads(value, n_heads), key_at)
         if key.shape[1] != value.shape[1]:
             key, value = expand_heads(key, n_heads), expand_heads(value, n_heads)
         return replace(call, query=query, key=key, value=value), at
 
-    def _places(
+    def places(
         self, layer: AttentionLayer, batch: int, n_queries: int, n_keys: int, mask: Mask | None
     ) -> tuple[At, At]:
         """Where the rows and the keys of a call stand in the input."""
@@ -396,7 +403,7 @@ class Session:
         counted = real.long().cumsum(1) - 1
         return torch.where(real, counted, -1)[:, offset : offset + length]
 
-    def _apply(self, site: Site, stage: str, x: Tensor, at: At, heads: slice = slice(None)) -> Tensor:
+    def apply(self, site: Site, stage: str, x: Tensor, at: At, heads: slice = slice(None)) -> Tensor:
         """Run the edits of one stage over [batch, head, row, last axis]; `heads` says which heads x holds."""
         edits = self._edits.get((site, stage))
         if not edits:
@@ -426,110 +433,15 @@ class Session:
                 raise
             return torch.zeros_like(at.index, dtype=torch.bool)
 
-    # The tracer's reports
-
-    def _traced_layer(self, frame: Frame) -> AttentionLayer | None:
-        layers = self.model.layout.of_module(frame.name)
-        if not layers:
-            return None
-        if frame.layer is None:
-            frame.layer = self.next_layer(frame.name)
-        return frame.layer
-
-    def on_product(self, frame: Frame, product: Product) -> tuple[Tensor, Tensor] | None:
-        """Edit queries and keys of a traced layer."""
-        layer = self._traced_layer(frame)
-        if layer is None or product.ordinal != layer.product or product.query is None or product.key is None:
-            return None
-        self.check()
-        site = layer.site
-        if (site, "query") not in self._edits and (site, "key") not in self._edits:
-            return None
-        batch, n_heads, n_queries = product.query.shape[:3]
-        at, key_at = self._places(layer, batch, n_queries, product.key.shape[2], None)
-        key = expand_heads(product.key, n_heads)
-        return self._apply(site, "query", product.query, at), self._apply(site, "key", key, key_at)
-
-    def on_scores(self, frame: Frame, found: Tensor, product: Product | None) -> Tensor:
-        """Edit the scores of a traced layer."""
-        layer = self._traced_layer(frame)
-        if layer is None or (layer.site, "scores") not in self._edits:
-            return found
-        batch, _, n_queries, n_keys = found.shape
-        at, _ = self._places(layer, batch, n_queries, n_keys, None)
-        hidden = found <= _forbidden(found.dtype)
-        edited = self._apply(layer.site, "scores", found, at)
-        return torch.where(hidden, found, edited)
-
-    def on_pattern(self, frame: Frame, found: Softmax) -> Tensor:
-        """Edit the pattern of a traced layer."""
-        layer = self._traced_layer(frame)
-        if layer is None or not ({(layer.site, "scores"), (layer.site, "pattern")} & self._edits.keys()):
-            return found.pattern
-        batch, _, n_queries, n_keys = found.pattern.shape
-        at, _ = self._places(layer, batch, n_queries, n_keys, None)
-        found.pattern = self._edit_pattern(layer.site, found.scores, found.pattern, at)
-        return found.pattern
-
-    def on_value(self, frame: Frame, found: Softmax, value: Tensor) -> Tensor | None:
-        """Edit the values of a traced layer."""
-        layer = self._traced_layer(frame)
-        if layer is None or (layer.site, "value") not in self._edits:
-            return None
-        batch, n_heads, n_queries, n_keys = found.pattern.shape
-        _, key_at = self._places(layer, batch, n_queries, n_keys, None)
-        return self._apply(layer.site, "value", expand_heads(value, n_heads), key_at)
-
-    def on_mixed(self, frame: Frame, found: Softmax, value: Tensor, mixed: Tensor) -> Tensor:
-        """Edit a traced layer's output, and record the layer."""
-        layer = self._traced_layer(frame)
-        if layer is None:
-            return mixed
-        self.check()
-        batch, _, n_queries, n_keys = found.pattern.shape
-        at, _ = self._places(layer, batch, n_queries, n_keys, None)
-        mixed = self._apply(layer.site, "mixed", mixed, at)
-        product = found.product if found.product is not None and found.product.ordinal == layer.product else None
-        query, key = (None, None) if product is None else (product.query, product.key)
-        formula = None
-        if self.record and query is not None and key is not None and not self._edited_heads(layer.site):
-            formula = describe_scores(found.scores.detach(), query.detach(), key.detach(), layer.scaling)
-        lse = observed_lse(found.scores) if self.record else None
-        self._finish(Captured(layer, mixed, formula, query, key, value, found.scores, found.pattern, lse))
-        return mixed
-
     def weights_only(self, layer: AttentionLayer, patterns: Tensor | None, mixed: Tensor) -> Tensor:
         """A layer of which only weights [batch, head, query, key] and output [batch, head, query, dim] are in sight."""
         self.check()
-        site = layer.site
-        for stage in ("query", "key", "value", "scores", "pattern"):
-            if (site, stage) in self._edits:
-                raise InterventionError(
-                    f"{site} gives no {stage} to edit: only its output (silence, scale, patch) can be changed."
-                )
         batch, _, n_queries = mixed.shape[:3]
-        at, _ = self._places(layer, batch, n_queries, n_queries, None)
-        mixed = self._apply(site, "mixed", mixed, at)
+        at, _ = self.places(layer, batch, n_queries, n_queries, None)
+        mixed = self.apply(layer.site, "mixed", mixed, at)
         if patterns is not None:
-            self._finish(Captured(layer, mixed, pattern=patterns))
+            self.finish(Captured(layer, mixed, pattern=patterns))
         return mixed
-
-
-def describe_scores(found: Tensor, query: Tensor, key: Tensor, scaling: float) -> Formula:
-    """The formula that gives observed scores back from queries and keys; what they leave over is its bias."""
-    n_heads = query.shape[1]
-    plain = (query.float() @ expand_heads(key, n_heads).float().transpose(-1, -2)) * scaling
-    forbids = found <= _forbidden(found.dtype)
-    rest = torch.where(forbids, 0.0, found.float() - plain)
-    tolerance = 4e-6 * max(1.0, float(plain.abs().max()))
-    bias = Bias.describe(rest, tolerance=tolerance, ignore=forbids)
-    mask = Mask.from_dense(~forbids) if bool(forbids.any()) else None
-    return Formula(scaling, mask=mask, bias=bias)
-
-
-def _forbidden(dtype: torch.dtype) -> float:
-    """Scores this low are masked: models write −inf, the lowest number, or −10,000."""
-    return -9e3 if torch.finfo(dtype).max > 1e5 else -6e4
 
 
 def _widened(keys: Tensor, batch: int) -> Tensor:
