@@ -328,7 +328,9 @@ class Session:
                 edit = self._tile_edit(captured.layer.site, at, example, queries, keys, formula)
             query, key, value = parts
             out = attend_in_tiles(query, key, value, formula, summariser=summariser, edit=edit, check=self.check)
-            if queries is None:
+            if queries is None and batch == 1:
+                captured.mixed = out[None]
+            elif queries is None:
                 captured.mixed[example] = out
             else:
                 captured.mixed[example][:, queries] = out
