@@ -186,6 +186,8 @@ class Trace:
 
     def predictions(self, k: int = 5, *, answer: int = -1) -> list[Prediction]:
         """The k most probable answers: of the last answer position, unless another is asked for."""
+        if k < 1:
+            raise InputError(f"ask for at least one prediction, got k={k}.")
         if self.answers is None or not len(self.answers.ids):
             raise NotRecordedError(
                 "the model has no output that reads as a prediction for this input "
@@ -362,6 +364,8 @@ def _given_layer(given: Tensor, site: Site, key_stack: str, tokens: dict[str, To
         raise InputError(f"{site} holds a batch of {weights.shape[0]}: give one example at a time.")
     if weights.ndim != 3:
         raise InputError(f"a layer's patterns are [head, query, key], got shape {tuple(weights.shape)} for {site}.")
+    if not bool((weights >= 0).all()):  # NaN is not
+        raise InputError(f"the patterns of {site} hold NaN or negative weights.")
     n_heads, n_queries, n_keys = weights.shape
     for stack, length, axis in ((site.stack, n_queries, "queries"), (key_stack, n_keys, "keys")):
         if stack not in tokens:

@@ -288,3 +288,11 @@ def test_stacks_are_given_by_name():
 def test_patterns_that_make_no_trace_are_refused(patterns, tokens, message):
     with pytest.raises(InputError, match=message):
         Trace.from_patterns(patterns, tokens)
+
+
+@pytest.mark.parametrize("weight", [float("nan"), -0.1])
+def test_patterns_that_are_no_weights_are_refused(weight):
+    pattern = torch.full((1, 2, 2), 0.5)
+    pattern[0, 1, 1] = weight
+    with pytest.raises(InputError, match="NaN or negative"):
+        Trace.from_patterns([pattern], ["a", "b"])
