@@ -43,10 +43,13 @@ def attend_in_tiles(
     # copy puts a head's rows side by side in memory; tiles would fetch them from all over it again and again. Scaling
     # the queries once saves a pass over every tile.
     scaled = formula.softcap is None
-    query = (query[None].float() * (formula.scaling if scaled else 1.0)).contiguous()
+    query = torch.mul(
+        query[None], formula.scaling if scaled else 1.0, out=torch.empty(1, *query.shape, device=query.device)
+    )
     key, value = (expand_heads(one[None], n_heads).float().contiguous() for one in (key, value))
     formula = replace(formula, scaling=1.0) if scaled else formula
-    mixed = torch.empty(n_heads, n_queries, value.shape[-1], dtype=kept_dtype, device=query.device)
+    # [query, head, dim] in memory, which is how models go on with it.
+    mixed = torch.empty(n_queries, n_heads, value.shape[-1], dtype=kept_dtype, device=query.device).transpose(0, 1)
     mask = formula.mask
     offset = 0 if mask is None else mask.query_offset - mask.key_offset
     is_causal = mask is not None and mask.stop is not None and _never_ahead(mask.stop, offset) and not mask.has_blind()

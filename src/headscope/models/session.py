@@ -313,7 +313,8 @@ class Session:
         assert captured.query is not None and captured.value is not None and captured.formula is not None
         batch, n_heads, n_queries = captured.query.shape[:3]
         recorder = self.recorder or Recorder(self, "rows", "device")
-        captured.mixed = captured.query.new_zeros(batch, n_heads, n_queries, captured.value.shape[-1])
+        if batch > 1 or recorder.kept(captured, 0)[0] is not None:
+            captured.mixed = captured.query.new_zeros(batch, n_heads, n_queries, captured.value.shape[-1])
         summaries: list[Summary] = []
         for example in range(batch):
             queries, keys = recorder.kept(captured, example)
