@@ -45,6 +45,7 @@ class Layout:
     no_lens: str = "the model has no language-model head"
     missed: tuple[str, ...] = ()
     seen_inputs: frozenset[str] = frozenset()
+    combined: tuple[str, ...] = ()
 
     @property
     def heads(self) -> list[Head]:
@@ -53,14 +54,15 @@ class Layout:
 
     @property
     def coverage(self) -> str:
-        """What is captured, in one line."""
+        """What is captured, in one line; `combined` modules attend several times a pass and join the results."""
         modules = {layer.module for layer in self.layers}
         ways: dict[str, int] = {}
         for layer in self.layers:
             ways[layer.way] = ways.get(layer.way, 0) + 1
         told = ", ".join(f"{count} {way}" for way, count in ways.items()) or "none"
         line = f"{len(modules)}/{len(modules) + len(self.missed)} attention modules captured (layers: {told})"
-        return line + (f"; not captured: {', '.join(self.missed)}" if self.missed else "")
+        line += f"; not captured: {', '.join(self.missed)}" if self.missed else ""
+        return line + ("; several attentions a module, numbered one by one" if self.combined else "")
 
     def of_module(self, name: str) -> list[AttentionLayer]:
         """The layers that one module computes, in the order of its calls: several where weights are shared (ALBERT)."""

@@ -302,6 +302,12 @@ class Model:
                 hook.remove()
             self._layout = found
             self._layer_hooks = watch_layers(self)
+        if found.combined:
+            self.warn(
+                f"{found.combined[0]} and its kind attend several times in one pass and combine the results: each "
+                "attention is shown by itself, under a layer number of its own that is not the model's, and no pattern "
+                "shown is the combined one."
+            )
         return found
 
     def probe_if_new(self, args: tuple, inputs: dict[str, Any]) -> bool:

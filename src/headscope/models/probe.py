@@ -1,5 +1,6 @@
 """One small forward pass that finds out where and how a model attends. Nothing is looked up by a model's name."""
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -48,6 +49,7 @@ class Probe:
         self.linear_inputs: list[tuple[str, Tensor]] = []
         self.calls: list[tuple[str, Tensor | None, Tensor | None]] = []
         self.batch = 1
+        self.n_forwards: dict[str, int] = {}
         self.record, self.grad = None, False
         self.tracer = Tracer(self)
 
@@ -69,6 +71,7 @@ class Probe:
     def _before(self, name: str):
         def hook(module: nn.Module, args: tuple, kwargs: dict) -> None:
             tensors = [one for one in (*args, *kwargs.values()) if isinstance(one, Tensor)]
+            self.n_forwards[name] = self.n_forwards.get(name, 0) + 1
             if not name and tensors:
                 self.batch = tensors[0].shape[0]
             if any(True for _ in module.children()):
@@ -251,7 +254,9 @@ def layout_of(probe: Probe, *, is_encoder_decoder: bool, inputs: frozenset[str])
     missed = tuple(name for name in missed if not any(name.startswith(f"{one}.") for one in found))
     blocks, neurons, widths = _blocks(probe, layers)
     lens, no_lens = _lens(probe, blocks)
-    return Layout(tuple(layers), blocks, neurons, lens, widths, no_lens, missed, inputs)
+    n_seen = Counter(seen.name for seen in probe.seen)
+    combined = tuple(name for name, count in n_seen.items() if count > probe.n_forwards.get(name, 1))
+    return Layout(tuple(layers), blocks, neurons, lens, widths, no_lens, missed, inputs, combined)
 
 
 def _output_projection(probe: Probe, seen: Seen) -> str | None:

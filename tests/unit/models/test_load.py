@@ -125,3 +125,19 @@ def test_a_device_that_is_not_there_is_named(folder):
     if not torch.cuda.is_available():
         with pytest.raises(LoadError, match="there are cpu"):
             hs.load(folder, device="cuda")
+
+
+def test_attention_that_is_combined_from_several_is_warned_of():
+    from transformers import DiffLlamaConfig, DiffLlamaForCausalLM
+
+    sizes = {"hidden_size": 32, "intermediate_size": 48, "num_attention_heads": 4, "num_key_value_heads": 2}
+    with pytest.warns(HeadscopeWarning, match="combine the results"):
+        model = Model(DiffLlamaForCausalLM(DiffLlamaConfig(vocab_size=99, num_hidden_layers=2, **sizes)).eval())
+    assert "several attentions a module" in model.coverage
+
+
+@pytest.mark.parametrize("name", ["albert", "t5", "swin", "longformer", "home_multihead"])
+def test_a_module_that_serves_several_layers_is_not_taken_for_a_combination(name):
+    model = Model(FAMILIES[name].build())
+    model.probe_if_new((), FAMILIES[name].inputs())
+    assert not model.layout.combined
