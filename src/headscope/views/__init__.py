@@ -1,0 +1,1 @@
+"""Views: any of it made drawable, as plain data."""

@@ -1,0 +1,195 @@
+"""What the page is told, in types: the properties of every part. `web/src/contract.ts` is written from these.
+
+A **part** is one thing that the page asks for by its key. The keys are the same in the workbench (the tail of a URL),
+in a saved page (a dictionary) and in a notebook (a message):
+
+| key | props | arrays |
+|---|---|---|
+| `trace` | TraceProps | – |
+| `maps?size=96` | MapsProps | one per layer, by its site (`L0`): [head, row, column], sqrt bytes, max-pooled |
+| `layer/L3?what=pattern` | LayerProps | dense: `weights` [head, query, key]; sparse: `keys`, `weights` [head, query, rank] |
+| `layer/L3?what=scores` | LayerProps | dense: `weights` [head, query, key] holds scores, −inf where masked |
+| `row/L3?query=5`, `row/L3?key=5` | RowProps | `weights` [head, key] or [head, query]; `scores` likewise where known |
+| `window/L3H2?rows=0:512&columns=0:512&size=512` | WindowProps | `weights` [row, column], max-pooled |
+| `scores` | ScoresProps | one per method: [head], in the order of the trace's heads; NaN where it says nothing |
+
+`layer`, `row` and `window` also take `by=words|sentences` and `hide=` (positions, comma-separated, `stack:position`
+where there are several stacks), for inputs too long for the page to do that itself.
+"""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+TokenKind = Literal["text", "patches", "frames"]
+By = Literal["tokens", "words", "sentences"]
+What = Literal["pattern", "contribution", "scores"]
+
+
+@dataclass(frozen=True)
+class StackProps:
+    """The tokens of one stack, column by column. `special` lists positions; `words` and `sentences` hold null there."""
+
+    name: str
+    kind: TokenKind
+    grid: tuple[int, int] | None
+    texts: list[str]
+    ids: list[int | None]
+    special: list[int]
+    words: list[int | None]
+    sentences: list[int | None]
+    segments: list[str]
+
+
+@dataclass(frozen=True)
+class SiteProps:
+    """One attention layer. Where scores, contributions or exact weights are missing, the reason is said."""
+
+    site: str
+    stack: str
+    kind: Literal["self", "cross"]
+    layer: int
+    n_heads: int
+    n_queries: int
+    n_keys: int
+    key_stack: str
+    is_causal: bool
+    no_weights: str
+    no_scores: str
+    no_contributions: str
+
+
+@dataclass(frozen=True)
+class CandidateProps:
+    """One thing the model might answer."""
+
+    text: str
+    logprob: float
+
+
+@dataclass(frozen=True)
+class AnswerProps:
+    """The likeliest answers at one position of a stack; position −1 for a classifier, which answers once."""
+
+    stack: str
+    position: int
+    candidates: list[CandidateProps]
+
+
+@dataclass(frozen=True)
+class TraceProps:
+    """One run: what was read, what there is to see, what the model answered."""
+
+    id: str
+    model: str
+    record: str
+    input_kind: str
+    text: str | None
+    pair: str | None
+    target: str | None
+    edits: list[str]
+    warnings: list[str]
+    stacks: list[StackProps]
+    layers: list[SiteProps]
+    answers: list[AnswerProps]
+    no_answers: str
+    steps: list[int | None] | None
+
+
+@dataclass(frozen=True)
+class MapsProps:
+    """Thumbnails of all heads; `cells` tells how many queries and keys one cell of a layer's maps stands for."""
+
+    size: int
+    cells: dict[str, tuple[int, int]]
+
+
+@dataclass(frozen=True)
+class LayerProps:
+    """All heads of one layer, whole (`dense`) or the strongest keys of each query (`sparse`, `kept` of them).
+
+    `queries` and `keys` name the tokens where they are read otherwise than one by one; empty when they are the trace's.
+    """
+
+    site: str
+    what: What
+    form: Literal["dense", "sparse"]
+    by: By
+    kept: int
+    queries: list[str]
+    keys: list[str]
+
+
+@dataclass(frozen=True)
+class RowProps:
+    """Exact numbers of one token in one layer: from a query to all keys, or to a key from all queries."""
+
+    site: str
+    side: Literal["query", "key"]
+    index: int
+
+
+@dataclass(frozen=True)
+class WindowProps:
+    """A rectangle of one head's pattern, max-pooled by `cell` queries and keys."""
+
+    head: str
+    rows: tuple[int, int]
+    columns: tuple[int, int]
+    cell: tuple[int, int]
+
+
+@dataclass(frozen=True)
+class MethodProps:
+    """One measure: its name, what it says, what chance would give, and the range its bar is drawn in."""
+
+    name: str
+    about: str
+    baseline: float | None
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class ScoresProps:
+    """Measures of every head; `heads` gives the order."""
+
+    heads: list[str]
+    methods: list[MethodProps]
+
+
+@dataclass(frozen=True)
+class PresetProps:
+    """An input to start from."""
+
+    name: str
+    look_for: str
+    text: str | None = None
+    pair: str | None = None
+    target: str | None = None
+    image: str | None = None
+
+
+@dataclass(frozen=True)
+class ModelProps:
+    """A model that can be chosen; what is only known once it is loaded is empty before."""
+
+    name: str
+    about: str
+    is_loaded: bool
+    kinds: list[str]
+    shape: str
+    coverage: str
+    max_tokens: int | None
+    presets: list[PresetProps] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class SavedProps:
+    """What a saved page holds: which view, the selection it opens with, and what was left out to keep it small."""
+
+    view: str
+    selection: dict[str, object]
+    notes: list[str]
+
+
+PARTS = (TraceProps, MapsProps, LayerProps, RowProps, WindowProps, ScoresProps, ModelProps, SavedProps)

@@ -1,0 +1,183 @@
+// Written by scripts/contract from the dataclasses on the Python side. Change those, not this.
+
+/** One run: what was read, what there is to see, what the model answered. */
+export interface TraceProps {
+  id: string;
+  model: string;
+  record: string;
+  input_kind: string;
+  text: string | null;
+  pair: string | null;
+  target: string | null;
+  edits: string[];
+  warnings: string[];
+  stacks: StackProps[];
+  layers: SiteProps[];
+  answers: AnswerProps[];
+  no_answers: string;
+  steps: (number | null)[] | null;
+}
+
+/** The tokens of one stack, column by column. `special` lists positions; `words` and `sentences` hold null there. */
+export interface StackProps {
+  name: string;
+  kind: "text" | "patches" | "frames";
+  grid: [number, number] | null;
+  texts: string[];
+  ids: (number | null)[];
+  special: number[];
+  words: (number | null)[];
+  sentences: (number | null)[];
+  segments: string[];
+}
+
+/** One attention layer. Where scores, contributions or exact weights are missing, the reason is said. */
+export interface SiteProps {
+  site: string;
+  stack: string;
+  kind: "self" | "cross";
+  layer: number;
+  n_heads: number;
+  n_queries: number;
+  n_keys: number;
+  key_stack: string;
+  is_causal: boolean;
+  no_weights: string;
+  no_scores: string;
+  no_contributions: string;
+}
+
+/** The likeliest answers at one position of a stack; position −1 for a classifier, which answers once. */
+export interface AnswerProps {
+  stack: string;
+  position: number;
+  candidates: CandidateProps[];
+}
+
+/** One thing the model might answer. */
+export interface CandidateProps {
+  text: string;
+  logprob: number;
+}
+
+/** Thumbnails of all heads; `cells` tells how many queries and keys one cell of a layer's maps stands for. */
+export interface MapsProps {
+  size: number;
+  cells: Record<string, [number, number]>;
+}
+
+/** All heads of one layer, whole (`dense`) or the strongest keys of each query (`sparse`, `kept` of them). `queries` and `keys` name the tokens where they are read otherwise than one by one; empty when they are the trace's. */
+export interface LayerProps {
+  site: string;
+  what: "pattern" | "contribution" | "scores";
+  form: "dense" | "sparse";
+  by: "tokens" | "words" | "sentences";
+  kept: number;
+  queries: string[];
+  keys: string[];
+}
+
+/** Exact numbers of one token in one layer: from a query to all keys, or to a key from all queries. */
+export interface RowProps {
+  site: string;
+  side: "query" | "key";
+  index: number;
+}
+
+/** A rectangle of one head's pattern, max-pooled by `cell` queries and keys. */
+export interface WindowProps {
+  head: string;
+  rows: [number, number];
+  columns: [number, number];
+  cell: [number, number];
+}
+
+/** Measures of every head; `heads` gives the order. */
+export interface ScoresProps {
+  heads: string[];
+  methods: MethodProps[];
+}
+
+/** One measure: its name, what it says, what chance would give, and the range its bar is drawn in. */
+export interface MethodProps {
+  name: string;
+  about: string;
+  baseline: number | null;
+  low: number;
+  high: number;
+}
+
+/** A model that can be chosen; what is only known once it is loaded is empty before. */
+export interface ModelProps {
+  name: string;
+  about: string;
+  is_loaded: boolean;
+  kinds: string[];
+  shape: string;
+  coverage: string;
+  max_tokens: number | null;
+  presets: PresetProps[];
+}
+
+/** An input to start from. */
+export interface PresetProps {
+  name: string;
+  look_for: string;
+  text: string | null;
+  pair: string | null;
+  target: string | null;
+  image: string | null;
+}
+
+/** What a saved page holds: which view, the selection it opens with, and what was left out to keep it small. */
+export interface SavedProps {
+  view: string;
+  selection: Record<string, unknown>;
+  notes: string[];
+}
+
+/** Run a model on one input. The same request finds the same run again while the server remembers it. */
+export interface RunRequest {
+  model: string;
+  text: string | null;
+  pair: string | null;
+  target: string | null;
+  chat: ChatMessage[] | null;
+  truncate: boolean;
+  record: "summary" | "heads" | "full" | null;
+}
+
+/** One turn of a conversation. */
+export interface ChatMessage {
+  role: string;
+  content: string;
+}
+
+/** One line of the answer to a RunRequest: where the run stands. The last line is done, failed or cancelled. */
+export interface RunEvent {
+  state: "queued" | "loading" | "running" | "done" | "failed" | "cancelled";
+  ahead: number;
+  layer: number;
+  n_layers: number;
+  trace: string;
+  error: string;
+  message: string;
+  hint: string;
+}
+
+/** What went wrong, for people: what was asked, what exists, what to do. */
+export interface Problem {
+  error: string;
+  message: string;
+  hint: string;
+}
+
+/** What this server offers, and its limits. */
+export interface Settings {
+  version: string;
+  models: ModelProps[];
+  allows_hub: boolean;
+  allows_folders: boolean;
+  max_characters: number;
+  default_model: string;
+}

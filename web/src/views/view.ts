@@ -1,0 +1,55 @@
+/** What a view is: a function that draws into an element and follows the selection. No framework inside. */
+
+import type { ScoresProps, SiteProps, StackProps, TraceProps } from "../contract";
+import type { Selection } from "../selection";
+import type { Source } from "../source";
+import type { Part } from "../wire";
+
+/** What a view may use of the place it lives in. */
+export interface Host {
+  readonly source: Source;
+  readonly trace: TraceProps;
+  /** Measures of all heads, once they are there. */
+  readonly scores: Part<ScoresProps> | null;
+  /** Change the selection: `keep` puts a step into the browser's history, `replace` (for sliders, typing) does not. */
+  select(change: Partial<Selection>, history?: "keep" | "replace"): void;
+  /** One line over the stage that says what is drawn: "58 of 306 lines drawn"; and what is hidden, if anything. */
+  say(line: string, notes?: string[]): void;
+  /** Something went wrong that the user should see; null when it is over. */
+  fail(problem: Error | null): void;
+  /** A short text beside the pointer; null hides it. Lines are shown as plain text, never as HTML. */
+  tip(at: { x: number; y: number } | null, lines?: string[]): void;
+}
+
+export interface Mounted {
+  /** Draw this selection; resolves when it is on screen, with nothing still to come. A newer call overtakes an older. */
+  update(selection: Selection): Promise<void>;
+  /** The theme or the size of the page changed. */
+  redraw(): void;
+  /** What is on screen, tokens included. */
+  picture(): Promise<HTMLCanvasElement>;
+  /** The numbers shown, as a table: for screen readers, CSV and JSON. At most `limit` rows; `total` says how many there are. */
+  numbers(limit: number): { columns: string[]; rows: (string | number)[][]; total: number };
+  /** A key that the app did not use itself; true when the view did. */
+  key(event: KeyboardEvent): boolean;
+  destroy(): void;
+}
+
+export type Mount = (element: HTMLElement, host: Host) => Mounted;
+
+export function siteOf(trace: TraceProps, site: string): SiteProps {
+  const found = trace.layers.find((one) => one.site === site);
+  if (!found) throw new Error(`there is no layer ${site}`);
+  return found;
+}
+
+export function stackOf(trace: TraceProps, name: string): StackProps {
+  const found = trace.stacks.find((one) => one.name === name);
+  if (!found) throw new Error(`there is no stack ${name}`);
+  return found;
+}
+
+/** The address of a head, as Python prints it. */
+export function headName(site: string, head: number): string {
+  return `${site}H${head}`;
+}

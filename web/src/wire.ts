@@ -1,0 +1,83 @@
+/** Reads what Python's `views/wire.py` writes: a JSON header, then raw little-endian buffers. */
+
+export type Values = Uint8Array | Int32Array | Uint16Array | Float32Array;
+
+export interface Grid {
+  dtype: "uint8" | "int32" | "float16" | "float32";
+  shape: number[];
+  /** sqrt: a byte b stands for the weight (b / 255)². */
+  code: "linear" | "sqrt";
+  /** As they came: bytes, or for float16 the bits of it (see `floats`). */
+  values: Values;
+}
+
+export interface Part<Props> {
+  kind: string;
+  props: Props;
+  arrays: Record<string, Grid>;
+}
+
+const MAGIC = 0x31565348; // "HSV1"
+
+export function decode<Props>(message: ArrayBuffer): Part<Props> {
+  const bytes = new DataView(message);
+  if (message.byteLength < 8 || bytes.getUint32(0, true) !== MAGIC) throw new Error("this is no Headscope message");
+  const length = bytes.getUint32(4, true);
+  const header = JSON.parse(new TextDecoder().decode(new Uint8Array(message, 8, length)));
+  const arrays: Record<string, Grid> = {};
+  for (const { name, dtype, shape, offset, code } of header.arrays) {
+    const size = (shape as number[]).reduce((product, one) => product * one, 1);
+    arrays[name] = { dtype, shape, code, values: typed(dtype, message, 8 + length + offset, size) };
+  }
+  return { kind: header.kind, props: header.props, arrays };
+}
+
+function typed(dtype: string, message: ArrayBuffer, place: number, size: number): Values {
+  switch (dtype) {
+    case "uint8":
+      return new Uint8Array(message, place, size);
+    case "int32":
+      return new Int32Array(message, place, size);
+    case "float16":
+      return new Uint16Array(message, place, size);
+    case "float32":
+      return new Float32Array(message, place, size);
+    default:
+      throw new Error(`unknown array type ${dtype}`);
+  }
+}
+
+/** The numbers of a grid, whatever they travelled as. */
+export function floats(grid: Grid): Float32Array {
+  if (grid.dtype === "float32") return grid.values as Float32Array;
+  const table = grid.dtype === "float16" ? HALVES() : grid.code === "sqrt" ? SQUARES : null;
+  const found = new Float32Array(grid.values.length);
+  for (let i = 0; i < found.length; i++) {
+    const value = grid.values[i] as number;
+    found[i] = table ? (table[value] as number) : value;
+  }
+  return found;
+}
+
+const SQUARES = Float32Array.from({ length: 256 }, (_, byte) => (byte / 255) ** 2);
+
+let halves: Float32Array | null = null;
+/** All 65,536 halves as floats: a table is faster than arithmetic, and Float16Array is too new to rely on. */
+function HALVES(): Float32Array {
+  if (halves) return halves;
+  halves = new Float32Array(65536);
+  for (let bits = 0; bits < 65536; bits++) {
+    const sign = bits & 0x8000 ? -1 : 1;
+    const exponent = (bits >> 10) & 31;
+    const fraction = bits & 1023;
+    halves[bits] =
+      exponent === 0
+        ? sign * fraction * 2 ** -24
+        : exponent === 31
+          ? fraction
+            ? Number.NaN
+            : sign * Number.POSITIVE_INFINITY
+          : sign * (1 + fraction / 1024) * 2 ** (exponent - 15);
+  }
+  return halves;
+}
