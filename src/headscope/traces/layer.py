@@ -53,11 +53,20 @@ class LayerRecord:
 
     def pattern(self, index: int, rows: slice = slice(None), columns: slice = slice(None)) -> Tensor:
         """A rectangle of one head's pattern, exactly as it was used [row, column]."""
-        if index in self.stored:
-            return self.stored[index][rows, columns].float()
-        found = self._scores(index, rows, slice(None))
-        sinks = None if self.formula is None or self.formula.sinks is None else self.formula.sinks[index : index + 1]
-        return softmax(found[None, None], sinks)[0, 0][:, columns]
+        return self.patterns(slice(index, index + 1), rows, columns)[0]
+
+    def patterns(self, heads: slice = slice(None), rows: slice = slice(None), columns: slice = slice(None)) -> Tensor:
+        """The same rectangle of several heads' patterns, computed together [head, row, column]."""
+        chosen = range(self.n_heads)[heads]
+        if all(index in self.stored for index in chosen):
+            return torch.stack([self.stored[index][rows, columns].float() for index in chosen])
+        found = self._scores(heads, rows, slice(None))
+        sinks = None if self.formula is None or self.formula.sinks is None else self.formula.sinks[heads]
+        patterns = softmax(found, sinks)[0][..., columns]
+        for place, index in enumerate(chosen):
+            if index in self.stored:
+                patterns[place] = self.stored[index][rows, columns].to(patterns.dtype)
+        return patterns
 
     def scores(self, index: int, rows: slice = slice(None), columns: slice = slice(None)) -> Tensor:
         """A rectangle of one head's scores [row, column]; −inf where the mask forbids."""
@@ -68,23 +77,25 @@ class LayerRecord:
                 else "no longer give its pattern: it was edited"
             )
             raise NotRecordedError(f"the scores of {self.site.head(index)} {reason}.")
-        found = self._scores(index, rows, columns)
+        found = self._scores(slice(index, index + 1), rows, columns)[0, 0]
         return found.masked_fill(found == torch.finfo(found.dtype).min, float("-inf"))
 
-    def _scores(self, index: int, rows: slice, columns: slice) -> Tensor:
+    def _scores(self, heads: slice, rows: slice, columns: slice) -> Tensor:
+        """Scores of some heads [1, head, row, column]; masked cells hold the lowest finite number."""
+        chosen = range(self.n_heads)[heads]
         if self.no_scores:
-            raise NotRecordedError(f"{self.site.head(index)} has no scores to read: {self.no_scores}.")
+            raise NotRecordedError(f"{self.site.head(chosen[0])} has no scores to read: {self.no_scores}.")
         if self.query is None or self.key is None or self.formula is None:
             raise NotRecordedError(
-                f"this trace holds a summary of {self.site.head(index)}, not its queries and keys. "
+                f"this trace holds a summary of {self.site.head(chosen[0])}, not its queries and keys. "
                 "Run again with record='heads' to read patterns."
             )
-        one = slice(index, index + 1)
-        group = index * self.key.shape[0] // self.n_heads
-        query, key = self.query[None, one].float(), self.key[None, group : group + 1].float()
-        if self.query.dtype == torch.float64:
-            query, key = self.query[None, one], self.key[None, group : group + 1]
-        return scores(query, key, self.formula.heads(one), rows=rows, columns=columns)[0, 0]
+        groups = [index * self.key.shape[0] // self.n_heads for index in chosen]
+        whole = groups == list(range(self.key.shape[0]))  # no groups to expand: no copy to make
+        query, key = self.query[None, heads], self.key[None] if whole else self.key[None, groups]
+        if self.query.dtype != torch.float64:
+            query, key = query.float(), key.float()
+        return scores(query, key, self.formula.heads(heads), rows=rows, columns=columns)
 
     def tensor(self, name: str, index: int) -> Tensor:
         """The query, key, value or mixed vectors of one head [token, dim]."""

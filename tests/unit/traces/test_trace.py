@@ -1,5 +1,7 @@
 """What a trace gives back: patterns and scores by rectangles, means, thumbnails, vectors; and its refusals."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -296,3 +298,20 @@ def test_patterns_that_are_no_weights_are_refused(weight):
     pattern[0, 1, 1] = weight
     with pytest.raises(InputError, match="NaN or negative"):
         Trace.from_patterns([pattern], ["a", "b"])
+
+
+def test_patterns_of_a_layer_come_together_as_they_come_one_by_one():
+    layer = made_layer(formula())
+    together = layer.patterns()
+    _, expected = whole(layer)
+    torch.testing.assert_close(together, expected)
+    assert torch.equal(layer.patterns(slice(1, 3), slice(0, 2), slice(1, 3)), together[1:3, 0:2, 1:3])
+
+
+def test_a_stored_pattern_takes_its_place_among_the_others():
+    layer = made_layer(formula())
+    edited = torch.full((12, 12), 1 / 12)
+    layer = replace(layer, stored={2: edited})
+    together = layer.patterns()
+    assert torch.equal(together[2], edited)
+    torch.testing.assert_close(together[1], whole(layer)[1][1])
