@@ -2,4 +2,5 @@
 
 from headscope.analysis.measure import MEASURES as MEASURES
 from headscope.analysis.measure import measure as measure
+from headscope.analysis.measure import measure_all as measure_all
 from headscope.analysis.repeats import repeated_tokens as repeated_tokens

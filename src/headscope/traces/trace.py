@@ -109,6 +109,13 @@ class Trace:
         """Attention weights [query, key]; any rectangle of them is computed by itself."""
         return self._mean("pattern", place, rows, columns)
 
+    def patterns(self, layer: str | Head | Site) -> Tensor:
+        """The patterns of all heads of a layer, as this trace reads them: a torch tensor [head, query, key]."""
+        record = self.layer(layer)
+        if not self.readings:
+            return record.patterns()
+        return torch.stack([self._rectangle("pattern", head, None, None) for head in record.heads()])
+
     def scores(self, place: Where, *, rows: Rows = None, columns: Rows = None) -> np.ndarray:
         """Scores before the softmax [query, key], −inf where masked; of tokens as the model saw them."""
         if self.readings:

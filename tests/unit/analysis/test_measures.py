@@ -74,7 +74,7 @@ def test_intervals_come_from_resampled_traces_and_hold_the_mean():
 
 
 def test_what_cannot_be_measured_says_why():
-    with pytest.raises(HeadscopeError, match="previous_token, duplicate_token"):
+    with pytest.raises(HeadscopeError, match="self_token, previous_token"):
         hs.measure("telepathy", trace_of(CAUSAL))
     with pytest.raises(HeadscopeError, match="no traces"):
         hs.measure("previous_token", [])
@@ -84,3 +84,65 @@ def test_what_cannot_be_measured_says_why():
         hs.measure("same_word_across", trace_of(CAUSAL))
     with pytest.raises(InputError, match="ids"):
         hs.measure("induction", Trace.from_patterns([torch.eye(2)[None]], ["a", "b"]))
+
+
+WORDS = Tokens(
+    tuple(
+        Token(text, id=place, word=place, sentence=sentence)
+        for place, (text, sentence) in enumerate([("(", 0), ("Hello", 0), (")", 0), (".", 0), ("Ask", 1), ("Anna", 1)])
+    )
+)
+
+
+def uniform_over_words(name):
+    return hs.measure(name, Trace.from_patterns([torch.full((1, 6, 6), 1 / 6)], WORDS))["L0H0"]
+
+
+def test_uniform_attention_scores_what_chance_would():
+    for name in ("self_token", "previous_token", "next_token", "first_token", "last_token", "paired_marks", "names"):
+        assert uniform_over_words(name) == pytest.approx(1 / 6), name
+    assert uniform_over_words("punctuation") == pytest.approx(3 / 6)
+    scores = hs.measure("names", Trace.from_patterns([torch.full((1, 6, 6), 1 / 6)], WORDS))
+    assert scores.baseline == pytest.approx(1 / 6)
+
+
+def test_figures_of_known_patterns():
+    one_hot = trace_of(np.eye(4)[[0, 0, 1, 2]].tolist())  # each query looks one back, the first at itself
+    assert hs.measure("confidence", one_hot)["L0H0"] == pytest.approx(1)
+    assert hs.measure("entropy", one_hot)["L0H0"] == pytest.approx(0, abs=1e-6)
+    assert hs.measure("distance", one_hot)["L0H0"] == pytest.approx(3 / 4)
+    even = trace_of([[0.25] * 4] * 4)
+    assert hs.measure("confidence", even)["L0H0"] == pytest.approx(1 / 4)
+    assert hs.measure("entropy", even)["L0H0"] == pytest.approx(np.log(4), abs=1e-5)
+
+
+def test_a_bracket_finds_its_partner_through_others():
+    tokens = Tokens(tuple(Token(text, word=place) for place, text in enumerate(["(", "[", "a", "]", ")"])))
+    pattern = torch.eye(5)[[4, 3, 2, 1, 0]]
+    assert hs.measure("paired_marks", Trace.from_patterns([pattern[None]], tokens))["L0H0"] == pytest.approx(1)
+
+
+def test_blocks_of_a_pair_share_out_what_is_not_special():
+    segments = [("[CLS]", "A", True), ("a", "A", False), ("b", "B", False), ("c", "B", False)]
+    tokens = Tokens(tuple(Token(text, segment=one, special=special) for text, one, special in segments))
+    trace = Trace.from_patterns([torch.tensor([[[0.1, 0.2, 0.3, 0.4]] * 4])], tokens)
+    found = hs.analysis.measure_all(["a_to_a", "a_to_b", "b_to_a", "b_to_b", "special_tokens"], trace)
+    assert {name: round(scores["L0H0"], 4) for name, scores in found.items()} == {
+        "a_to_a": 0.2,
+        "a_to_b": 0.7,
+        "b_to_a": 0.2,
+        "b_to_b": 0.7,
+        "special_tokens": 0.1,
+    }
+
+
+def test_measures_that_do_not_apply_can_be_skipped():
+    found = hs.analysis.measure_all(hs.analysis.MEASURES, trace_of(CAUSAL), skip=True)
+    assert "previous_token" in found and "patch_self" not in found and "a_to_b" not in found
+
+
+def test_patches_by_row_and_column():
+    tokens = Tokens(tuple(Token(str(one)) for one in range(6)), "patches", (2, 3))
+    uniform = Trace.from_patterns([torch.full((1, 6, 6), 1 / 6)], tokens)
+    found = hs.analysis.measure_all(["patch_self", "patch_row", "patch_column"], uniform)
+    assert [round(scores["L0H0"] * 6) for scores in found.values()] == [1, 2, 1]

@@ -1,0 +1,285 @@
+"""Targets: the cells of a pattern that a head fills if it does one thing, such as looking one token back.
+
+Each function looks at tokens alone and marks cells [query, key]; how much weight a head puts there is its score.
+A query counts when it has somewhere to look. Functions give None where they say nothing about such tokens.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from headscope.analysis.samples import Sample
+from headscope.traces import Tokens
+
+OPENING = {"(": ")", "[": "]", "{": "}", "«": "»", "“": "”", "„": "“", "\u2018": "\u2019"}
+STRAIGHT = ('"',)
+
+
+@dataclass(frozen=True)
+class Places:
+    """The tokens on both sides of a pattern."""
+
+    queries: Tokens
+    keys: Tokens
+    is_cross: bool
+
+    @property
+    def plain_queries(self) -> np.ndarray:
+        """True for queries that are not special tokens [query]."""
+        return np.array([not token.special for token in self.queries])
+
+    @property
+    def plain_keys(self) -> np.ndarray:
+        """True for keys that are not special tokens [key]."""
+        return np.array([not token.special for token in self.keys])
+
+
+@dataclass(frozen=True)
+class Target:
+    """Cells looked for, `wanted` [query, key], out of `among`: other cells, or None for all that the query can see."""
+
+    wanted: np.ndarray
+    among: np.ndarray | None = None
+
+    def samples(self, patterns: Tensor) -> list[Sample]:
+        """The weight that each head's pattern [head, query, key] puts on the wanted cells, and what chance would."""
+        queries = self.wanted.any(1)
+        wanted = torch.from_numpy(self.wanted[queries])
+        weights = patterns[:, torch.from_numpy(queries)].double()
+        totals = (weights * wanted).sum((1, 2))
+        if self.among is None:
+            n_wanted = torch.from_numpy(self.wanted[queries].sum(1) / visible(patterns[0])[queries])
+            return [Sample(float(total), float(queries.sum()), float(n_wanted.sum())) for total in totals]
+        among = torch.from_numpy(self.among[queries])
+        sent = (weights * among).sum(-1)
+        share = wanted.sum(1) / among.sum(1).clamp_min(1)
+        chances = (sent * share).sum(-1)
+        return [Sample(*map(float, one)) for one in zip(totals, sent.sum(-1), chances, strict=True)]
+
+
+TargetOf = Callable[[Places], Target | None]
+
+
+def visible(pattern: Tensor) -> np.ndarray:
+    """How many keys each query can see [query]: in a causal pattern the weights above the diagonal are zero."""
+    n_queries, n_keys = pattern.shape
+    is_causal = n_queries == n_keys and not pattern.triu(1).any()
+    return np.arange(1, n_queries + 1) if is_causal else np.full(n_queries, n_keys)
+
+
+# By where a token stands
+
+
+def self_token(places: Places) -> Target | None:
+    """The query itself."""
+    return _offset(places, 0)
+
+
+def previous_token(places: Places) -> Target | None:
+    """The token just before."""
+    return _offset(places, -1)
+
+
+def next_token(places: Places) -> Target | None:
+    """The token just after; a causal model cannot see it."""
+    return _offset(places, 1)
+
+
+def first_token(places: Places) -> Target:
+    """The first token of all, whatever it is."""
+    return _one_key(places, 0)
+
+
+def last_token(places: Places) -> Target:
+    """The last token of all; in a causal model the query itself, at the end."""
+    return _one_key(places, len(places.keys) - 1)
+
+
+def special_tokens(places: Places) -> Target | None:
+    """Special tokens, such as [CLS], [SEP] and the end of a sentence."""
+    special = ~places.plain_keys
+    return Target(places.plain_queries[:, None] & special[None, :]) if special.any() else None
+
+
+# By what a token is
+
+
+def duplicate_token(places: Places) -> Target | None:
+    """Earlier occurrences of the query's own token."""
+    same = _same_ids(places)
+    return None if same is None else Target(np.tril(same, -1))
+
+
+def same_token(places: Places) -> Target | None:
+    """Other occurrences of the query's own token, before and after."""
+    same = _same_ids(places)
+    return None if same is None else Target(same & ~np.eye(len(same), dtype=bool))
+
+
+def induction(places: Places) -> Target | None:
+    """What followed earlier occurrences of the query's own token (Olsson et al., 2022): on [A][B] … [A], B."""
+    same = _same_ids(places)
+    if same is None:
+        return None
+    wanted = np.zeros_like(same)
+    wanted[:, 1:] = np.tril(same, -1)[:, :-1]
+    return Target(np.tril(wanted, -1))  # the query itself is no evidence
+
+
+def punctuation(places: Places) -> Target | None:
+    """Marks: tokens without a letter or a digit."""
+    marks = np.array([_is_mark(token.text) and not token.special for token in places.keys])
+    return Target(places.plain_queries[:, None] & marks[None, :]) if marks.any() else None
+
+
+def paired_marks(places: Places) -> Target | None:
+    """The other half of a pair of quotes or brackets."""
+    if places.is_cross:
+        return None
+    wanted = np.zeros((len(places.queries), len(places.keys)), dtype=bool)
+    waiting: list[tuple[int, str]] = []
+    for place, token in enumerate(places.queries):
+        mark = token.text.strip()
+        expected = waiting[-1][1] if waiting else None
+        if mark == expected:
+            partner, _ = waiting.pop()
+            wanted[place, partner] = wanted[partner, place] = True
+        elif mark in OPENING or mark in STRAIGHT:
+            waiting.append((place, OPENING.get(mark, mark)))
+    return Target(wanted) if wanted.any() else None
+
+
+def names(places: Places) -> Target | None:
+    """Words with a capital that do not begin a sentence: names, mostly. Nothing in text without capitals."""
+    keys = places.keys
+    found = np.zeros(len(keys), dtype=bool)
+    seen_sentence: int | None = None
+    by_word: dict[int, bool] = {}
+    for place, token in enumerate(keys):
+        if token.special or token.word is None:
+            continue
+        starts = token.sentence != seen_sentence
+        if token.word not in by_word:
+            text = token.text.strip()
+            by_word[token.word] = not starts and text[:1].isupper() and text != "I"
+            seen_sentence = token.sentence if any(one.isalnum() for one in text) else seen_sentence
+        found[place] = by_word[token.word]
+    return Target(places.plain_queries[:, None] & found[None, :]) if found.any() else None
+
+
+# Across two sentences
+
+
+def same_word_across(places: Places) -> Target | None:
+    """Of the attention that crosses to the other sentence, that which lands on the query's own word.
+
+    A share: queries that send nothing across count for nothing. In a translation the sentences are source and target.
+    """
+    crosses = _crosses(places)
+    if not crosses.any():
+        return None
+    row_words, key_words = _words(places.queries), _words(places.keys)
+    same = np.array(row_words, dtype=object)[:, None] == np.array(key_words, dtype=object)[None, :]
+    matches = crosses & same & np.array([word is not None for word in row_words])[:, None]
+    return Target(matches, among=crosses) if matches.any() else None
+
+
+def between(source: str, target: str) -> TargetOf:
+    """All tokens of one sentence of a pair, from those of another: `between("A", "B")`."""
+
+    def cells(places: Places) -> Target | None:
+        if places.is_cross or {token.segment for token in places.keys} != {"A", "B"}:
+            return None
+        rows = np.array([token.segment == source for token in places.queries]) & places.plain_queries
+        columns = np.array([token.segment == target for token in places.keys]) & places.plain_keys
+        return Target(rows[:, None] & columns[None, :])
+
+    cells.__doc__ = f"Tokens of sentence {target}, from sentence {source}."
+    return cells
+
+
+# On images
+
+
+def patch_neighbour(places: Places) -> Target | None:
+    """The up to eight patches around each patch of an image."""
+    return _patches(places, lambda rows, columns: np.maximum(abs(rows), abs(columns)) == 1)
+
+
+def patch_self(places: Places) -> Target | None:
+    """The patch itself."""
+    return _patches(places, lambda rows, columns: (rows == 0) & (columns == 0))
+
+
+def patch_row(places: Places) -> Target | None:
+    """The other patches of the same row of the image."""
+    return _patches(places, lambda rows, columns: (rows == 0) & (columns != 0))
+
+
+def patch_column(places: Places) -> Target | None:
+    """The other patches of the same column of the image."""
+    return _patches(places, lambda rows, columns: (rows != 0) & (columns == 0))
+
+
+# Inside
+
+
+def _offset(places: Places, offset: int) -> Target | None:
+    if places.is_cross:
+        return None
+    wanted = np.eye(len(places.queries), len(places.keys), k=offset, dtype=bool)
+    return Target(wanted & places.plain_queries[:, None])
+
+
+def _one_key(places: Places, index: int) -> Target:
+    wanted = np.zeros((len(places.queries), len(places.keys)), dtype=bool)
+    wanted[places.plain_queries, index] = True
+    return Target(wanted)
+
+
+def _same_ids(places: Places) -> np.ndarray | None:
+    """True where query and key are the same token [query, key]; None where tokens have no ids."""
+    ids = np.array([-1 if token.id is None or token.special else token.id for token in places.queries])
+    if places.is_cross or (ids == -1).all():
+        return None
+    return (ids[:, None] == ids[None, :]) & (ids[:, None] != -1)
+
+
+def _crosses(places: Places) -> np.ndarray:
+    """True where a cell leads from one sentence to the other [query, key]."""
+    plain = places.plain_queries[:, None] & places.plain_keys[None, :]
+    if places.is_cross:
+        return plain
+    rows = np.array([token.segment for token in places.queries])[:, None]
+    return (rows != np.array([token.segment for token in places.keys])[None, :]) & plain
+
+
+def _words(tokens: Tokens) -> list[str | None]:
+    """The whole word that each token is part of, in lower case; None for marks and special tokens."""
+    whole: dict[int, str] = {}
+    for token in tokens:
+        if token.word is not None:
+            whole[token.word] = whole.get(token.word, "") + token.text.casefold()
+    found = [None if token.word is None or token.special else whole[token.word] for token in tokens]
+    return [word if word and not _is_mark(word) else None for word in found]
+
+
+def _is_mark(text: str) -> bool:
+    return bool(text.strip()) and not any(letter.isalnum() for letter in text)
+
+
+def _patches(places: Places, wanted: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> Target | None:
+    """Cells by the distance in rows and columns of the grid between two patches."""
+    if places.queries.kind != "patches" or places.queries.grid is None or places.is_cross:
+        return None
+    rows, columns = places.queries.grid
+    patches = np.flatnonzero(places.plain_queries)
+    if len(patches) != rows * columns:
+        return None
+    row, column = np.divmod(np.arange(rows * columns), columns)
+    cells = np.zeros((len(places.queries), len(places.keys)), dtype=bool)
+    cells[np.ix_(patches, patches)] = wanted(row[:, None] - row, column[:, None] - column)
+    return Target(cells)
