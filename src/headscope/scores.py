@@ -12,8 +12,8 @@ from headscope.sites import Head, describe, find
 class Scores(Mapping[Head, float]):
     """One number for each head, with the method, its settings, the sample size and, where known, chance and intervals.
 
-    `baseline` is what a head would score by chance; `intervals` are 95 % bootstrap intervals. NaN says that nothing in
-    the sample bears on a head.
+    `baseline` is what a head would score by chance, the mean of `baselines` where those differ from head to head;
+    `intervals` are 95 % bootstrap intervals. NaN says that nothing in the sample bears on a head.
 
     >>> scores = Scores("previous token", {Head("main", 0, 0): 0.1, Head("main", 0, 1): 0.9})
     >>> scores["L0H1"], scores.top(1)
@@ -26,6 +26,7 @@ class Scores(Mapping[Head, float]):
     n_samples: int = 1
     baseline: float | None = None
     intervals: dict[Head, tuple[float, float]] = field(default_factory=dict)
+    baselines: dict[Head, float] = field(default_factory=dict)
 
     def __getitem__(self, head: "Head | str") -> float:
         if isinstance(head, Head) and head in self.values_by_head:
@@ -51,6 +52,12 @@ class Scores(Mapping[Head, float]):
         known = [(head, value) for head, value in self.values_by_head.items() if value == value]  # NaN is not itself
         return sorted(known, key=lambda pair: (-pair[1], pair[0]))[:k]
 
+    def above(self, k: int = 5) -> list[tuple[Head, float, float]]:
+        """The k heads that are furthest above their own baselines, each with its score and that baseline."""
+        known = [(head, value, self.baselines.get(head, self.baseline or 0.0)) for head, value in self.items()]
+        known = [one for one in known if one[1] == one[1] and one[2] == one[2]]
+        return sorted(known, key=lambda one: (one[2] - one[1], one[0]))[:k]
+
     def to_json(self) -> dict[str, Any]:
         """A plain dictionary; NaN becomes None, which JSON can hold."""
 
@@ -63,5 +70,6 @@ class Scores(Mapping[Head, float]):
             "n_samples": self.n_samples,
             "baseline": self.baseline,
             "values": {str(head): plain(value) for head, value in self.values_by_head.items()},
+            "baselines": {str(head): plain(value) for head, value in self.baselines.items()},
             "intervals": {str(head): list(bounds) for head, bounds in self.intervals.items()},
         }

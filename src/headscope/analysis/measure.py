@@ -157,21 +157,23 @@ def scores_of(
 ) -> Scores:
     """The means of samples, with what chance would give and, from two traces on, intervals."""
     n_queries = max((sum(one.n_queries for one in samples) for samples in held.values()), default=0)
-    chances = [chance(samples) for samples in held.values()]
+    baselines = {head: chance(samples) for head, samples in held.items()}
+    known = [one for one in baselines.values() if one == one]  # NaN is not itself
     return Scores(
         method=method,
         values_by_head={head: mean(samples) for head, samples in held.items()},
         settings=dict(settings or {}) | {"queries": int(n_queries)},
         n_samples=n_traces,
-        baseline=float(np.nanmean(chances)) if chances and not np.isnan(chances).all() else None,
+        baseline=float(np.mean(known)) if known else None,
+        baselines=baselines if known else {},
         intervals={head: interval(samples) for head, samples in held.items() if n_traces > 1},
     )
 
 
-def samples_on(trace: Trace, site: Site, patterns: Tensor, target: TargetOf) -> list[Sample] | None:
+def samples_on(trace: Trace, site: Site, target: TargetOf) -> list[Sample] | None:
     """What the heads of one layer put on a target; None where it says nothing about its tokens."""
     found = _target(trace, site, target)
-    return None if found is None else found.samples(patterns)
+    return None if found is None else found.samples(trace.patterns(site))
 
 
 def _known(name: str) -> Measure:

@@ -1,0 +1,150 @@
+"""Finding heads: which of them does *this*, shown by an example or by a pattern, against what it does anyway."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from headscope.analysis.measure import MEASURES, samples_on, scores_of
+from headscope.analysis.samples import Sample
+from headscope.analysis.targets import Places, Target, TargetOf
+from headscope.errors import HeadscopeError, InputError, UnknownTokenError
+from headscope.scores import Scores
+from headscope.sites import Head, Site
+from headscope.traces import Trace
+from headscope.traces.tokens import TokenChoice
+
+Example = tuple[TokenChoice, TokenChoice]
+
+
+def find_heads(
+    traces: Trace | Sequence[Trace],
+    *,
+    example: Example | Sequence[Example] | None = None,
+    pattern: str | np.ndarray | Sequence[np.ndarray] | None = None,
+) -> Scores:
+    """Rank all heads by what they do in one input or many; `scores.above()` puts the most telling first.
+
+    `example=("she", "nurse")`: attention from one token to another (texts, positions or lists of those; one example
+    for each trace, or one for all). Its baseline is the head's own: what it puts at the same distance from other
+    queries, or, across to the source of a translation, on the same keys. `pattern` is a measure by its name
+    ("previous_token"), or cells painted on the matrix: an array [query, key] that is true (or not zero) where the
+    head should look. Its baseline is chance: an even share of what a query can see.
+
+    >>> import headscope as hs
+    >>> hs.find_heads(trace, example=("She", "nurse")).above(3)  # doctest: +SKIP
+    """
+    runs = [traces] if isinstance(traces, Trace) else list(traces)
+    if not runs:
+        raise HeadscopeError("there is nothing to look at: no traces were given.")
+    if (example is None) == (pattern is None):
+        raise InputError("say what to find, by example=(query, key) or by pattern=name or array: one of the two.")
+    if example is not None:
+        return _by_example(runs, _one_each(example, len(runs)))
+    if isinstance(pattern, str):
+        return _by_name(runs, pattern)
+    return _painted(runs, pattern)
+
+
+def _by_example(traces: list[Trace], examples: list[Example]) -> Scores:
+    held: dict[Head, list[Sample]] = {}
+    for trace, (source, target) in zip(traces, examples, strict=True):
+        found, problem = False, None
+        for site in trace.layers:
+            try:
+                queries = trace.query_tokens(site).positions(source)
+                keys = trace.key_tokens(site).positions(target)
+            except UnknownTokenError as unknown:  # these tokens stand in another stack, perhaps
+                problem = unknown
+                continue
+            found = True
+            for index, sample in enumerate(_example_samples(trace, site, queries, keys)):
+                held.setdefault(site.head(index), []).append(sample)
+        if not found and problem is not None:
+            raise problem
+    shown = {"examples": len(examples)} if len(examples) > 1 else {"from": examples[0][0], "to": examples[0][1]}
+    return scores_of("example", held, len(traces), shown)
+
+
+def _example_samples(trace: Trace, site: Site, queries: list[int], keys: list[int]) -> list[Sample]:
+    """Attention to the keys (summed) from the queries (mean), and what each head puts there anyway."""
+    patterns = trace.patterns(site).double()
+    weight = patterns[:, queries][:, :, keys].sum(2).mean(1)
+    usual = _across_baseline if site.kind == "cross" else _distance_baseline
+    baseline = usual(patterns, queries, keys, Places(trace.query_tokens(site), trace.key_tokens(site), False))
+    return [Sample(float(one), 1.0, float(other)) for one, other in zip(weight, baseline, strict=True)]
+
+
+def _distance_baseline(patterns: Tensor, queries: list[int], keys: list[int], places: Places) -> Tensor:
+    """What other queries put on keys at the same distance, for each head [head]; 0 where there are no others."""
+    others = places.plain_queries.copy()
+    others[queries] = False
+    total = torch.zeros(len(patterns), dtype=torch.float64)
+    for query in queries:
+        for key in keys:
+            offset = key - query
+            rows = np.flatnonzero(others)
+            rows = rows[(rows + offset >= 0) & (rows + offset < patterns.shape[2])]
+            if len(rows):
+                total += patterns[:, rows, rows + offset].mean(1)
+    return total / len(queries)
+
+
+def _across_baseline(patterns: Tensor, queries: list[int], keys: list[int], places: Places) -> Tensor:
+    """What other queries put on the same keys, for each head [head]."""
+    others = places.plain_queries.copy()
+    others[queries] = False
+    rows = np.flatnonzero(others)
+    if not len(rows):
+        return torch.zeros(len(patterns), dtype=torch.float64)
+    return patterns[:, rows][:, :, keys].sum(2).mean(1)
+
+
+def _by_name(traces: list[Trace], name: str) -> Scores:
+    measure = MEASURES.get(name)
+    if measure is None or measure.target is None:
+        known = ", ".join(one.name for one in MEASURES.values() if one.target is not None)
+        raise HeadscopeError(f"there is no pattern {name!r} to find: there are {known}; or paint one as an array.")
+    return _by_target(traces, [measure.target] * len(traces), name, f"{name} needs {measure.needs}.")
+
+
+def _painted(traces: list[Trace], pattern: Any) -> Scores:
+    arrays = [np.asarray(one) for one in _one_each(pattern, len(traces))]
+    for trace, array in zip(traces, arrays, strict=True):
+        if array.ndim != 2 or not (array != 0).any():
+            raise InputError("a painted pattern is an array [query, key] with at least one cell that is not zero.")
+        if not any((one.n_queries, one.n_keys) == array.shape for one in trace.layers.values()):
+            sizes = {f"{one.n_queries} × {one.n_keys}" for one in trace.layers.values()}
+            raise InputError(f"the painted pattern is {array.shape[0]} × {array.shape[1]}, the heads' are {sizes}.")
+    chosen = [_cells(array != 0) for array in arrays]
+    return _by_target(traces, chosen, "painted", "the painted pattern fits no head.")
+
+
+def _cells(wanted: np.ndarray) -> TargetOf:
+    def cells(places: Places) -> Target | None:
+        fits = wanted.shape == (len(places.queries), len(places.keys))
+        return Target(wanted) if fits else None
+
+    return cells
+
+
+def _by_target(traces: list[Trace], targets: Iterable[TargetOf], method: str, problem: str) -> Scores:
+    held: dict[Head, list[Sample]] = {}
+    for trace, target in zip(traces, targets, strict=True):
+        for site in trace.layers:
+            samples = samples_on(trace, site, target)
+            for index, sample in enumerate(samples or []):
+                held.setdefault(site.head(index), []).append(sample)
+    if not held:
+        raise InputError(problem)
+    return scores_of(method, held, len(traces))
+
+
+def _one_each(given: Any, count: int) -> list[Any]:
+    """One for each trace: a list as it is, a single one for all."""
+    is_many = isinstance(given, list)
+    if is_many and len(given) != count:
+        raise InputError(f"{len(given)} were given for {count} traces: give one for each, or one for all.")
+    return given if is_many else [given] * count
