@@ -19,6 +19,7 @@ _NAMES = {
     "bake": "headscope.models",
     "block": "headscope.interventions",
     "distance_bias": "headscope.interventions",
+    "find_heads": "headscope.analysis",
     "gate": "headscope.interventions",
     "load": "headscope.models",
     "load_interventions": "headscope.interventions",
@@ -55,6 +56,7 @@ def __dir__() -> list[str]:
 
 
 if TYPE_CHECKING:
+    from headscope.analysis import find_heads as find_heads
     from headscope.analysis import measure as measure
     from headscope.errors import HeadscopeError as HeadscopeError
     from headscope.errors import HeadscopeWarning as HeadscopeWarning
