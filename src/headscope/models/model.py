@@ -3,7 +3,7 @@
 import inspect
 import threading
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -162,6 +162,7 @@ class Model:
         keep: str = "cpu",
         budget: int | None = None,
         cancel: threading.Event | None = None,
+        progress: Callable[[int, int], None] | None = None,
         **ready: Any,
     ) -> Any:
         """Run an input and give its `Trace`; a list of inputs gives a list of traces.
@@ -169,14 +170,15 @@ class Model:
         `source` is a text, a pair, chat messages, an image, sound, the `inputs` of a trace, or a list of those; or
         give ready model inputs by name. `record` is how much to keep: "rows", "summary", "heads" or "full"; by
         default "heads" if that fits the memory `budget` (bytes), else "summary". `keep="device"` leaves tensors where
-        the model is. `cancel` is an event that stops the run at its next attention call.
+        the model is. `cancel` is an event that stops the run at its next attention call; `progress` is called after
+        each attention layer with how many are done and how many there are.
         """
         if record is not None and record not in RECORDS:
             raise InputError(f"there is no record {record!r}: choose one of {', '.join(RECORDS)}.")
         if keep not in ("cpu", "device"):
             raise InputError(f"keep is 'cpu' or 'device', got {keep!r}.")
         interventions = listed(interventions)
-        options = {"record": record, "keep": keep, "budget": budget, "cancel": cancel}
+        options = {"record": record, "keep": keep, "budget": budget, "cancel": cancel, "progress": progress}
 
         def run(batch: Batch, shown: list[Inputs]) -> list[Trace]:
             traces = self._run_batch(batch, interventions, **options)
@@ -192,24 +194,40 @@ class Model:
                 traces = run(batch, batch.examples)  # exactly as it was given, padding and all
             return traces[0] if len(traces) == 1 else traces
         media = {"image": image, "audio": audio, "sampling_rate": sampling_rate}
-        given = prepare(
-            self.processor,
-            self.module,
-            source,
-            pair=pair,
-            target=target,
-            truncate=truncate,
-            stacks=self._known_stacks(),
-            **media,
-        )
+        given = self.read(source, pair=pair, target=target, truncate=truncate, **media)
         examples = given if isinstance(given, list) else [given]
         if any(one.needs_target for one in examples):
-            examples = [self._with_target(one) for one in examples]
+            examples = [self._with_target(one, cancel) for one in examples]
         traces = [trace for one in self._batches(examples, interventions) for trace in run(*one)]
         if isinstance(given, list):
             order = {id(one): place for place, one in enumerate(examples)}
             return sorted(traces, key=lambda trace: order[id(trace.inputs)])
         return traces[0]
+
+    def read(
+        self,
+        source: Any = None,
+        *,
+        pair: str | list[str] | None = None,
+        target: str | list[str] | None = None,
+        image: Any = None,
+        audio: Any = None,
+        sampling_rate: int | None = None,
+        truncate: bool = False,
+    ) -> Any:
+        """What `run` would give the model, without running it: `Inputs`, or a list of them for a list."""
+        return prepare(
+            self.processor,
+            self.module,
+            source,
+            pair=pair,
+            target=target,
+            image=image,
+            audio=audio,
+            sampling_rate=sampling_rate,
+            truncate=truncate,
+            stacks=self._known_stacks(),
+        )
 
     def session(
         self,
@@ -412,10 +430,10 @@ class Model:
         tokens = inputs.tokens | {stack: replace(inputs.tokens[stack], items=tuple(shown))}
         return replace(inputs, model_inputs=inputs.model_inputs | {"input_ids": ids}, tokens=tokens)
 
-    def _with_target(self, inputs: Inputs) -> Inputs:
+    def _with_target(self, inputs: Inputs, cancel: threading.Event | None) -> Inputs:
         from headscope.models.generate import continue_inputs
 
-        return continue_inputs(self, inputs, max_new_tokens=128)[0]
+        return continue_inputs(self, inputs, max_new_tokens=128, cancel=cancel)[0]
 
     def _run_batch(
         self,
@@ -426,6 +444,7 @@ class Model:
         keep: str,
         budget: int | None,
         cancel: threading.Event | None,
+        progress: Callable[[int, int], None] | None = None,
     ) -> list[Trace]:
         if self.module.training:
             self.warn("the module is in training mode, so dropout changes every run: call module.eval().")
@@ -451,6 +470,7 @@ class Model:
             tokens=tokens,
             real=real,
             keep="cpu" if keep == "cpu" else "device",
+            progress=progress,
         )
         with session:
             outputs = self.module(**batch.model_inputs, **self._forward_options(chosen, batch))
