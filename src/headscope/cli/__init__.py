@@ -1,11 +1,11 @@
-"""The command line: `headscope trace`, `models`, `doctor`, `demo`. Heavy imports wait until a command runs."""
+"""The command line: `headscope serve`, `trace`, `models`, `doctor`, `demo`. Heavy imports wait until a command runs."""
 
 from typing import Annotated
 
 import typer
 
 from headscope import __version__
-from headscope.cli import demo, doctor, models, trace
+from headscope.cli import demo, doctor, models, serve, trace
 from headscope.cli.console import Commands, print_text
 
 __all__ = ["app"]
@@ -28,11 +28,12 @@ def main(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and leave.")
     ] = False,
 ) -> None:
-    """See, measure, test and edit attention in any Transformer."""
-    if context.invoked_subcommand is None and (told := context.get_help()):  # with Rich, it prints by itself
-        print_text(told)
+    """See, measure, test and edit attention in any Transformer. Without a command: the workbench, as `serve`."""
+    if context.invoked_subcommand is None:
+        serve.serve()
 
 
+app.command(epilog=serve.EXAMPLE)(serve.serve)
 app.command(epilog=trace.EXAMPLE)(trace.trace)
 app.command(epilog=models.EXAMPLE)(models.models)
 app.command(epilog=doctor.EXAMPLE)(doctor.doctor)

@@ -86,6 +86,11 @@ def print_text(*parts: Any) -> None:
         console.print(Text(part) if isinstance(part, str) else part, soft_wrap=is_line)
 
 
+def print_note(line: str) -> None:
+    """Tell people something beside the output: a line on stderr."""
+    _err.print(Text(line), soft_wrap=True)
+
+
 def print_json(data: dict[str, Any]) -> None:
     """Print for machines: one document; what is not a number (NaN) becomes null."""
     is_utf8 = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"

@@ -1,7 +1,7 @@
 """The session: the one way to watch and edit a model while it runs, for reading and for training alike."""
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from contextvars import Token as ContextToken
 from dataclasses import replace
@@ -61,9 +61,10 @@ class Session:
         tokens: dict[str, list[Tokens]] | None = None,
         real: dict[str, Tensor] | None = None,
         keep: str = "cpu",
+        progress: Callable[[int, int], None] | None = None,
     ):
         """`exact` forces whole (True) or tiled (False) attention; `tokens` and `real` say what the batch's positions
-        are.
+        are; `progress` hears after each attention layer how many are done, and of how many.
         """
         self.model, self.grad, self.exact = model, grad, exact
         self.record: Record | None = record
@@ -79,6 +80,7 @@ class Session:
         self.batch: int | None = None
         self.offset = 0
         self._cancel = cancel or threading.Event()
+        self._progress = progress
         self._calls: dict[str, int] = {}
         self._biases: dict[int, tuple[Tensor, Bias]] = {}
         self._edits: Resolved = {}
@@ -261,6 +263,8 @@ class Session:
         if not self.grad:
             captured.let_go()
         self.captured[captured.layer.site] = captured
+        if self._progress is not None:
+            self._progress(len(self.captured), len(self.model.layout.layers))
 
     def has_edit(self, site: Site, *stages: str) -> bool:
         """Whether some edit acts on this layer at one of these stages."""
@@ -422,8 +426,10 @@ class Session:
                 raise InterventionError(f"{one!r} gave shape {tuple(new.shape)} where {tuple(part.shape)} was needed.")
             if one.tokens is not None:
                 new = torch.where(self._chosen(one, at)[:, None, :, None], new, part)
-            # Joined anew rather than written into: the gradient needs what was there before.
-            x = torch.cat([x[:, :begin], new.to(x.dtype), x[:, end:]], dim=1)
+            # Joined anew rather than written into: the gradient needs what was there before. With nothing to join, the
+            # old tensor drops out of the graph.
+            is_whole = part.shape[1] == x.shape[1]
+            x = new.to(x.dtype) if is_whole else torch.cat([x[:, :begin], new.to(x.dtype), x[:, end:]], dim=1)
         return x
 
     def _chosen(self, one: Intervention, at: At) -> Tensor:

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from headscope.views.contract import ModelProps
+from headscope.views.selection import Scale, Selection
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,31 @@ class RunEvent:
 
 
 @dataclass(frozen=True)
+class LoadRequest:
+    """Load a model, to learn what it takes: a built-in name, a folder or a hub id, as far as the server may."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class PageRequest:
+    """Save what is on screen as one HTML file: a view, and the selection it opens with."""
+
+    view: Scale
+    selection: Selection = field(default_factory=Selection)
+
+
+@dataclass(frozen=True)
+class Remembered:
+    """A run that the server still has: its trace's id, what was asked, when (seconds since 1970), how long it is."""
+
+    id: str
+    request: RunRequest
+    when: float
+    n_tokens: int
+
+
+@dataclass(frozen=True)
 class Problem:
     """What went wrong, for people: what was asked, what exists, what to do."""
 
@@ -59,7 +85,8 @@ class Settings:
     allows_hub: bool = False
     allows_folders: bool = False
     max_characters: int = 0
+    max_turns: int = 0
     default_model: str = ""
 
 
-MESSAGES = (RunRequest, RunEvent, Problem, Settings)
+MESSAGES = (RunRequest, RunEvent, LoadRequest, PageRequest, Remembered, Problem, Settings)

@@ -25,10 +25,10 @@ app()
 PROGRAM = [sys.executable, "-c", SCRIPT]
 
 
-def test_headscope_alone_prints_help(call) -> None:
-    result = call()
+def test_help_lists_every_command(call) -> None:
+    result = call("--help")
     assert result.exit_code == 0
-    for name in ("trace", "models", "doctor", "demo", "--version"):
+    for name in ("serve", "trace", "models", "doctor", "demo", "--version"):
         assert name in result.stdout
 
 
@@ -36,7 +36,7 @@ def test_the_version_is_that_of_the_package(call) -> None:
     assert call("--version").stdout == f"headscope {hs.__version__}\n"
 
 
-@pytest.mark.parametrize("command", ["trace", "models", "doctor", "demo"])
+@pytest.mark.parametrize("command", ["serve", "trace", "models", "doctor", "demo"])
 def test_every_command_has_help_with_an_example(call, command: str) -> None:
     result = call(command, "--help")
     assert result.exit_code == 0

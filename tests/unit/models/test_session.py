@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
-from tiny_models import FAMILIES
+from tiny_models import FAMILIES, tiny_tokenizer
 
 import headscope as hs
 from headscope.errors import (
@@ -155,6 +155,26 @@ def test_a_cancelled_run_stops_at_its_next_attention_call():
     with pytest.raises(Cancelled):
         model.run(input_ids=inputs["input_ids"], cancel=event)
     assert logits(model, inputs).isfinite().all()  # and nothing is left behind
+
+
+@pytest.mark.parametrize("name", ["gpt2", "bloom", "longformer", "marian"])
+def test_a_run_tells_how_many_attention_layers_are_done(name: str):
+    model, inputs = made(name)
+    told: list[tuple[int, int]] = []
+    model.run(**inputs, progress=lambda done, of: told.append((done, of)))
+    n_layers = len(model.layout.layers)
+    assert told == [(done, n_layers) for done in range(1, n_layers + 1)]
+
+
+def test_a_run_can_be_cancelled_while_its_target_is_written():
+    model = hs.Model(FAMILIES["marian"].build(), tiny_tokenizer())
+    passes = []
+    model.module.register_forward_hook(lambda *_: passes.append(1))
+    event = threading.Event()
+    event.set()
+    with pytest.raises(Cancelled):
+        model.run("the cat sat", cancel=event)
+    assert passes == []
 
 
 def test_sessions_do_not_nest():

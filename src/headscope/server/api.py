@@ -1,0 +1,212 @@
+"""What the page can ask for, as an OpenAPI description and as the functions that answer."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from typing import Annotated, Any
+
+from fastapi import Depends, FastAPI, Path, Request
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.responses import HTMLResponse, Response
+
+from headscope import __version__
+from headscope.errors import HeadscopeError
+from headscope.server.access import Access, Guard
+from headscope.server.exports import TYPES, TableQuery, saved_page
+from headscope.server.jobs import Job
+from headscope.server.messages import LoadRequest, PageRequest, Problem, Remembered, RunEvent, RunRequest, Settings
+from headscope.server.page import HTML, static_file
+from headscope.server.problems import Refused, answer_of
+from headscope.server.streams import NDJSON, Left, RunStream, line, while_connected
+from headscope.server.workbench import Workbench
+from headscope.views.contract import ModelProps
+from headscope.views.parts import part
+
+BYTES = "application/octet-stream"
+# Parts of a trace never change, and another server has other ids.
+FOREVER = {"Cache-Control": "private, max-age=31536000, immutable"}
+WARM_SECONDS = 20
+
+Id = Annotated[str, Path(description="The trace's id, as the last event of its run tells it.", max_length=64)]
+Responses = dict[int | str, dict[str, Any]]
+
+
+def _answers(told: str, *kinds: str, schema: dict[str, str] | None = None) -> Responses:
+    """The description of an answer that is not JSON."""
+    return {200: {"content": {kind: {"schema": schema or {"type": "string"}} for kind in kinds}, "description": told}}
+
+
+REFUSALS: Responses = {
+    status: {"model": Problem, "description": told}
+    for status, told in {
+        401: "No cookie and no token.",
+        403: "Another host, another page, or something this server may not read.",
+        404: "There is no such thing (any more).",
+        413: "More than this server takes.",
+        422: "A request that cannot be done, and why.",
+    }.items()
+}
+BUSY: Responses = {
+    429: {"model": Problem, "description": "Too many runs are waiting; the header Retry-After says how long."}
+}
+PART_OPTIONS = {
+    "what": "pattern, contribution or scores",
+    "by": "tokens, words or sentences",
+    "hide": "positions to leave out",
+    "size": "cells a side of a pooled map",
+    "query": "position of a query",
+    "key": "position of a key",
+    "rows": "first:last",
+    "columns": "first:last",
+}
+
+
+def application(workbench: Workbench) -> Guard:
+    """The whole server: the checks of access, and behind them the API and the page."""
+    limits = workbench.options.limits
+    return Guard(api(workbench), workbench.access, body_bytes=limits.body_bytes)
+
+
+def api(workbench: Workbench) -> FastAPI:
+    """The API and the page."""
+
+    @contextlib.asynccontextmanager
+    async def life(app: FastAPI) -> AsyncIterator[None]:
+        workbench.warm_up()
+        yield
+        workbench.close()
+
+    app = FastAPI(
+        title="Headscope",
+        version=__version__,
+        description="The workbench's own API: it serves the page, and may change with it.",
+        docs_url=None,  # they come from a CDN
+        redoc_url=None,
+        openapi_url="/api/openapi.json",
+        lifespan=life,
+        responses=REFUSALS,
+    )
+    for error in (Refused, HeadscopeError, RequestValidationError, HTTPException, Exception):
+        app.add_exception_handler(error, answer_of)
+    app.add_exception_handler(Left, lambda request, error: Response(status_code=499))
+    _add_page(app, workbench)
+    _add_models_and_runs(app, workbench)
+    _add_traces(app, workbench)
+    _describe_access(app, workbench.access)
+    return app
+
+
+def _add_page(app: FastAPI, workbench: Workbench) -> None:
+    @app.get("/", include_in_schema=False)
+    async def page() -> HTMLResponse:
+        return HTMLResponse(HTML)
+
+    @app.get("/static/{name}", include_in_schema=False)
+    async def static(name: str, request: Request) -> Response:
+        return static_file(workbench.options.static, name, request)
+
+
+def _add_models_and_runs(app: FastAPI, workbench: Workbench) -> None:
+    jobs, runs, catalogue = workbench.jobs, workbench.runs, workbench.catalogue
+
+    @app.get("/api/settings")
+    async def settings() -> Settings:
+        """What this server offers, and its limits."""
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(workbench.is_warm.wait(), WARM_SECONDS)
+        return workbench.settings()
+
+    @app.post("/api/models", responses=BUSY)
+    async def load_model(wanted: LoadRequest, request: Request) -> ModelProps:
+        """Load a model, if it is not yet, and tell what it takes."""
+        name = catalogue.permitted(wanted.name)
+        if catalogue.is_loaded(name):
+            return catalogue.props(name)
+
+        def work(job: Job) -> RunEvent:
+            catalogue.load(name)
+            return RunEvent("done")
+
+        job = jobs.submit(f"load {name}", work)
+        try:
+            last = await while_connected(request.receive, job.end())
+        finally:
+            jobs.leave(job)
+        if last.state != "done":
+            raise Refused(422, last.error or "Cancelled", last.message or "the server was stopped.", last.hint)
+        return catalogue.props(name)
+
+    events = _answers("A RunEvent a line.", NDJSON) | BUSY
+
+    @app.post("/api/runs", responses=events, response_class=Response)
+    async def run(wanted: RunRequest) -> Response:
+        """Run a model on an input. Closing the connection stops the run."""
+        found = runs.start(wanted)
+        if isinstance(found, str):
+            return Response(line(RunEvent("done", trace=found)), media_type=NDJSON)
+        return RunStream(jobs, found)
+
+
+def _add_traces(app: FastAPI, workbench: Workbench) -> None:
+    runs, parts = workbench.runs, workbench.parts
+
+    @app.get("/api/traces")
+    async def history() -> list[Remembered]:
+        """The runs that are remembered, the newest first."""
+        return [one.told() for one in runs.kept.newest_first()]
+
+    @app.get("/api/traces/{id}/table", responses=_answers("A file.", *TYPES.values()), response_class=Response)
+    async def table(id: Id, wanted: Annotated[TableQuery, Depends()], request: Request) -> Response:
+        """Numbers of heads as a file: weights between tokens, or with `view=model` the scores of all heads."""
+        trace = runs.find(id).trace
+        work = parts.get(id, f"table {wanted}", lambda: wanted.bytes(trace))
+        data = await while_connected(request.receive, work)
+        return _download(data, TYPES[wanted.format], f"headscope.{wanted.format}")
+
+    @app.post("/api/traces/{id}/page", responses=_answers("A file.", "text/html"), response_class=Response)
+    async def page(id: Id, wanted: PageRequest, request: Request) -> Response:
+        """One HTML file that shows the selection without a server."""
+        trace = runs.find(id).trace
+        work = parts.get(id, f"page {wanted}", lambda: saved_page(trace, wanted))
+        return _download(await while_connected(request.receive, work), "text/html; charset=utf-8", "headscope.html")
+
+    binary = {"type": "string", "format": "binary"}
+    options = [
+        {"name": name, "in": "query", "required": False, "schema": {"type": "string"}, "description": told}
+        for name, told in PART_OPTIONS.items()
+    ]
+
+    @app.get(
+        "/api/traces/{id}/{key:path}",
+        responses=_answers("The part.", BYTES, schema=binary),
+        response_class=Response,
+        openapi_extra={"parameters": options},
+    )
+    async def trace_part(id: Id, key: Annotated[str, Path(max_length=200)], request: Request) -> Response:
+        """One part of a trace, as `headscope.views.contract` lists them, in the format of `headscope.views.wire`."""
+        trace = runs.find(id).trace
+        query = request.url.query
+        whole = f"{key}?{query}" if query else key
+        work = parts.get(id, whole, lambda: part(trace, whole, id=id).encode())
+        return Response(await while_connected(request.receive, work), media_type=BYTES, headers=FOREVER)
+
+
+def _download(data: bytes, kind: str, name: str) -> Response:
+    return Response(data, headers={"Content-Type": kind, "Content-Disposition": f'attachment; filename="{name}"'})
+
+
+def _describe_access(app: FastAPI, access: Access) -> None:
+    """Say in the description how one is let in; the checks themselves are made before FastAPI is asked."""
+    made = app.openapi
+
+    def described() -> dict[str, Any]:
+        schema = made()
+        schema.setdefault("components", {})["securitySchemes"] = {
+            "token": {"type": "http", "scheme": "bearer"},
+            "cookie": {"type": "apiKey", "in": "cookie", "name": access.cookie_name},
+        }
+        schema["security"] = [{"token": []}, {"cookie": []}]
+        return schema
+
+    app.openapi = described  # type: ignore[method-assign]

@@ -1,0 +1,191 @@
+"""The models that can be chosen: what may be loaded, what is, and what the page is told about each."""
+
+import json
+import logging
+import re
+import time
+from collections import OrderedDict
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from headscope.errors import HeadscopeError
+from headscope.models import AttentionLayer, Model, builtin_models, load
+from headscope.models.intake import Intake
+from headscope.models.load import BUILTIN
+from headscope.server.options import Options
+from headscope.server.problems import Refused
+from headscope.views.contract import ModelProps, PresetProps
+
+logger = logging.getLogger("headscope.server")
+
+HUB_ID = re.compile(r"[\w.-]+(/[\w.-]+)?")
+
+
+class Catalogue:
+    """Built-in models, those given at the start, and others as far as the person who started the server allows.
+
+    A model is loaded in the thread of runs only; the event loop reads what is there.
+    """
+
+    def __init__(self, options: Options):
+        self.options = options
+        self.builtin = builtin_models()
+        self.given = list(dict.fromkeys(self.canonical(one) for one in options.models))
+        self._roots = [one.expanduser().resolve() for one in options.allow]
+        self._models: OrderedDict[str, Model] = OrderedDict()
+        self._known: dict[str, ModelProps] = {}
+        self._examples = json.loads((BUILTIN / "examples.json").read_text(encoding="utf-8"))
+
+    @property
+    def default(self) -> str:
+        """The model that the page opens with."""
+        own = "builtin:gpt" if "builtin:gpt" in self.builtin else next(iter(self.builtin), "")
+        return self.given[0] if self.given else own
+
+    @staticmethod
+    def canonical(name: str) -> str:
+        """One name for each model: a folder's is its path without links and dots."""
+        if name.startswith("builtin:") or not _is_path(name):
+            return name
+        return str(Path(name).expanduser().resolve())
+
+    def permitted(self, name: str) -> str:
+        """The model's one name, if it may be loaded here; refused otherwise, whether it exists or not."""
+        if not name.strip() or "\0" in name or len(name) > 1000:
+            raise Refused(422, "UnknownModel", "a model is named by a built-in name, a folder or a hub id.")
+        try:
+            found, is_path = self.canonical(name), _is_path(name)
+        except (OSError, RuntimeError, ValueError) as error:  # a loop of links, an unknown user's home, a strange name
+            raise self._outside(name) from error
+        if found in self.given or found in self.builtin:
+            return found
+        if found.startswith("builtin:"):
+            told = f"there is no {found}: the built-in models are {', '.join(self.builtin)}."
+            raise Refused(404, "UnknownModel", told)
+        if is_path:
+            if any(Path(found).is_relative_to(root) for root in self._roots):
+                return found
+            raise self._outside(name)
+        if not HUB_ID.fullmatch(found) or ".." in found:
+            raise Refused(422, "UnknownModel", f"{found!r} is neither a built-in model, a folder nor a hub id.")
+        if not self.options.allow_hub:
+            raise Refused(
+                403,
+                "HubNotAllowed",
+                f"{found} would be fetched from the hub, which this server was not started for.",
+                "Start it with --allow-hub, or with the model: headscope serve " + found,
+            )
+        return found
+
+    def _outside(self, name: str) -> Refused:
+        roots = ", ".join(str(one) for one in self._roots)
+        told = f"it loads models from {roots}" if roots else "it loads no folders"
+        return Refused(
+            403,
+            "FolderNotAllowed",
+            f"this server may not read {name!r}: {told}.",
+            "Start it with --allow DIR to let it load models under that folder.",
+        )
+
+    def is_loaded(self, name: str) -> bool:
+        """Whether a run could start at once."""
+        return name in self._models
+
+    def load(self, name: str) -> Model:
+        """The model, loaded if it is not yet; called in the thread of runs."""
+        if name in self._models:
+            self._models.move_to_end(name)
+            return self._models[name]
+        begun = time.monotonic()
+        model = load(name)
+        self._known[name] = self._described(name, model)
+        self._models[name] = model
+        others = [one for one in self._models if one not in self.builtin and one not in self.given]
+        for one in others[: max(0, len(others) - self.options.limits.other_models)]:
+            del self._models[one]
+        level = logging.DEBUG if name in self.builtin else logging.INFO
+        logger.log(level, "loaded %s in %.1f s", name, time.monotonic() - begun)
+        return model
+
+    def load_builtin(self) -> None:
+        """Load what is small and always there, the default first, so that the page finds it ready."""
+        for name in sorted(self.builtin, key=lambda one: one != self.default):
+            try:
+                self.load(name)
+            except HeadscopeError as error:
+                logger.warning("%s could not be loaded: %s", name, error)
+
+    def props(self, name: str) -> ModelProps:
+        """What the page is told about one model."""
+        known = self._known.get(name)
+        if known is not None and name in self._models:
+            return known
+        about = self._about(name)
+        return ModelProps(name, about, False, *((known.kinds, known.shape) if known else ([], "")), "", None, [])
+
+    def all(self) -> list[ModelProps]:
+        """Every model that can be chosen: those given at the start, the built-in ones, others that were loaded."""
+        return [self.props(name) for name in dict.fromkeys([self.default, *self.given, *self.builtin, *self._models])]
+
+    def _described(self, name: str, model: Model) -> ModelProps:
+        intake = Intake.of(model.processor, model.module, model.stacks if model.has_layout else None)
+        kinds = kinds_of(intake)
+        limit = intake.limit("text") if "text" in intake.kinds else None
+        return ModelProps(
+            name,
+            self._about(name),
+            True,
+            kinds,
+            shape_of(model.layout.layers) if model.has_layout else "",
+            model.coverage if model.has_layout else "not probed yet: the first run does it",
+            None if limit is None else limit.positions,
+            self._presets(name),
+        )
+
+    def _about(self, name: str) -> str:
+        """The description on the model's card."""
+        if not name.startswith("builtin:"):
+            return ""
+        card = BUILTIN / name.removeprefix("builtin:") / "README.md"
+        found = re.search(r"^description: *\"?(.*?)\"?$", card.read_text(encoding="utf-8"), re.MULTILINE)
+        return found.group(1) if found else ""
+
+    def _presets(self, name: str) -> list[PresetProps]:
+        rows: list[dict[str, Any]] = self._examples.get(name.removeprefix("builtin:"), [])
+        own = ("name", "look_for", "text", "pair", "target", "image")
+        return [PresetProps(**({"look_for": ""} | {key: row[key] for key in own if key in row})) for row in rows]
+
+
+def kinds_of(intake: Intake) -> list[str]:
+    """The forms of input that the page can offer for a model."""
+    kinds = []
+    if "text" in intake.kinds and intake.tokenizer is not None and not intake.has_two_towers:
+        if intake.is_encoder_decoder:
+            kinds.append("source-target")
+        else:
+            kinds.append("text")
+            if not intake.is_causal and len(intake.kinds) == 1:
+                kinds.append("pair")
+        if any(getattr(one, "chat_template", None) for one in (intake.tokenizer, intake.processor)):
+            kinds.append("chat")
+    return kinds + [kind for kind in ("image", "audio") if kind in intake.kinds]
+
+
+def shape_of(layers: Iterable[AttentionLayer]) -> str:
+    """Layers × heads, a stack at a time: "6 × 8", or "encoder 6 × 8, decoder 6 × 8, cross 6 × 8"."""
+    heads: dict[str, list[int]] = {}
+    for layer in layers:
+        name = layer.site.stack if layer.site.kind == "self" else "cross"
+        heads.setdefault(name, []).append(layer.n_heads)
+    told = {
+        name: f"{len(counts)} × {min(counts)}" + (f"–{max(counts)}" if max(counts) > min(counts) else "")
+        for name, counts in heads.items()
+    }
+    return next(iter(told.values())) if len(told) == 1 else ", ".join(f"{name} {one}" for name, one in told.items())
+
+
+def _is_path(name: str) -> bool:
+    """Whether a name would be read as a folder, as `headscope.load` does."""
+    looks = name.startswith((".", "/", "~", "\\")) or name.count("/") > 1 or "\\" in name or ":" in name
+    return looks or Path(name).exists()

@@ -1,0 +1,89 @@
+"""What can be taken away from a trace: numbers as a table, and a page that opens without a server."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from headscope.errors import InputError
+from headscope.server.messages import PageRequest
+from headscope.traces import Trace
+from headscope.views.contract import By, What
+from headscope.views.numbers import about
+from headscope.views.view import View, head_view, model_view
+
+Format = Literal["csv", "json", "parquet"]
+TYPES: dict[Format, str] = {
+    "csv": "text/csv; charset=utf-8",
+    "json": "application/json",
+    "parquet": "application/vnd.apache.parquet",
+}
+
+
+@dataclass(frozen=True)
+class TableQuery:
+    """The numbers of which heads, and how they are read. Lists are separated by commas."""
+
+    format: Format = "csv"
+    view: Literal["head", "model"] = "head"
+    heads: str = ""
+    what: What = "pattern"
+    by: By = "tokens"
+    hide: str = ""
+    off: str = ""
+
+    def bytes(self, trace: Trace) -> bytes:
+        """The table as a file."""
+        view = model_view(trace) if self.view == "model" else self._heads(trace)
+        table = view.table()
+        match self.format:
+            case "csv":
+                return table.csv()
+            case "json":
+                return table.json(about(view))
+            case "parquet":
+                return table.parquet()
+
+    def _heads(self, trace: Trace) -> View:
+        hide, off = _listed(self.hide), _listed(self.off)
+        return head_view(trace, _listed(self.heads) or None, what=self.what, by=self.by, hide=hide, off=off)  # type: ignore[arg-type]
+
+
+def saved_page(trace: Trace, wanted: PageRequest) -> bytes:
+    """One HTML file that opens where the workbench is."""
+    return checked_view(trace, wanted).html().encode()
+
+
+def checked_view(trace: Trace, wanted: PageRequest) -> View:
+    """The view of a selection, made the way people make it, so that what does not fit is refused in words."""
+    told = wanted.selection
+    if wanted.view == "model":
+        site = told.site and f"{told.site}H{told.head}"
+        model_view(
+            trace, site or None, thumbnails=told.thumbnails, sort=told.sort, colour=told.colour, least=told.least
+        )
+    else:
+        if told.site and not told.shown:
+            raise InputError("no head is shown: the selection's `shown` is empty.")
+        view = head_view(
+            trace,
+            [f"{told.site}H{index}" for index in told.shown] if told.site else None,
+            average=told.average,
+            form=told.form,
+            axis=told.axis,
+            what=told.what,
+            by=told.by,
+            hide=told.hide,
+            off=told.off,
+            filter=told.filter,
+            threshold=told.threshold,
+            mass=told.mass,
+            top=told.top,
+            pair=told.pair,
+            token=None if told.token is None else (told.token.side, told.token.index),
+        )
+        if not told.site:
+            return view
+    return View(wanted.view, trace, told)
+
+
+def _listed(told: str) -> list[str]:
+    return [one for one in told.split(",") if one]

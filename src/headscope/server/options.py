@@ -1,0 +1,44 @@
+"""What the person who starts the server decides: what it may load, whom it answers, how much it takes."""
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+
+MEGABYTE = 10**6
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The most that one request, or all of them together, may ask for."""
+
+    body_bytes: int = 2 * MEGABYTE
+    characters: int = 200_000
+    turns: int = 200
+    waiting: int = 8
+    """Runs that may wait for the one that is running."""
+    trace_bytes: int = 2_000 * MEGABYTE
+    """Traces beyond this are forgotten, the one least looked at first."""
+    part_bytes: int = 128 * MEGABYTE
+    """Parts ready to be sent again."""
+    part_threads: int = 4
+    other_models: int = 3
+    """Models kept in memory beside the built-in ones and those given at the start."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """How the server was started."""
+
+    models: tuple[str, ...] = ()
+    host: str = "127.0.0.1"
+    port: int = 8765
+    allow_hub: bool = False
+    allow: tuple[Path, ...] = ()
+    trusted_hosts: tuple[str, ...] = ()
+    limits: Limits = field(default_factory=Limits)
+    static: Path = field(default_factory=lambda: built_page())
+
+
+def built_page() -> Path:
+    """Where the built page lies; HEADSCOPE_STATIC names another build, for those who work on it."""
+    return Path(os.environ.get("HEADSCOPE_STATIC") or Path(__file__).parent.parent / "static")

@@ -1,0 +1,124 @@
+"""Running a model for the page, and remembering what it left."""
+
+import hashlib
+import json
+import logging
+import secrets
+import time
+import warnings
+from dataclasses import asdict, dataclass, replace
+
+import psutil
+
+from headscope.errors import HeadscopeWarning, InputError
+from headscope.models.budget import SHARE
+from headscope.models.intake import Intake
+from headscope.server.catalogue import Catalogue
+from headscope.server.jobs import Job, Jobs
+from headscope.server.kept import Kept
+from headscope.server.messages import Remembered, RunEvent, RunRequest
+from headscope.server.options import Limits
+from headscope.server.problems import Refused
+from headscope.traces import Trace
+
+logger = logging.getLogger("headscope.server")
+
+
+@dataclass(frozen=True)
+class Run:
+    """A trace, what was asked, and when."""
+
+    id: str
+    request: RunRequest
+    trace: Trace
+    when: float
+
+    def told(self) -> Remembered:
+        """As the page's history shows it."""
+        n_tokens = sum(len(tokens) for tokens in self.trace.tokens.values())
+        return Remembered(self.id, self.request, self.when, n_tokens)
+
+
+class Runs:
+    """Runs by the hash of what was asked: the same request finds the same trace, running or kept."""
+
+    def __init__(self, catalogue: Catalogue, jobs: Jobs, limits: Limits):
+        self.catalogue, self.jobs, self.limits = catalogue, jobs, limits
+        self.kept: Kept[Run] = Kept(limits.trace_bytes)
+        # Browsers keep parts by their address: another server, which may hold other weights, has other addresses.
+        self._salt = secrets.token_hex(8)
+
+    def start(self, request: RunRequest) -> str | Job:
+        """The id of a trace that is there already, or the job that makes it."""
+        self._check(request)
+        request = replace(request, model=self.catalogue.permitted(request.model))
+        id = self.id_of(request)
+        if self.kept.get(id) is not None:
+            return id
+        return self.jobs.submit(id, lambda job: self._run(job, id, request))
+
+    def find(self, id: str) -> Run:
+        """A run that is remembered."""
+        run = self.kept.get(id)
+        if run is None:
+            raise Refused(
+                404,
+                "UnknownTrace",
+                f"there is no trace {id[:40]!r} (any more): the server keeps as many as fit into its memory.",
+                "Run the input again.",
+            )
+        return run
+
+    def id_of(self, request: RunRequest) -> str:
+        """The hash of model, input and record."""
+        told = json.dumps([self._salt, asdict(request)], sort_keys=True)
+        return hashlib.sha256(told.encode()).hexdigest()[:16]
+
+    def _check(self, request: RunRequest) -> None:
+        """Refuse what is too much, or nothing, before it waits."""
+        if (request.text is None) == (request.chat is None):
+            raise Refused(422, "InputError", "give a text or a chat, one of the two.")
+        turns = request.chat or []
+        if len(turns) > self.limits.turns:
+            told = f"the chat has {len(turns)} turns; this server takes up to {self.limits.turns}."
+            raise Refused(413, "TooLarge", told, "Leave out the oldest turns.")
+        texts = [request.text, request.pair, request.target, *(one.content for one in turns)]
+        count = sum(len(one) for one in texts if one is not None)
+        if count > self.limits.characters:
+            told = f"the input is {count:,} characters long; this server takes up to {self.limits.characters:,}."
+            raise Refused(413, "TooLarge", told, "Send a shorter text.")
+
+    def _run(self, job: Job, id: str, request: RunRequest) -> RunEvent:
+        """In the thread of runs."""
+        if not self.catalogue.is_loaded(request.model):
+            job.tell_from_thread(RunEvent("loading"))
+        model = self.catalogue.load(request.model)
+        n_layers = len(model.layout.layers) if model.has_layout else 0
+        job.tell_from_thread(RunEvent("running", n_layers=n_layers))
+        begun = time.monotonic()
+        source = request.text if request.chat is None else [asdict(one) for one in request.chat]
+        takes = Intake.of(model.processor, model.module)
+        if "text" not in takes.kinds:
+            # A string would be read as the path of a file, and which files to open is not the page's to choose.
+            raise InputError(f"{request.model} takes {takes.takes}, not text: choose a model that reads text.")
+        free = int(psutil.virtual_memory().available * SHARE)
+        # Only this thread changes how warnings are shown, so what is recorded is this run's.
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always", HeadscopeWarning)
+            trace = model.run(
+                source,
+                pair=request.pair,
+                target=request.target,
+                record=request.record,
+                truncate=request.truncate,
+                budget=min(self.limits.trace_bytes, free),
+                cancel=job.cancel,
+                progress=lambda done, of: job.tell_from_thread(RunEvent("running", layer=done, n_layers=of)),
+            )
+        said = [str(one.message) for one in told if issubclass(one.category, HeadscopeWarning)]
+        trace = replace(trace, warnings=tuple(dict.fromkeys([*trace.warnings, *said])))
+        run = Run(id, request, trace, time.time())
+        job.in_loop(lambda: self.kept.put(id, run, trace.nbytes()))
+        n_tokens = run.told().n_tokens
+        logger.info("ran %s on %d tokens in %.2f s", request.model, n_tokens, time.monotonic() - begun)
+        return RunEvent("done", layer=n_layers, n_layers=n_layers, trace=id)

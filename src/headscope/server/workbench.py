@@ -1,0 +1,61 @@
+"""Everything a running server holds."""
+
+import asyncio
+from dataclasses import dataclass, field
+
+from headscope import __version__
+from headscope.server.access import Access
+from headscope.server.catalogue import Catalogue
+from headscope.server.jobs import Job, Jobs
+from headscope.server.messages import RunEvent, Settings
+from headscope.server.options import Options
+from headscope.server.parts import Parts
+from headscope.server.runs import Runs
+
+
+@dataclass
+class Workbench:
+    """Everything a running server holds."""
+
+    options: Options
+    access: Access
+    catalogue: Catalogue = field(init=False)
+    jobs: Jobs = field(init=False)
+    runs: Runs = field(init=False)
+    parts: Parts = field(init=False)
+    is_warm: asyncio.Event = field(init=False)
+
+    def __post_init__(self) -> None:
+        limits = self.options.limits
+        self.catalogue = Catalogue(self.options)
+        self.jobs = Jobs(limits.waiting)
+        self.runs = Runs(self.catalogue, self.jobs, limits)
+        self.parts = Parts(limits)
+        self.is_warm = asyncio.Event()
+
+    def warm_up(self) -> None:
+        """Have the built-in models loaded in the background."""
+
+        def work(job: Job) -> RunEvent:
+            self.catalogue.load_builtin()
+            job.in_loop(self.is_warm.set)
+            return RunEvent("done")
+
+        self.jobs.submit("built-in models", work, is_ours=True)
+
+    def close(self) -> bool:
+        """Stop all work; whether all threads are free."""
+        return all([self.jobs.close(), self.parts.close()])
+
+    def settings(self) -> Settings:
+        """What the page is told first."""
+        options = self.options
+        return Settings(
+            __version__,
+            self.catalogue.all(),
+            allows_hub=options.allow_hub,
+            allows_folders=bool(options.allow),
+            max_characters=options.limits.characters,
+            max_turns=options.limits.turns,
+            default_model=self.catalogue.default,
+        )

@@ -1,0 +1,134 @@
+"""Which models may be loaded, and what the page is told of them."""
+
+from pathlib import Path
+
+import pytest
+import tiny_models
+
+import headscope as hs
+from headscope.models.intake import Intake
+from headscope.server.catalogue import Catalogue, kinds_of, shape_of
+from headscope.server.options import Limits, Options
+from headscope.server.problems import Refused
+
+
+def refused(catalogue: Catalogue, name: str) -> Refused:
+    with pytest.raises(Refused) as caught:
+        catalogue.permitted(name)
+    return caught.value
+
+
+def test_folders_outside_are_refused_whether_they_exist_or_not(models: Path, tmp_path: Path) -> None:
+    inside = tmp_path / "inside"
+    inside.mkdir()
+    (inside / "link").symlink_to(models / "gpt")
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    catalogue = Catalogue(Options(allow=(inside,)))
+    told = set()
+    for name in (
+        str(models / "gpt"),
+        str(inside / "link"),
+        str(inside / ".." / "other"),
+        f"{inside}/../../../etc",
+        f"{inside}er",
+        str(tmp_path / "none"),
+        str(tmp_path / "loop"),
+        "/etc",
+        "~",
+        "~nobody-here/model",
+        ".",
+        "..",
+        "./none",
+        "a/b/c",
+        "..\\windows",
+    ):
+        problem = refused(catalogue, name)
+        assert problem.status == 403 and problem.problem.error == "FolderNotAllowed", name
+        told.add(problem.problem.message.replace(repr(name), "…"))
+    assert len(told) == 1  # nothing can be learned about what exists
+    assert "--allow DIR" in problem.problem.hint and str(inside) in problem.problem.message
+
+
+def test_a_folder_under_an_allowed_one_has_one_name(models: Path, tmp_path: Path) -> None:
+    link = tmp_path / "link"
+    link.symlink_to(models)
+    catalogue = Catalogue(Options(allow=(link,)))
+    for name in (models / "gpt", link / "gpt", models / "vit" / ".." / "gpt"):
+        assert catalogue.permitted(str(name)) == str(models / "gpt")
+
+
+def test_a_folder_given_at_the_start_needs_no_permission(models: Path) -> None:
+    catalogue = Catalogue(Options(models=(str(models / "vit" / ".." / "gpt"),)))
+    assert catalogue.permitted(str(models / "gpt")) == str(models / "gpt") == catalogue.default
+    assert refused(catalogue, str(models / "vit")).status == 403
+
+
+def test_hub_ids_need_permission() -> None:
+    problem = refused(Catalogue(Options()), "openai-community/gpt2")
+    assert problem.status == 403 and "--allow-hub" in problem.problem.hint
+    assert Catalogue(Options(allow_hub=True)).permitted("openai-community/gpt2") == "openai-community/gpt2"
+    assert Catalogue(Options(models=("gpt2",))).permitted("gpt2") == "gpt2"
+
+
+@pytest.mark.parametrize("name", ["", "  ", "a\0b", "x" * 2000, "a b", "a/..", "é/è?"])
+def test_what_is_no_name_is_refused(name: str) -> None:
+    assert refused(Catalogue(Options(allow_hub=True)), name).status in (403, 422)
+
+
+def test_an_unknown_built_in_model_names_the_others() -> None:
+    problem = refused(Catalogue(Options()), "builtin:none")
+    assert problem.status == 404 and "builtin:gpt" in problem.problem.message
+    assert refused(Catalogue(Options(allow_hub=True)), "builtin:../gpt").status == 404
+
+
+def test_a_model_is_described_once_it_is_loaded(models: Path) -> None:
+    folder = str(models / "gpt")
+    catalogue = Catalogue(Options(models=(folder,)))
+    assert catalogue.props(folder).kinds == [] and not catalogue.props(folder).is_loaded
+    catalogue.load(folder)
+    props = catalogue.props(folder)
+    assert props.is_loaded and props.kinds == ["text"] and props.shape == "2 × 4" and props.max_tokens == 1024
+    assert props.coverage.startswith("2/2")
+    assert next(one.name for one in catalogue.all()) == folder
+
+
+def test_built_in_models_come_with_their_card_and_presets() -> None:
+    catalogue = Catalogue(Options())
+    assert catalogue.default == "builtin:gpt"
+    catalogue.load("builtin:gpt")
+    props = catalogue.props("builtin:gpt")
+    assert "induction" in props.about and props.shape == "6 × 8" and props.kinds == ["text"]
+    assert props.presets[0].text == "The doctor asked the nurse a question. She"
+    assert next(one.image for one in catalogue._presets("builtin:vit")) == "images/sailing_boat.png"
+    assert catalogue.props("builtin:bert").about.startswith("English, masked")
+
+
+def test_only_the_models_used_last_stay_loaded(models: Path) -> None:
+    given, first, second = (str(models / name) for name in ("gpt", "vit", "long"))
+    catalogue = Catalogue(Options(models=(given,), allow=(models,), limits=Limits(other_models=1)))
+    for name in (given, first, second):
+        catalogue.load(name)
+    assert [catalogue.is_loaded(one) for one in (given, first, second)] == [True, False, True]
+    assert catalogue.props(second).kinds == ["text"]
+
+
+@pytest.mark.parametrize(
+    ("family", "tokenizer", "kinds", "shape"),
+    [
+        ("bert", tiny_models.tiny_bert_tokenizer, ["text", "pair"], "2 × 4"),
+        ("gpt2", tiny_models.tiny_tokenizer, ["text"], "2 × 4"),
+        ("gpt2", lambda: None, [], "2 × 4"),
+        ("marian", tiny_models.tiny_tokenizer, ["source-target"], "encoder 2 × 4, decoder 3 × 4, cross 3 × 4"),
+        ("vit", lambda: None, ["image"], "2 × 4"),
+    ],
+)
+def test_kinds_and_shape(family: str, tokenizer, kinds: list[str], shape: str) -> None:
+    model = hs.Model(tiny_models.FAMILIES[family].build(), tokenizer())
+    assert kinds_of(Intake.of(model.processor, model.module)) == kinds
+    assert shape_of(model.layout.layers) == shape
+
+
+def test_a_chat_template_makes_a_chat_model() -> None:
+    tokenizer = tiny_models.tiny_tokenizer()
+    tokenizer.chat_template = "{% for message in messages %}{{ message['content'] }}{% endfor %}"
+    assert kinds_of(Intake.of(tokenizer, tiny_models.FAMILIES["gpt2"].build())) == ["text", "chat"]

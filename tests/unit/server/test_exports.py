@@ -1,0 +1,92 @@
+"""What can be taken away: numbers and pages."""
+
+import io
+
+import pyarrow.parquet
+import pytest
+from starlette.testclient import TestClient
+
+import headscope.views.view
+from headscope.server.exports import checked_view
+from headscope.server.messages import PageRequest
+from headscope.views.selection import Selection, Spot
+
+
+@pytest.fixture
+def id(client: TestClient, run) -> str:
+    return run(client)[-1]["trace"]
+
+
+def test_numbers_come_in_three_formats(client: TestClient, id: str) -> None:
+    csv = client.get(f"/api/traces/{id}/table?format=csv&heads=L1H0,L1H2")
+    assert csv.headers["content-type"].startswith("text/csv")
+    assert csv.headers["content-disposition"] == 'attachment; filename="headscope.csv"'
+    rows = csv.content.decode("utf-8-sig").splitlines()
+    told = client.get(f"/api/traces/{id}/table?format=json&heads=L1H0,L1H2").json()
+    found = pyarrow.parquet.read_table(
+        io.BytesIO(client.get(f"/api/traces/{id}/table?format=parquet&heads=L1H0,L1H2").content)
+    )
+    assert len(rows) - 1 == len(told["rows"]) == found.num_rows > 10
+    assert rows[0].split(",") == told["columns"] == found.column_names
+    assert told["selection"]["shown"] == [0, 2]
+
+
+def test_a_model_view_gives_the_scores_of_all_heads(client: TestClient, id: str) -> None:
+    told = client.get(f"/api/traces/{id}/table?format=json&view=model").json()
+    assert len(told["rows"]) == 8
+
+
+@pytest.mark.parametrize(
+    ("query", "status"),
+    [
+        ("heads=L9H0", 404),
+        ("heads=L0H0,L1H0", 422),
+        ("format=xls", 422),
+        ("what=magic", 422),
+        ("off=99", 404),
+        ("hide=me", 422),
+    ],
+)
+def test_a_table_that_cannot_be_had_is_refused_in_words(client: TestClient, id: str, query: str, status: int) -> None:
+    answer = client.get(f"/api/traces/{id}/table?{query}")
+    assert answer.status_code == status and answer.json()["message"]
+
+
+def test_a_page_is_made_of_the_selection(client: TestClient, id: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = []
+    monkeypatch.setattr(headscope.views.view.View, "html", lambda view: made.append(view) or "<p>é</p>")
+    selection = {"scale": "head", "site": "L1", "head": 2, "shown": [2], "hide": ["first"], "top": 5, "filter": "top"}
+    answer = client.post(f"/api/traces/{id}/page", json={"view": "head", "selection": selection})
+    assert answer.status_code == 200 and answer.text == "<p>é</p>"
+    assert answer.headers["content-type"] == "text/html; charset=utf-8"
+    assert answer.headers["content-disposition"] == 'attachment; filename="headscope.html"'
+    assert made[0].kind == "head" and made[0].selection == Selection(**selection)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("view", "selection"),
+    [
+        ("head", {"site": "L9", "shown": [0]}),
+        ("head", {"site": "L1", "shown": [99]}),
+        ("head", {"site": "L1", "shown": []}),
+        ("head", {"site": "L1", "shown": [0], "form": "circle"}),
+        ("head", {"site": "L1", "shown": [0], "pair": "AB"}),
+        ("head", {"site": "L1", "shown": [0], "token": {"side": "query", "index": 999}}),
+        ("head", {"site": "<script>", "shown": [0]}),
+        ("model", {"sort": "beauty"}),
+        ("atlas", {}),
+    ],
+)
+def test_a_selection_that_does_not_fit_is_refused_in_words(
+    client: TestClient, id: str, view: str, selection: dict
+) -> None:
+    answer = client.post(f"/api/traces/{id}/page", json={"view": view, "selection": selection})
+    assert answer.status_code in (404, 422) and answer.json()["message"]
+
+
+def test_an_empty_selection_is_the_view_s_own(client: TestClient, id: str) -> None:
+    trace = client.workbench.runs.find(id).trace  # type: ignore[attr-defined]
+    assert checked_view(trace, PageRequest("head")).selection.shown == [0, 1, 2, 3]
+    assert checked_view(trace, PageRequest("model")).kind == "model"
+    spot = Selection(scale="head", site="L0", shown=[1], token=Spot("key", 2))
+    assert checked_view(trace, PageRequest("head", spot)).selection is spot
