@@ -1,0 +1,38 @@
+"""CoNLL-2000 and its kind: a word and its tags a line, a blank line between sentences (Tjong Kim Sang and Buchholz)."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from headscope.corpora.example import Example, Problem, Span
+from headscope.corpora.files import Line, sentences
+
+TAGS = ("pos", "chunk")
+
+
+def read_conll(path: Path, *, tags: Sequence[str] = TAGS, max_line: int) -> Iterator[Example | Problem]:
+    """An example a sentence; `tags` name the columns after the word. The text is the words with spaces between."""
+    for block in sentences(path, max_line=max_line):
+        yield block if isinstance(block, Problem) else _example(path.name, block, tags)
+
+
+def _example(name: str, block: list[Line], tags: Sequence[str]) -> Example | Problem:
+    rows = []
+    for line in block:
+        cells = line.text.split()
+        if len(cells) != len(tags) + 1:
+            told = f"a word and {len(tags)} tags ({', '.join(tags)}) were expected, found {len(cells)} columns"
+            return Problem(name, line.number, told)
+        rows.append(cells)
+    words, *columns = (tuple(column) for column in zip(*rows, strict=True))
+    text, spans = joined(words)
+    about = {"words": words, "spans": spans, "tags": dict(zip(tags, columns, strict=True))}
+    return Example(f"{name}:{block[0].number}", text=text, **about)
+
+
+def joined(words: Sequence[str]) -> tuple[str, tuple[Span, ...]]:
+    """Words with a space between, and where each lies."""
+    spans, at = [], 0
+    for word in words:
+        spans.append((at, at + len(word)))
+        at += len(word) + 1
+    return " ".join(words), tuple(spans)

@@ -1,0 +1,124 @@
+"""CoNLL-U: Universal Dependencies trees, ten columns a word (universaldependencies.org/format.html).
+
+Words are the syntactic ones. A multi-word token (`3-4 don't`) is what the text has; its words take their characters
+from it where they can be found in it, and share it where they cannot (French `du` = `de` + `le`). Empty nodes (`8.1`)
+have no place in the text and are left out.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from headscope.corpora.example import Example, Problem, Span
+from headscope.corpora.files import Line, sentences
+
+_ID, _FORM, _UPOS, _XPOS, _HEAD, _RELATION, _MISC = 0, 1, 3, 4, 6, 7, 9
+
+
+class _Malformed(Exception):
+    """What is wrong with a sentence, and on which line."""
+
+    def __init__(self, line: Line, reason: str):
+        self.number, self.reason = line.number, reason
+
+
+def read_conllu(path: Path, *, max_line: int) -> Iterator[Example | Problem]:
+    """An example a sentence, with tags `upos` and `xpos` where they are given, heads and relations."""
+    for block in sentences(path, max_line=max_line):
+        if isinstance(block, Problem):
+            yield block
+            continue
+        rows = [line for line in block if not line.text.startswith("#")]
+        if not rows:
+            continue
+        try:
+            yield _example(f"{path.name}:{block[0].number}", rows)
+        except _Malformed as problem:
+            yield Problem(path.name, problem.number, problem.reason)
+
+
+def _example(name: str, block: list[Line]) -> Example:
+    words: list[tuple[Line, list[str]]] = []
+    surfaces: list[tuple[int, int, str, bool]] = []  # first word, last word, form, is a space after it
+    covered = 0
+    for line in block:
+        cells = line.text.split("\t")
+        if len(cells) != 10:
+            raise _Malformed(line, f"{len(cells)} tab-separated columns where CoNLL-U has 10")
+        number, has_space = cells[_ID], "SpaceAfter=No" not in cells[_MISC].split("|")
+        if "." in number:
+            continue
+        if "-" in number:
+            first, last = _range(line, number, len(words) + 1)
+            if first <= covered:
+                raise _Malformed(line, f"the multi-word token {number} overlaps the one before")
+            surfaces.append((first, last, cells[_FORM], has_space))
+            covered = last
+            continue
+        if number != str(len(words) + 1):
+            raise _Malformed(line, f"word {number!r} where {len(words) + 1} was expected")
+        if not cells[_FORM]:
+            raise _Malformed(line, "the word is empty")
+        words.append((line, cells))
+        if len(words) > covered:
+            surfaces.append((len(words), len(words), cells[_FORM], has_space))
+            covered = len(words)
+    if not words or covered > len(words):
+        raise _Malformed(block[-1], "a multi-word token ends after the last word" if words else "there are no words")
+    forms = [cells[_FORM] for _, cells in words]
+    text, spans = _laid_out(surfaces, forms)
+    tags = {tag: tuple(cells[column] for _, cells in words) for tag, column in (("upos", _UPOS), ("xpos", _XPOS))}
+    tags = {tag: column for tag, column in tags.items() if set(column) != {"_"}}
+    heads = _heads(words)
+    relations = tuple(cells[_RELATION] for _, cells in words) if heads else ()
+    return Example(name, text=text, words=tuple(forms), spans=spans, tags=tags, heads=heads, relations=relations)
+
+
+def _range(line: Line, number: str, expected: int) -> tuple[int, int]:
+    first, _, last = number.partition("-")
+    if not (first.isdecimal() and last.isdecimal()) or int(first) != expected or int(last) < int(first):
+        raise _Malformed(line, f"{number!r} is not a range of words that begins with word {expected}")
+    return int(first), int(last)
+
+
+def _heads(words: list[tuple[Line, list[str]]]) -> tuple[int, ...]:
+    """The head of each word, −1 for the root; nothing if no word has one."""
+    if all(cells[_HEAD] == "_" for _, cells in words):
+        return ()
+    heads = []
+    for place, (line, cells) in enumerate(words):
+        head = cells[_HEAD]
+        if not head.isdecimal() or int(head) > len(words):
+            raise _Malformed(line, f"the head is {head!r}, not a number from 0 to {len(words)}")
+        if int(head) == place + 1:
+            raise _Malformed(line, "the word is its own head")
+        heads.append(int(head) - 1)
+    reaches_root = {-1}
+    for start, (line, _) in enumerate(words):
+        at, path = start, set[int]()
+        while at not in reaches_root:
+            if at in path:
+                raise _Malformed(line, "following heads from this word goes round in a circle")
+            path.add(at)
+            at = heads[at]
+        reaches_root |= path
+    return tuple(heads)
+
+
+def _laid_out(surfaces: list[tuple[int, int, str, bool]], forms: list[str]) -> tuple[str, tuple[Span, ...]]:
+    """The text, and where each word lies in it."""
+    text, spans = "", []
+    for place, (first, last, form, has_space) in enumerate(surfaces):
+        spans += _parts(form, forms[first - 1 : last], len(text))
+        text += form + (" " if has_space and place + 1 < len(surfaces) else "")
+    return text, tuple(spans)
+
+
+def _parts(form: str, words: list[str], offset: int) -> list[Span]:
+    found, at = [], 0
+    for word in words:
+        start = form.find(word, at)
+        if start < 0:
+            return [(offset, offset + len(form))] * len(words)
+        found.append((offset + start, offset + start + len(word)))
+        at = start + len(word)
+    return found

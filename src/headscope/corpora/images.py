@@ -1,0 +1,28 @@
+"""Folders of images: the name of a subfolder is the class of what lies in it."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from PIL import Image, UnidentifiedImageError
+
+from headscope.corpora.example import Example, Problem
+
+SUFFIXES = {".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff"}
+
+
+def image_files(folder: Path) -> Iterator[Path]:
+    """The images of a folder and its subfolders, in the order of their names."""
+    return iter(sorted(one for one in folder.rglob("*") if one.suffix.lower() in SUFFIXES and one.is_file()))
+
+
+def read_images(folder: Path) -> Iterator[Example | Problem]:
+    """An example an image; its label is the subfolder that it lies in, if it lies in one."""
+    for path in image_files(folder):
+        inside = path.relative_to(folder)
+        try:
+            with Image.open(path):
+                pass
+        except (UnidentifiedImageError, OSError, Image.DecompressionBombError) as error:
+            yield Problem(inside.as_posix(), None, f"not an image that can be read ({type(error).__name__})")
+            continue
+        yield Example(inside.as_posix(), image=path, label=inside.parts[0] if len(inside.parts) > 1 else None)

@@ -1,0 +1,190 @@
+"""What a measure sees: a batch of examples, and each attention layer as the batch passes it."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from headscope.corpora import Example, align
+from headscope.errors import NotRecordedError
+from headscope.runs.measure import Tally
+from headscope.sites import Head, Site
+from headscope.traces import Inputs, Tokens, Trace
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """Examples that share one forward pass, padded on the right.
+
+    `places` are their numbers within the shard, `real[stack]` [example, position] says what is not padding. `traces`
+    are there once the pass is over, if a measure asked for them.
+    """
+
+    examples: Sequence[Example]
+    inputs: Sequence[Inputs]
+    places: Sequence[int]
+    real: dict[str, Tensor]
+    seed: tuple[int, ...] = (0,)
+    traces: list[Trace] = field(default_factory=list)
+    _known: dict[Any, Any] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.examples)
+
+    @property
+    def text_stack(self) -> str:
+        """The stack that reads the example's text."""
+        return next((stack for stack in ("encoder", "text") if stack in self.inputs[0].tokens), "main")
+
+    def rng(self) -> np.random.Generator:
+        """Random numbers that are this batch's own, the same in every run with this seed."""
+        return np.random.default_rng(self.seed)
+
+    def once(self, key: Any, make: Callable[[], Any]) -> Any:
+        """Something worked out once a batch, and shared by layers and measures."""
+        if key not in self._known:
+            self._known[key] = make()
+        return self._known[key]
+
+    def tokens(self, stack: str) -> list[Tokens]:
+        """The tokens of every example."""
+        return [one.tokens[stack] for one in self.inputs]
+
+    def plain(self, stack: str) -> Tensor:
+        """True where a token is neither special nor padding [example, position]."""
+        return self.once(("plain", stack), lambda: self._filled(stack, lambda token: not token.special, False))
+
+    def ids(self, stack: str) -> Tensor:
+        """Token ids [example, position]; −1 for padding and for what has none."""
+        return self.once(("ids", stack), lambda: self._filled(stack, lambda token: _id(token.id), -1))
+
+    def words(self) -> list[list[tuple[int, ...]]]:
+        """For each example the positions of each word's tokens: empty for a word that has none of its own."""
+        stack = self.text_stack
+        return self.once(
+            "words",
+            lambda: [
+                align(inputs.tokens[stack], example.spans)
+                for inputs, example in zip(self.inputs, self.examples, strict=True)
+            ],
+        )
+
+    def word_weights(self) -> Tensor:
+        """1 where a token is a piece of a word [example, word, position]; words without tokens are all zero."""
+        return self.once("word weights", self._word_weights)
+
+    def _word_weights(self) -> Tensor:
+        real = self.real[self.text_stack]
+        words = self.words()
+        weights = torch.zeros(len(self), max((len(one) for one in words), default=0), real.shape[1])
+        for example, groups in enumerate(words):
+            for word, positions in enumerate(groups):
+                weights[example, word, list(positions)] = 1.0
+        return weights.to(real.device)
+
+    def _filled(self, stack: str, value: Callable[[Any], Any], filler: Any) -> Tensor:
+        real = self.real[stack]
+        found = torch.full(real.shape, filler)
+        for row, tokens in enumerate(self.tokens(stack)):
+            found[row, : len(tokens)] = torch.tensor([value(token) for token in tokens])
+        return found.to(real.device)
+
+
+@dataclass(frozen=True, eq=False)
+class Layer:
+    """One attention layer over a batch, or over a part of it where the whole would be too large.
+
+    `pattern` [example, head, query, key] is fp32, where the model is; padded keys have no weight, padded queries mean
+    nothing: `queries` and `keys` [example, position] say what is real. Nothing here outlives the call.
+    """
+
+    site: Site
+    key_stack: str
+    is_causal: bool
+    batch: Batch
+    rows: slice
+    first_head: int
+    pattern: Tensor
+    queries: Tensor
+    keys: Tensor
+    value: Tensor | None = None
+    gram: Callable[[], tuple[Tensor | None, str]] | None = None
+    _known: dict[Any, Any] = field(default_factory=dict)
+
+    @property
+    def examples(self) -> Sequence[Example]:
+        """The examples it shows."""
+        return self.batch.examples[self.rows]
+
+    @property
+    def heads(self) -> list[Head]:
+        """The heads it shows."""
+        return [self.site.head(self.first_head + index) for index in range(self.pattern.shape[1])]
+
+    @property
+    def plain_queries(self) -> Tensor:
+        """True for queries that are neither special nor padding [example, query]."""
+        return self._plain(self.site.stack, self.queries)
+
+    @property
+    def plain_keys(self) -> Tensor:
+        """True for keys that are neither special nor padding [example, key]."""
+        return self._plain(self.key_stack, self.keys)
+
+    @property
+    def visible(self) -> Tensor:
+        """How many keys each query can see, windows aside [example, query]."""
+        n_keys = self.keys.sum(-1, keepdim=True)
+        if not self.is_causal:
+            return n_keys.expand(-1, self.pattern.shape[2])
+        seen = torch.arange(1, self.pattern.shape[2] + 1, device=self.pattern.device)
+        return torch.minimum(seen[None], n_keys)
+
+    def tally(self, total: Tensor, n_queries: Tensor, chance: Tensor | None = None, *, key: str = "") -> Tally:
+        """Sums over queries [example, head] (or [example], where all heads agree) as a tally."""
+        shaped = [None if one is None else one if one.ndim == 2 else one[:, None] for one in (total, n_queries, chance)]
+        return Tally(self.heads, self.batch.places[self.rows], *shaped, key=key)
+
+    def by_words(self) -> Tensor:
+        """The pattern by words [example, head, word, word]: to a word the sum over its pieces, from it the mean.
+
+        As Clark et al. (2019, section 4.1) have it. Only for self-attention over the example's text.
+        """
+        if "words" not in self._known:
+            if self.site.stack != self.batch.text_stack or self.site.kind != "self":
+                raise NotRecordedError(f"{self.site} does not attend within the example's text: it has no words.")
+            weights = self.batch.word_weights()[self.rows].to(self.pattern)[:, None]
+            weights = weights[..., : self.pattern.shape[-1]]
+            means = weights / weights.sum(-1, keepdim=True).clamp_min(1.0)
+            self._known["words"] = means @ self.pattern @ weights.transpose(-1, -2)
+        return self._known["words"]
+
+    def contributions(self) -> Tensor:
+        """Weight × ‖value · W_O‖ (Kobayashi et al., 2020) [example, head, query, key]."""
+        return self.pattern * self.value_norms()[:, :, None]
+
+    def value_norms(self) -> Tensor:
+        """‖value · W_O‖ [example, head, key]: how much a key's value could add."""
+        if "norms" not in self._known:
+            gram, reason = self.gram() if self.gram is not None else (None, "its values are not in sight")
+            if gram is None or self.value is None:
+                raise NotRecordedError(f"no contributions for {self.site}: {reason or 'its values are not in sight'}.")
+            part = gram[self.first_head : self.first_head + self.pattern.shape[1]]
+            value = self.value.to(part.dtype)
+            squared = torch.linalg.vecdot(value @ part.to(value.device), value)
+            self._known["norms"] = squared.clamp_min(0.0).sqrt()
+        return self._known["norms"]
+
+    def _plain(self, stack: str, real: Tensor) -> Tensor:
+        """Narrowed where the layer is shown without padding; of a coarser grid no special tokens are known."""
+        found, length = self.batch.plain(stack)[self.rows].to(real.device), real.shape[1]
+        if found.shape[1] == length or all(len(one) == length for one in self.batch.tokens(stack)[self.rows]):
+            return found[:, :length]
+        return real
+
+
+def _id(number: int | None) -> int:
+    return -1 if number is None else number

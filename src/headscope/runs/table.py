@@ -1,0 +1,165 @@
+"""What was counted over a corpus, and the means and intervals that follow from it."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from headscope.errors import HeadscopeError
+from headscope.runs.ledger import arrow
+from headscope.scores import Scores
+from headscope.sites import Head, parse
+
+N_RESAMPLES = 1000
+_AT_A_TIME = 50
+
+
+class Sums(NamedTuple):
+    """Sums over the corpus, one a head: of the quantity, of queries, of what chance would give, and of examples."""
+
+    heads: list[Head]
+    total: np.ndarray
+    n_queries: np.ndarray
+    chance: np.ndarray
+    n_examples: np.ndarray
+
+
+class Blocks(NamedTuple):
+    """Sums over blocks of neighbouring examples [block, head]; a block is one example unless the corpus is large."""
+
+    heads: list[Head]
+    total: np.ndarray
+    n_queries: np.ndarray
+
+
+class Table:
+    """The rows of one measure. They are read shard by shard; only sums are held."""
+
+    def __init__(
+        self,
+        measure: str,
+        settings: dict[str, Any],
+        files: Sequence[Path],
+        n_blocks: int,
+        seed: int = 0,
+    ):
+        self.measure, self.settings, self.files, self.n_blocks = measure, settings, list(files), n_blocks
+        self.seed = seed
+        self._sums: dict[str, tuple[dict[str, int], np.ndarray]] | None = None
+
+    def keys(self) -> list[str]:
+        """The keys that were counted under; `[""]` for a measure of one quantity."""
+        return sorted(self._read())
+
+    def blocks(self, key: str = "") -> Blocks:
+        """Sums by block."""
+        heads, sums = self._of(key)
+        return Blocks(heads, sums[0], sums[1])
+
+    def sums(self, key: str = "") -> Sums:
+        """Sums over everything."""
+        heads, sums = self._of(key)
+        return Sums(heads, *sums.sum(axis=1))
+
+    def mean(self, key: str = "", *, method: str | None = None) -> Scores:
+        """The mean over queries, with chance and a 95 % bootstrap interval over blocks."""
+        sums, blocks = self.sums(key), self.blocks(key)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            means, chances = sums.total / sums.n_queries, sums.chance / sums.n_queries
+        means = np.where(sums.n_queries > 0, means, np.nan)
+        known = chances[np.isfinite(chances)]
+        return Scores(
+            method=method or (f"{self.measure}/{key}" if key else self.measure),
+            values_by_head=dict(zip(sums.heads, means.tolist(), strict=True)),
+            settings=self.settings | {"queries": int(sums.n_queries.max())},
+            n_samples=int(sums.n_examples.max()),
+            baseline=float(known.mean()) if known.size else None,
+            baselines=dict(zip(sums.heads, chances.tolist(), strict=True)) if known.size else {},
+            intervals=self.intervals(blocks.total, blocks.n_queries, blocks.heads) if self.n_blocks > 1 else {},
+        )
+
+    def means(self) -> Scores | dict[str, Scores]:
+        """The mean, or one for each key."""
+        keys = self.keys()
+        return self.mean() if keys == [""] else {key: self.mean(key) for key in keys}
+
+    def intervals(
+        self, total: np.ndarray, n_queries: np.ndarray, heads: Sequence[Head]
+    ) -> dict[Head, tuple[float, float]]:
+        """95 % bootstrap intervals of Σ total / Σ n_queries, resampling blocks [block, head]; the same resamples for
+        every head.
+        """
+        rng, n = np.random.default_rng(self.seed), len(total)
+        means = []
+        for first in range(0, N_RESAMPLES, _AT_A_TIME):
+            n_rows = min(_AT_A_TIME, N_RESAMPLES - first)
+            chosen = rng.integers(0, n, (n_rows, n)) + np.arange(n_rows)[:, None] * n
+            counts = np.bincount(chosen.ravel(), minlength=n_rows * n).reshape(n_rows, n).astype(np.float64)
+            with np.errstate(invalid="ignore", divide="ignore"):
+                means.append((counts @ total) / (counts @ n_queries))
+        found = np.concatenate(means)
+        bounds = np.full((2, found.shape[1]), np.nan)
+        known = np.isfinite(found).any(axis=0)
+        bounds[:, known] = np.nanquantile(np.where(np.isfinite(found), found, np.nan)[:, known], [0.025, 0.975], axis=0)
+        return {head: (float(low), float(high)) for head, low, high in zip(heads, *bounds, strict=True)}
+
+    def _of(self, key: str) -> tuple[list[Head], np.ndarray]:
+        found = self._read()
+        if key not in found:
+            told = f"it has {', '.join(map(repr, sorted(found)))}." if found else self.why()
+            raise HeadscopeError(f"{self.measure} counted nothing under {key!r}: {told}")
+        names, sums = found[key]
+        heads = [_head(name) for name in names]
+        order = sorted(range(len(heads)), key=heads.__getitem__)
+        return [heads[at] for at in order], sums[:, :, order]
+
+    def why(self) -> str:
+        """Why there is nothing, where there is nothing: the first reason that was given."""
+        _, pq = arrow()
+        for file in self.files:
+            about = pq.read_metadata(file).metadata or {}
+            told = json.loads(about.get(b"headscope.refusals", b"{}"))
+            if self.measure in told:
+                return told[self.measure][1]
+        return "nothing in the corpus bears on it."
+
+    def _read(self) -> dict[str, tuple[dict[str, int], np.ndarray]]:
+        """By key: the heads, and sums [sum, block, head]."""
+        if self._sums is None:
+            _, pq = arrow()
+            self._sums = {}
+            for file in self.files:
+                rows = pq.read_table(file, filters=[("measure", "=", self.measure)])
+                if rows.num_rows:
+                    self._take(rows)
+        return self._sums
+
+    def _take(self, rows) -> None:
+        assert self._sums is not None
+        rows = rows.unify_dictionaries().combine_chunks()
+        columns = {name: rows.column(name).chunk(0) for name in rows.column_names}
+        keys, heads = columns["key"].dictionary.to_pylist(), columns["head"].dictionary.to_pylist()
+        key_codes, head_codes = (columns[name].indices.to_numpy() for name in ("key", "head"))
+        block = columns["block"].to_numpy()
+        sums = [columns[name].to_numpy() for name in ("total", "n_queries", "chance", "n_examples")]
+        for code, key in enumerate(keys):
+            chosen = key_codes == code
+            if not chosen.any():
+                continue
+            names, held = self._sums.setdefault(key, ({}, np.zeros((4, self.n_blocks, 0))))
+            there = set(head_codes[chosen].tolist())
+            places = np.array(
+                [names.setdefault(one, len(names)) if at in there else -1 for at, one in enumerate(heads)]
+            )
+            held = np.pad(held, ((0, 0), (0, 0), (0, len(names) - held.shape[2])))
+            for which, values in enumerate(sums):
+                np.add.at(held[which], (block[chosen], places[head_codes[chosen]]), values[chosen])
+            self._sums[key] = (names, held)
+
+
+def _head(name: str) -> Head:
+    found = parse(name)
+    assert isinstance(found, Head)  # only heads are written
+    return found

@@ -1,0 +1,58 @@
+"""Runs on a small Ray cluster: a worker is lost, and the files are those of a local run."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("ray")
+pytest.importorskip("pyarrow")
+
+# A program of its own: what it defines travels to the workers, and Ray leaves nothing behind in the test process.
+PROGRAM = '''
+import os, signal, sys
+from pathlib import Path
+from headscope import runs
+
+folder = Path(sys.argv[1])
+texts = [f"The doctor asked nurse number {number} a question." for number in range(12)]
+
+def previous(layer, flag):
+    """Weight on the token before; the first worker that sees example 5 is killed."""
+    here = Path(flag)
+    if here.parent.name == "ray" and not here.exists() and any(one.id == "list:5" for one in layer.examples):
+        here.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    plain = layer.plain_queries[:, 1:].float()
+    yield layer.tally((layer.pattern.diagonal(-1, 2, 3) * plain[:, None]).sum(-1), plain.sum(-1))
+
+class Flagged(runs.OfLayers):
+    """The flag's path differs between the two runs, so it is no setting."""
+    def watch(self, layer):
+        return self.function(layer, self.flag)
+
+def measure(name):
+    made = Flagged("previous", previous)
+    (folder / name).mkdir()
+    made.flag = str(folder / name / "killed")
+    return made
+
+if __name__ == "__main__":
+    runs.run("builtin:gpt", texts, [measure("local")], folder / "a", shard_size=3, threads=1)
+    runs.run("builtin:gpt", texts, [measure("ray")], folder / "b", shard_size=3, engine=runs.Ray(n_workers=2))
+'''
+
+
+def test_a_lost_worker_is_replaced_and_nothing_differs_from_a_local_run(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(PROGRAM)
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "RAY_DISABLE_IMPORT_WARNING": "1"}
+    done = subprocess.run(
+        [sys.executable, program, tmp_path], env=environment, capture_output=True, text=True, timeout=240
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert (tmp_path / "ray" / "killed").exists()
+    local, ray = ({file.name: file.read_bytes() for file in Path(tmp_path / name).iterdir()} for name in "ab")
+    assert len(local) == 5 and local == ray
