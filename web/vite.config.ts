@@ -9,6 +9,8 @@ export default defineConfig({
     emptyOutDir: true,
     target: "es2022",
     cssCodeSplit: false,
+    // Nobody bundles us again, so that nothing need be left readable.
+    rolldownOptions: { output: { minify: true } },
     lib: { entry: "src/main.ts", formats: ["es"], fileName: () => "headscope.js", cssFileName: "headscope" },
   },
 });

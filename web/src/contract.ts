@@ -18,7 +18,7 @@ export interface TraceProps {
   steps: (number | null)[] | null;
 }
 
-/** The tokens of one stack, column by column. `special` lists positions; `words` and `sentences` hold null there. */
+/** The tokens of one stack, column by column. `special` lists positions; `words` and `sentences` hold null there. `spaces` lists the positions before which the text has white space: what words and sentences are joined with. */
 export interface StackProps {
   name: string;
   kind: "text" | "patches" | "frames";
@@ -29,6 +29,7 @@ export interface StackProps {
   words: (number | null)[];
   sentences: (number | null)[];
   segments: string[];
+  spaces: number[];
 }
 
 /** One attention layer. Where scores, contributions or exact weights are missing, the reason is said. */
@@ -129,11 +130,12 @@ export interface PresetProps {
   image: string | null;
 }
 
-/** What a saved page holds: which view, the selection it opens with, and what was left out to keep it small. */
+/** What a saved page holds, as its part `saved`: which view, the selection it opens with, what was left out. */
 export interface SavedProps {
   view: string;
   selection: Record<string, unknown>;
   notes: string[];
+  theme: "system" | "light" | "dark";
 }
 
 /** Run a model on one input. The same request finds the same run again while the server remembers it. */
@@ -165,6 +167,56 @@ export interface RunEvent {
   hint: string;
 }
 
+/** Load a model, to learn what it takes: a built-in name, a folder or a hub id, as far as the server may. */
+export interface LoadRequest {
+  name: string;
+}
+
+/** Save what is on screen as one HTML file: a view, and the selection it opens with. */
+export interface PageRequest {
+  view: "model" | "head";
+  selection: Selection;
+}
+
+/** What is looked at, and how. `web/src/selection.ts` says what each means. */
+export interface Selection {
+  scale: "model" | "head";
+  site: string;
+  head: number;
+  shown: number[];
+  average: boolean;
+  form: "lines" | "matrix";
+  axis: "vertical" | "horizontal";
+  what: "pattern" | "contribution" | "scores";
+  by: "tokens" | "words" | "sentences";
+  hide: ("special" | "first")[];
+  off: string[];
+  filter: "all" | "threshold" | "mass" | "top";
+  threshold: number;
+  mass: number;
+  top: number;
+  pair: "all" | "AA" | "AB" | "BA" | "BB";
+  token: Spot | null;
+  thumbnails: "heat" | "lines";
+  sort: string;
+  colour: string;
+  least: number;
+}
+
+/** A token on one side, by its position among the tokens as read. */
+export interface Spot {
+  side: "query" | "key";
+  index: number;
+}
+
+/** A run that the server still has: its trace's id, what was asked, when (seconds since 1970), how long it is. */
+export interface Remembered {
+  id: string;
+  request: RunRequest;
+  when: number;
+  n_tokens: number;
+}
+
 /** What went wrong, for people: what was asked, what exists, what to do. */
 export interface Problem {
   error: string;
@@ -179,5 +231,6 @@ export interface Settings {
   allows_hub: boolean;
   allows_folders: boolean;
   max_characters: number;
+  max_turns: number;
   default_model: string;
 }

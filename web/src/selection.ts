@@ -1,5 +1,7 @@
 /** The one selection that all views share. It is in the URL and in saved files; the back button undoes it. */
 
+import type { SiteProps, TraceProps } from "./contract";
+
 export type Scale = "model" | "head";
 export type Side = "query" | "key";
 
@@ -63,3 +65,129 @@ export const DEFAULT: Selection = {
   colour: "",
   least: 0,
 };
+
+/** What may stand where there are only a few choices. */
+const CHOICES = {
+  scale: ["model", "head"],
+  form: ["lines", "matrix"],
+  axis: ["vertical", "horizontal"],
+  what: ["pattern", "contribution", "scores"],
+  by: ["tokens", "words", "sentences"],
+  filter: ["all", "threshold", "mass", "top"],
+  pair: ["all", "AA", "AB", "BA", "BB"],
+  thumbnails: ["heat", "lines"],
+} as const;
+
+/** A selection from anywhere (a link, a saved file): what is not understood is as by default. */
+export function cleaned(given: Record<string, unknown>): Selection {
+  const found: Record<string, unknown> = { ...DEFAULT };
+  for (const [name, choices] of Object.entries(CHOICES)) {
+    if ((choices as readonly unknown[]).includes(given[name])) found[name] = given[name];
+  }
+  for (const name of ["site", "sort", "colour"]) if (typeof given[name] === "string") found[name] = given[name];
+  if (typeof given.average === "boolean") found.average = given.average;
+  found.head = whole(given.head, 0, Number.MAX_SAFE_INTEGER) ?? DEFAULT.head;
+  found.top = whole(given.top, 1, 64) ?? DEFAULT.top;
+  found.threshold = share(given.threshold) ?? DEFAULT.threshold;
+  found.mass = share(given.mass) ?? DEFAULT.mass;
+  found.least = share(given.least) ?? DEFAULT.least;
+  found.shown = list(given.shown).filter((one) => whole(one, 0, Number.MAX_SAFE_INTEGER) !== null);
+  found.hide = list(given.hide).filter((one) => one === "special" || one === "first");
+  found.off = list(given.off).filter((one) => typeof one === "string");
+  const token = given.token as Selection["token"] | undefined;
+  if (token && (token.side === "query" || token.side === "key") && whole(token.index, 0, 1e9) !== null) {
+    found.token = { side: token.side, index: token.index };
+  }
+  return found as unknown as Selection;
+}
+
+/** The selection as it can be shown for this trace: places that are not there fall back to the nearest that is. */
+export function fitted(selection: Selection, trace: TraceProps): Selection {
+  const site = nearest(selection.site, trace);
+  if (!site) return { ...selection, site: "", head: 0, shown: [], token: null, off: [] };
+  const shown = [...new Set(selection.shown)].filter((one) => one < site.n_heads).sort((a, b) => a - b);
+  const nearby = Math.min(selection.head, site.n_heads - 1);
+  const head = shown.includes(nearby) ? nearby : (shown[0] ?? nearby);
+  const off = [...new Set(selection.off)].filter((one) => isToken(one, trace));
+  const isRead = selection.by !== "tokens" || selection.hide.length > 0 || off.length > 0;
+  const isAllOff = trace.stacks.some((one) => countOff(off, one.name) >= one.texts.length);
+  const lacks =
+    selection.what === "scores" ? site.no_scores || isRead : selection.what === "contribution" && site.no_contributions;
+  const hasToken =
+    selection.token && selection.token.index < (selection.token.side === "query" ? site.n_queries : site.n_keys);
+  return {
+    ...selection,
+    site: site.site,
+    head,
+    shown: shown.length ? shown : [head],
+    off: isAllOff ? [] : off,
+    what: lacks ? "pattern" : selection.what,
+    pair: hasPair(trace, site) ? selection.pair : "all",
+    token: hasToken ? selection.token : null,
+    least: selection.colour ? selection.least : 0,
+  };
+}
+
+/** The selection after a change, with what follows from it: heads of the new layer, tokens that are read otherwise. */
+export function changed(selection: Selection, change: Partial<Selection>, trace: TraceProps): Selection {
+  const next = { ...selection, ...change };
+  const before = trace.layers.find((one) => one.site === selection.site);
+  const after = trace.layers.find((one) => one.site === next.site);
+  const isMoved = next.site !== selection.site || next.head !== selection.head;
+  if (isMoved && !change.shown) {
+    const isAll = before && after && selection.shown.length === before.n_heads && before.n_heads > 1;
+    const isSolo = selection.shown.length <= 1;
+    next.shown = isAll
+      ? Array.from({ length: after.n_heads }, (_, head) => head)
+      : isSolo
+        ? [next.head]
+        : [...selection.shown, next.head];
+  }
+  const isReread =
+    next.by !== selection.by || next.hide.join() !== selection.hide.join() || next.off.join() !== selection.off.join();
+  const isElsewhere = before?.stack !== after?.stack || before?.key_stack !== after?.key_stack;
+  if ((isReread || isElsewhere) && !("token" in change)) next.token = null;
+  return fitted(next, trace);
+}
+
+/** The selection for another run: places and options stay where they fit, single tokens do not. */
+export function carried(selection: Selection, trace: TraceProps): Selection {
+  return fitted({ ...selection, off: [], token: null }, trace);
+}
+
+/** Whether the two texts of a pair are both queries and keys here. */
+export function hasPair(trace: TraceProps, site: SiteProps): boolean {
+  const stack = trace.stacks.find((one) => one.name === site.stack);
+  return site.kind === "self" && !!stack && stack.segments.includes("A") && stack.segments.includes("B");
+}
+
+function nearest(name: string, trace: TraceProps): SiteProps | undefined {
+  const layer = /L(\d+)$/.exec(name)?.[1];
+  return (
+    trace.layers.find((one) => one.site === name) ??
+    trace.layers.find((one) => String(one.layer) === layer) ??
+    trace.layers[0]
+  );
+}
+
+function isToken(name: string, trace: TraceProps): boolean {
+  const [stack, position] = name.split(":");
+  const found = trace.stacks.find((one) => one.name === stack);
+  return !!found && /^\d+$/.test(position ?? "") && Number(position) < found.texts.length;
+}
+
+function countOff(off: string[], stack: string): number {
+  return off.filter((one) => one.startsWith(`${stack}:`)).length;
+}
+
+function whole(value: unknown, low: number, high: number): number | null {
+  return Number.isInteger(value) && (value as number) >= low && (value as number) <= high ? (value as number) : null;
+}
+
+function share(value: unknown): number | null {
+  return typeof value === "number" && value >= 0 && value <= 1 ? value : null;
+}
+
+function list(value: unknown): unknown[] {
+  return Array.isArray(value) ? value : [];
+}

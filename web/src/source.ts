@@ -15,7 +15,23 @@ export class SourceError extends Error {
     message: string,
     readonly hint = "",
     readonly error = "Error",
+    /** The HTTP status, 0 where there was no answer at all. */
+    readonly status = 0,
+    /** Seconds until it makes sense to ask again, where the server said so. */
+    readonly wait = 0,
   ) {
     super(message);
   }
+}
+
+/** The words of anything thrown, as something that can be shown. */
+export function problemOf(thrown: unknown): SourceError {
+  if (thrown instanceof SourceError) return thrown;
+  const message = thrown instanceof Error ? thrown.message : String(thrown);
+  return new SourceError(message, "Reload the page; if it happens again, please report it.", "PageError");
+}
+
+/** Whether something was only stopped, by us or by the user. */
+export function isAborted(thrown: unknown): boolean {
+  return thrown instanceof DOMException && thrown.name === "AbortError";
 }

@@ -12,10 +12,106 @@ export interface Theme {
   tertiary: Rgb;
   accent: Rgb;
   tint: Rgb;
+  good: Rgb;
+  warn: Rgb;
   /** Weight 0, ½ and 1 on the root scale. */
   ramp: readonly [Rgb, Rgb, Rgb];
   positive: Rgb;
   negative: Rgb;
-  /** Colours of heads, safe for colour-blind readers (Tol's bright and muted sets); repeated with a dash beyond. */
+  /** Colours of heads, safe for colour-blind readers (Tol's bright, muted and vibrant sets); dashed when they repeat. */
   heads: readonly Rgb[];
+}
+
+export const FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", "Helvetica Neue", Arial, sans-serif';
+
+export const LIGHT: Theme = {
+  name: "light",
+  background: hex("#fbfbfa"),
+  panel: hex("#ffffff"),
+  line: hex("#e4e4e1"),
+  ink: hex("#1c1d1f"),
+  secondary: hex("#5c6066"),
+  tertiary: hex("#9a9ea5"),
+  accent: hex("#3457d5"),
+  tint: hex("#eaeefc"),
+  good: hex("#1b7f5c"),
+  warn: hex("#b45309"),
+  ramp: [hex("#ffffff"), hex("#8fb2e8"), hex("#12306b")],
+  positive: hex("#2166ac"),
+  negative: hex("#d95f02"),
+  heads: [
+    "#4477aa",
+    "#ee6677",
+    "#228833",
+    "#ccbb44",
+    "#66ccee",
+    "#aa3377",
+    "#332288",
+    "#44aa99",
+    "#ee7733",
+    "#882255",
+    "#999933",
+    "#9a9a9a",
+  ].map(hex),
+};
+
+// Heads keep their hues in the dark; those that would drown in it are lighter.
+export const DARK: Theme = {
+  name: "dark",
+  background: hex("#131417"),
+  panel: hex("#1a1c20"),
+  line: hex("#2b2e34"),
+  ink: hex("#eceef1"),
+  secondary: hex("#a7adb6"),
+  tertiary: hex("#6d737d"),
+  accent: hex("#8fa8ff"),
+  tint: hex("#242a42"),
+  good: hex("#4fc39a"),
+  warn: hex("#f0b35a"),
+  ramp: [hex("#1a1c20"), hex("#6a5acd"), hex("#ffe2a8")],
+  positive: hex("#6db1ff"),
+  negative: hex("#ff9e57"),
+  heads: [
+    "#6699cc",
+    "#ee6677",
+    "#3fae55",
+    "#ddcc55",
+    "#66ccee",
+    "#cc5599",
+    "#8878dd",
+    "#44bbaa",
+    "#ee8844",
+    "#b8527e",
+    "#aaaa44",
+    "#bbbbbb",
+  ].map(hex),
+};
+
+/** The theme in force at an element: the nearest `data-theme`, or what the system prefers. */
+export function themeOf(element: Element): Theme {
+  const chosen = element.closest<HTMLElement>("[data-theme]")?.dataset.theme;
+  if (chosen === "light") return LIGHT;
+  if (chosen === "dark") return DARK;
+  return matchMedia("(prefers-color-scheme: dark)").matches ? DARK : LIGHT;
+}
+
+/** The colour of a head, and whether its lines are dashed because the colours had to begin again. */
+export function headColour(theme: Theme, head: number): { colour: Rgb; dashed: boolean } {
+  const count = theme.heads.length;
+  return { colour: theme.heads[head % count] as Rgb, dashed: Math.floor(head / count) % 2 === 1 };
+}
+
+export function css([red, green, blue]: Rgb, alpha = 1): string {
+  return alpha === 1 ? `rgb(${red} ${green} ${blue})` : `rgb(${red} ${green} ${blue} / ${alpha})`;
+}
+
+/** A share of the way from one colour to another. */
+export function between(from: Rgb, to: Rgb, share: number): Rgb {
+  const at = (index: 0 | 1 | 2) => Math.round(from[index] + (to[index] - from[index]) * share);
+  return [at(0), at(1), at(2)];
+}
+
+function hex(code: string): Rgb {
+  const value = Number.parseInt(code.slice(1), 16);
+  return [value >> 16, (value >> 8) & 255, value & 255];
 }

@@ -47,15 +47,14 @@ function typed(dtype: string, message: ArrayBuffer, place: number, size: number)
   }
 }
 
-/** The numbers of a grid, whatever they travelled as. */
-export function floats(grid: Grid): Float32Array {
-  if (grid.dtype === "float32") return grid.values as Float32Array;
+/** The numbers of a grid (or of a stretch of it), whatever they travelled as. Not to be written into: may be no copy. */
+export function floats(grid: Grid, from = 0, to = grid.values.length): Float32Array {
+  const values = grid.values.subarray(from, to);
+  if (values instanceof Float32Array) return values;
   const table = grid.dtype === "float16" ? HALVES() : grid.code === "sqrt" ? SQUARES : null;
-  const found = new Float32Array(grid.values.length);
-  for (let i = 0; i < found.length; i++) {
-    const value = grid.values[i] as number;
-    found[i] = table ? (table[value] as number) : value;
-  }
+  const found = new Float32Array(values.length);
+  if (table) for (let i = 0; i < found.length; i++) found[i] = table[values[i] as number] as number;
+  else found.set(values);
   return found;
 }
 

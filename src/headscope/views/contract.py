@@ -7,7 +7,7 @@ in a saved page (a dictionary) and in a notebook (a message):
 |---|---|---|
 | `trace` | TraceProps | – |
 | `maps?size=96` | MapsProps | one per layer, by its site (`L0`): [head, row, column], sqrt bytes, max-pooled |
-| `layer/L3?what=pattern` | LayerProps | dense: `weights` [head, query, key]; sparse: `keys`, `weights` [head, query, rank] |
+| `layer/L3?what=pattern` | LayerProps | dense: `weights` [head, query, key]; sparse: `keys`, `weights` […, rank] |
 | `layer/L3?what=scores` | LayerProps | dense: `weights` [head, query, key] holds scores, −inf where masked |
 | `row/L3?query=5`, `row/L3?key=5` | RowProps | `weights` [head, key] or [head, query]; `scores` likewise where known |
 | `window/L3H2?rows=0:512&columns=0:512&size=512` | WindowProps | `weights` [row, column], max-pooled |
@@ -27,7 +27,10 @@ What = Literal["pattern", "contribution", "scores"]
 
 @dataclass(frozen=True)
 class StackProps:
-    """The tokens of one stack, column by column. `special` lists positions; `words` and `sentences` hold null there."""
+    """The tokens of one stack, column by column. `special` lists positions; `words` and `sentences` hold null there.
+
+    `spaces` lists the positions before which the text has white space: what words and sentences are joined with.
+    """
 
     name: str
     kind: TokenKind
@@ -38,6 +41,7 @@ class StackProps:
     words: list[int | None]
     sentences: list[int | None]
     segments: list[str]
+    spaces: list[int] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -185,11 +189,12 @@ class ModelProps:
 
 @dataclass(frozen=True)
 class SavedProps:
-    """What a saved page holds: which view, the selection it opens with, and what was left out to keep it small."""
+    """What a saved page holds, as its part `saved`: which view, the selection it opens with, what was left out."""
 
     view: str
     selection: dict[str, object]
     notes: list[str]
+    theme: Literal["system", "light", "dark"] = "system"
 
 
 PARTS = (TraceProps, MapsProps, LayerProps, RowProps, WindowProps, ScoresProps, ModelProps, SavedProps)

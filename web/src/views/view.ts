@@ -32,6 +32,9 @@ export interface Mounted {
   numbers(limit: number): { columns: string[]; rows: (string | number)[][]; total: number };
   /** A key that the app did not use itself; true when the view did. */
   key(event: KeyboardEvent): boolean;
+  /** Highlight a text among the tokens and bring the next (or previous) place into view; empty clears it. `index` counts
+   *  from 0 and is −1 where there is none. */
+  find?(text: string, direction: 1 | -1): { index: number; total: number };
   destroy(): void;
 }
 

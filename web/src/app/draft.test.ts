@@ -1,0 +1,60 @@
+import { describe, expect, test } from "vitest";
+import type { ModelProps } from "../contract";
+import { canBeTyped, draftOf, EMPTY, formsOf, missing, nameOf, requestFrom, shortName } from "./draft";
+import { requestOf } from "./link";
+
+const model = (kinds: string[]): ModelProps => ({
+  name: "m",
+  about: "",
+  is_loaded: true,
+  kinds,
+  shape: "",
+  coverage: "",
+  max_tokens: null,
+  presets: [{ name: "story", look_for: "", text: "Once", pair: null, target: null, image: null }],
+});
+
+describe("the form of an input", () => {
+  test("fits what the model takes", () => {
+    expect(formsOf(model(["text", "pair"]))).toEqual(["text", "pair"]);
+    expect(formsOf(model(["source-target"]))).toEqual(["source-target"]);
+    expect(formsOf(undefined)).toEqual(["text"]);
+    expect(canBeTyped(model(["image"]))).toBe(false);
+  });
+
+  test("becomes a request and comes back", () => {
+    for (const request of [
+      requestOf({ model: "m", text: "a" }),
+      requestOf({ model: "m", text: "a", pair: "b", truncate: true }),
+      requestOf({ model: "m", chat: [{ role: "user", content: "hi" }] }),
+    ]) {
+      expect(requestFrom(draftOf(request, ["text", "pair", "chat"]))).toEqual(request);
+    }
+  });
+
+  test("an empty target is for the model to write", () => {
+    const draft = { ...EMPTY, model: "m", form: "source-target" as const, text: "a cat", target: " " };
+    expect(requestFrom(draft).target).toBeNull();
+  });
+
+  test("says what is missing", () => {
+    expect(missing({ ...EMPTY, model: "m" }, 0)).toMatch(/Type a text/);
+    expect(missing({ ...EMPTY, model: "m", form: "pair", text: "a" }, 0)).toMatch(/second text/);
+    expect(missing({ ...EMPTY, model: "m", text: "aaaa" }, 3)).toMatch(/4 characters/);
+    expect(missing({ ...EMPTY, model: "m", text: "aaa" }, 3)).toBe("");
+  });
+
+  test("a model in a folder goes by the folder's name where there is little room", () => {
+    expect(["builtin:gpt", "/home/me/models/tiny", "C:\\models\\tiny", "org/model"].map(shortName)).toEqual([
+      "gpt",
+      "tiny",
+      "tiny",
+      "org/model",
+    ]);
+  });
+
+  test("a run is named after its preset, or by its first words", () => {
+    expect(nameOf(requestOf({ model: "m", text: "Once" }), [model(["text"])])).toBe("story");
+    expect(nameOf(requestOf({ model: "m", text: "Twice  upon" }), [model(["text"])])).toBe("Twice upon");
+  });
+});

@@ -1,0 +1,112 @@
+/** The input form: what the user is writing, and how it becomes a request. */
+
+import type { ChatMessage, ModelProps, PresetProps, RunRequest } from "../contract";
+import { requestOf, sameRequest } from "./link";
+
+/** As the server names what a model takes. */
+export const FORMS = ["text", "pair", "source-target", "chat"] as const;
+export type Form = (typeof FORMS)[number];
+
+export interface Draft {
+  model: string;
+  form: Form;
+  text: string;
+  pair: string;
+  target: string;
+  turns: ChatMessage[];
+  cut: boolean;
+}
+
+export const EMPTY: Draft = {
+  model: "",
+  form: "text",
+  text: "",
+  pair: "",
+  target: "",
+  turns: [{ role: "user", content: "" }],
+  cut: false,
+};
+
+/** The forms that fit a model, the usual one first. What is not known before it is loaded is taken to be text. */
+export function formsOf(model: ModelProps | undefined): Form[] {
+  const kinds = model?.kinds ?? [];
+  const found = FORMS.filter((one) => kinds.includes(one));
+  return found.length ? found : ["text"];
+}
+
+/** Whether the page has a form for this model: one that reads images or sound alone has none here. */
+export function canBeTyped(model: ModelProps | undefined): boolean {
+  return !model?.kinds.length || FORMS.some((one) => model.kinds.includes(one));
+}
+
+export function draftOf(request: RunRequest, forms: Form[]): Draft {
+  const form: Form = request.chat
+    ? "chat"
+    : forms.includes("source-target") || request.target !== null
+      ? "source-target"
+      : request.pair !== null
+        ? "pair"
+        : "text";
+  return {
+    model: request.model,
+    form,
+    text: request.text ?? "",
+    pair: request.pair ?? "",
+    target: request.target ?? "",
+    turns: request.chat?.map((one) => ({ ...one })) ?? EMPTY.turns.map((one) => ({ ...one })),
+    cut: request.truncate,
+  };
+}
+
+export function requestFrom(draft: Draft): RunRequest {
+  const common = { model: draft.model, truncate: draft.cut };
+  switch (draft.form) {
+    case "text":
+      return requestOf({ ...common, text: draft.text });
+    case "pair":
+      return requestOf({ ...common, text: draft.text, pair: draft.pair });
+    case "source-target":
+      return requestOf({ ...common, text: draft.text, target: draft.target.trim() ? draft.target : null });
+    case "chat":
+      return requestOf({ ...common, chat: draft.turns.filter((one) => one.content.trim()).map((one) => ({ ...one })) });
+  }
+}
+
+/** What is still to be filled in, in words; empty when it can be run. */
+export function missing(draft: Draft, longest: number): string {
+  if (!draft.model) return "Choose a model first.";
+  const text = draft.form === "chat" ? draft.turns.map((one) => one.content).join("") : draft.text;
+  if (!text.trim()) return draft.form === "chat" ? "Write at least one turn." : "Type a text to run.";
+  if (draft.form === "pair" && !draft.pair.trim()) return "Type the second text too, or switch to one text.";
+  const length =
+    text.length +
+    (draft.form === "pair" ? draft.pair.length : draft.form === "source-target" ? draft.target.length : 0);
+  if (longest && length > longest) {
+    return `This is ${length.toLocaleString("en")} characters long: the server takes ${longest.toLocaleString("en")}.`;
+  }
+  return "";
+}
+
+export function presetRequest(model: string, preset: PresetProps): RunRequest {
+  return requestOf({ model, text: preset.text, pair: preset.pair, target: preset.target });
+}
+
+/** A model's name where there is little room: the folder's own, without the way to it. */
+export function shortName(model: string): string {
+  return model.startsWith("builtin:")
+    ? model.slice("builtin:".length)
+    : model.replace(/^([/~.\\]|\w:).*[/\\](?=[^/\\]+$)/, "");
+}
+
+/** A run's name: of the preset it came from, or its first words. */
+export function nameOf(request: RunRequest, models: ModelProps[]): string {
+  const presets = models.find((one) => one.name === request.model)?.presets ?? [];
+  const preset = presets.find((one) => sameRequest(presetRequest(request.model, one), request));
+  if (preset) return preset.name;
+  return shortened(request.text ?? request.chat?.at(-1)?.content ?? "");
+}
+
+export function shortened(text: string): string {
+  const line = text.slice(0, 400).replace(/\s+/g, " ").trim();
+  return line.length > 40 ? `${line.slice(0, 39).trimEnd()}…` : line;
+}

@@ -1,0 +1,65 @@
+/** Keys, wherever the focus is: those of the whole page, then those of the view, then moves between scales. */
+
+import type { Workbench } from "./workbench.svelte";
+
+export function pressed(event: KeyboardEvent, bench: Workbench, root: HTMLElement, showKeys: () => void) {
+  if (event.defaultPrevented || event.isComposing) return;
+  const target = event.target as HTMLElement;
+  if ((event.ctrlKey || event.metaKey) && event.key === "Enter") {
+    root.querySelector<HTMLFormElement>("aside form[aria-label='Input']")?.requestSubmit();
+    return;
+  }
+  if (event.ctrlKey || event.metaKey || event.altKey) return;
+  // Whatever lies on top has the keys.
+  if (root.querySelector("dialog[open], [popover]:popover-open")) return;
+  if (target.closest("input, textarea, select, [contenteditable]")) return;
+  // On a button, Enter and the space bar are the button's.
+  if ((event.key === "Enter" || event.key === " ") && target.closest("button, a, summary")) return;
+  if (event.key === "?") {
+    event.preventDefault();
+    showKeys();
+  } else if (bench.shown && ofPage(event, bench, root)) {
+    event.preventDefault();
+  }
+}
+
+function ofPage(event: KeyboardEvent, bench: Workbench, root: HTMLElement): boolean {
+  switch (event.key) {
+    case "1":
+      bench.select({ scale: "model" });
+      return true;
+    case "2":
+      bench.select({ scale: "head" });
+      return true;
+    case "t":
+      bench.asTable = !bench.asTable;
+      return true;
+    case "/": {
+      if (bench.selection.scale !== "head") bench.select({ scale: "head" });
+      // The box is there once the head view's controls are.
+      requestAnimationFrame(() => root.querySelector<HTMLElement>("[data-find]")?.focus());
+      return true;
+    }
+    case "Escape":
+      if (bench.asTable) {
+        bench.asTable = false;
+        return true;
+      }
+  }
+  if (bench.asTable) return false;
+  return bench.view?.key(event) || moved(event, bench);
+}
+
+/** Between scales, where the view itself had no use for the key. */
+function moved(event: KeyboardEvent, bench: Workbench): boolean {
+  const { selection } = bench;
+  if (event.key === "Enter" && selection.scale === "model") {
+    bench.select({ scale: "head", shown: [selection.head] });
+    return true;
+  }
+  if (event.key === "Escape" && selection.scale === "head") {
+    bench.select({ scale: "model" });
+    return true;
+  }
+  return false;
+}

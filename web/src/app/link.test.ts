@@ -1,0 +1,72 @@
+import { describe, expect, test } from "vitest";
+import { DEFAULT, fitted, type Selection } from "../selection";
+import { LONGEST_LINK, read, requestOf, written } from "./link";
+import { trace } from "./trace.fixture";
+
+const request = requestOf({ model: "builtin:gpt", text: "Jack & Jill = #1?\nпривет 🙂" });
+const kept = new Map<string, string>();
+const keep = (text: string) => {
+  kept.set("x1", text);
+  return "x1";
+};
+const recall = (name: string) => kept.get(name) ?? null;
+
+describe("links", () => {
+  test("hold only what differs from the default", () => {
+    expect(written(requestOf({ model: "builtin:gpt", text: "Hi" }), DEFAULT, keep)).toBe("model=builtin:gpt&text=Hi");
+  });
+
+  test("bring everything back", () => {
+    const selection: Selection = {
+      scale: "head",
+      site: "cross.L1",
+      head: 2,
+      shown: [0, 2],
+      average: true,
+      form: "matrix",
+      axis: "horizontal",
+      what: "contribution",
+      by: "words",
+      hide: ["first", "special"],
+      off: ["main:1", "main:3"],
+      filter: "top",
+      threshold: 0.2,
+      mass: 0.35,
+      top: 5,
+      pair: "BA",
+      token: { side: "key", index: 7 },
+      thumbnails: "lines",
+      sort: "induction",
+      colour: "confidence",
+      least: 0.4,
+    };
+    const link = read(`#${written(request, selection, keep)}`, recall);
+    expect(link.request).toEqual(request);
+    expect(link.selection).toEqual(selection);
+  });
+
+  test("carry pairs, targets, chats and the wish to cut", () => {
+    for (const one of [
+      requestOf({ model: "m", text: "a", pair: "b" }),
+      requestOf({ model: "m", text: "a", target: "" }),
+      requestOf({ model: "m", chat: [{ role: "user", content: "a=b&c" }], truncate: true }),
+    ]) {
+      expect(read(written(one, DEFAULT, keep), recall).request).toEqual(one);
+    }
+  });
+
+  test("name an input that is too long, and find it again in this tab only", () => {
+    const long = requestOf({ model: "m", text: "x".repeat(LONGEST_LINK + 1) });
+    const link = written(long, DEFAULT, keep);
+    expect(link.length).toBeLessThan(100);
+    expect(read(link, recall).request).toEqual(long);
+    expect(read(link, () => null)).toMatchObject({ request: null, kept: "x1" });
+  });
+
+  test("never fail on nonsense", () => {
+    for (const fragment of ["", "#", "#%", "#at=HHH&view=9&heads=a,b&top=no&token=x:y&chat={", "#model=m&chat=[1]"]) {
+      const link = read(fragment, recall);
+      expect(fitted(link.selection, trace())).toMatchObject({ site: "L0", head: 0, shown: [0] });
+    }
+  });
+});

@@ -1,0 +1,142 @@
+/** Links: model, input and selection in the fragment of the address, only what differs from the default. */
+
+import type { ChatMessage, RunRequest } from "../contract";
+import { cleaned, DEFAULT, type Selection } from "../selection";
+
+/** What a link asks for. In a saved file it is only a selection. */
+export interface Link {
+  model: string;
+  /** Null without an input. */
+  request: RunRequest | null;
+  selection: Selection;
+  /** The name under which a text too long for a link is kept in this tab; empty when the link carries it. */
+  kept: string;
+}
+
+export const LONGEST_LINK = 32_000;
+
+export function requestOf(given: Partial<RunRequest> & { model: string }): RunRequest {
+  return { text: null, pair: null, target: null, chat: null, truncate: false, record: null, ...given };
+}
+
+export function sameRequest(one: RunRequest | null, other: RunRequest | null): boolean {
+  return JSON.stringify(one && requestOf(one)) === JSON.stringify(other && requestOf(other));
+}
+
+/** The fragment, without `#`. `keep` is asked to remember an input that is too long and gives it a name. */
+export function written(request: RunRequest | null, selection: Selection, keep: (text: string) => string): string {
+  const found = new URLSearchParams();
+  if (request) {
+    found.set("model", request.model);
+    const input = inputOf(request);
+    if (input.toString().length > LONGEST_LINK) found.set("kept", keep(input.toString()));
+    else for (const [name, value] of input) found.set(name, value);
+  }
+  for (const [name, value] of Object.entries(places(selection))) found.set(name, value);
+  // Readable where a fragment may be: colons, commas and slashes need no escape there.
+  return found.toString().replaceAll("%3A", ":").replaceAll("%2C", ",").replaceAll("%2F", "/");
+}
+
+/** Reads a fragment, with or without `#`; `recall` gives back what `keep` was told. Never throws. */
+export function read(fragment: string, recall: (name: string) => string | null): Link {
+  const given = new URLSearchParams(fragment.replace(/^#/, ""));
+  const model = given.get("model") ?? "";
+  const kept = given.get("kept") ?? "";
+  const input = kept ? new URLSearchParams(recall(kept) ?? "") : given;
+  const has = ["text", "pair", "target", "chat"].some((name) => input.has(name));
+  const request =
+    model && has
+      ? requestOf({
+          model,
+          text: input.get("text"),
+          pair: input.get("pair"),
+          target: input.get("target"),
+          chat: chatOf(input.get("chat")),
+          truncate: input.get("cut") === "1",
+        })
+      : null;
+  return { model, request, selection: selectionOf(given), kept };
+}
+
+function inputOf(request: RunRequest): URLSearchParams {
+  const found = new URLSearchParams();
+  for (const name of ["text", "pair", "target"] as const) {
+    const text = request[name];
+    if (text !== null) found.set(name, text);
+  }
+  if (request.chat) found.set("chat", JSON.stringify(request.chat.map((one) => [one.role, one.content])));
+  if (request.truncate) found.set("cut", "1");
+  return found;
+}
+
+function chatOf(text: string | null): ChatMessage[] | null {
+  if (!text) return null;
+  try {
+    const turns: unknown = JSON.parse(text);
+    if (!Array.isArray(turns)) return null;
+    const found = turns.filter(
+      (one) => Array.isArray(one) && one.length === 2 && one.every((x) => typeof x === "string"),
+    );
+    return found.length ? found.map(([role, content]) => ({ role, content })) : null;
+  } catch {
+    return null;
+  }
+}
+
+function places(selection: Selection): Record<string, string> {
+  const found: Record<string, string> = {};
+  const put = (name: string, value: string, usual: string) => {
+    if (value !== usual) found[name] = value;
+  };
+  put("view", selection.scale, DEFAULT.scale);
+  if (selection.site) found.at = `${selection.site}H${selection.head}`;
+  put("heads", selection.shown.join(","), selection.shown.length ? String(selection.head) : "");
+  put("mean", selection.average ? "1" : "", "");
+  put("as", selection.form, DEFAULT.form);
+  put("axis", selection.axis, DEFAULT.axis);
+  put("what", selection.what, DEFAULT.what);
+  put("by", selection.by, DEFAULT.by);
+  put("hide", selection.hide.join(","), "");
+  put("off", selection.off.join(","), "");
+  put("filter", selection.filter, DEFAULT.filter);
+  put("threshold", String(selection.threshold), String(DEFAULT.threshold));
+  put("mass", String(selection.mass), String(DEFAULT.mass));
+  put("top", String(selection.top), String(DEFAULT.top));
+  put("between", selection.pair, DEFAULT.pair);
+  put("token", selection.token ? `${selection.token.side}:${selection.token.index}` : "", "");
+  put("pictures", selection.thumbnails, DEFAULT.thumbnails);
+  put("sort", selection.sort, "");
+  put("colour", selection.colour, "");
+  put("least", String(selection.least), "0");
+  return found;
+}
+
+function selectionOf(given: URLSearchParams): Selection {
+  const at = /^(.*L\d+)(?:H(\d+))?$/.exec(given.get("at") ?? "");
+  const token = /^(query|key):(\d+)$/.exec(given.get("token") ?? "");
+  const split = (name: string) => (given.get(name) ?? "").split(",").filter((one) => one);
+  const number = (name: string) => (given.get(name) ? Number(given.get(name)) : undefined);
+  return cleaned({
+    scale: given.get("view"),
+    site: at?.[1] ?? "",
+    head: at?.[2] ? Number(at[2]) : 0,
+    shown: split("heads").map(Number),
+    average: given.get("mean") === "1",
+    form: given.get("as"),
+    axis: given.get("axis"),
+    what: given.get("what"),
+    by: given.get("by"),
+    hide: split("hide"),
+    off: split("off"),
+    filter: given.get("filter"),
+    threshold: number("threshold"),
+    mass: number("mass"),
+    top: number("top"),
+    pair: given.get("between"),
+    token: token ? { side: token[1], index: Number(token[2]) } : null,
+    thumbnails: given.get("pictures"),
+    sort: given.get("sort") ?? "",
+    colour: given.get("colour") ?? "",
+    least: number("least"),
+  });
+}

@@ -1,0 +1,58 @@
+import { describe, expect, test } from "vitest";
+import { DEFAULT, fitted } from "../selection";
+import { requestOf } from "./link";
+import { python } from "./python";
+import { trace, translation } from "./trace.fixture";
+
+const request = requestOf({ model: "builtin:gpt", text: 'say "hi"\n\\o/ привет' });
+const head = fitted({ ...DEFAULT, scale: "head", site: "L1", head: 2 }, trace());
+
+describe("code that gives what is on screen", () => {
+  test("quotes texts as Python reads them", () => {
+    expect(python(trace(), request, DEFAULT)).toContain('model.run("say \\"hi\\"\\n\\\\o/ привет")');
+  });
+
+  test("reads tokens as the page does: left out first, then joined", () => {
+    const code = python(trace(), request, { ...head, by: "words", hide: ["special"], off: ["main:2"] });
+    expect(code).toContain('weights = trace.without([0, 2]).words().pattern("L1H2")');
+    expect(code).toContain('hs.head_view(trace, "L1H2", by="words", hide=["special"], off=[2])');
+  });
+
+  test("leaves the weights to the view where stacks lose different tokens", () => {
+    const site = { ...DEFAULT, scale: "head" as const, site: "cross.L0" };
+    const code = python(
+      translation(),
+      request,
+      fitted({ ...site, hide: ["special"], off: ["encoder:1"] }, translation()),
+    );
+    expect(code).not.toContain("weights =");
+    expect(code).toContain('hs.head_view(trace, "cross.L0H0", hide=["special"], off=["encoder:1"])');
+  });
+
+  test("says how lines are filtered and which token is chosen", () => {
+    const chosen = { ...head, filter: "mass" as const, mass: 0.5, token: { side: "key", index: 1 } as const };
+    expect(python(trace(), request, chosen)).toContain('hs.head_view(trace, "L1H2", mass=0.5, token=("key", 1))');
+  });
+
+  test("gives the model view its order and colours", () => {
+    const model = { ...fitted(DEFAULT, trace()), sort: "confidence", colour: "induction", least: 0.4 };
+    expect(python(trace(), request, model)).toContain(
+      'hs.model_view(trace, "L0H0", sort="confidence", colour="induction", least=0.4)',
+    );
+  });
+
+  test("takes the mean only where the page does", () => {
+    const several = { ...head, shown: [1, 2] };
+    expect(python(trace(), request, several)).toContain('for head in ["L1H1", "L1H2"]');
+    expect(python(trace(), request, { ...several, average: true })).toContain('trace.pattern(["L1H1", "L1H2"])');
+  });
+
+  test("gives chats, pairs and edits back", () => {
+    const chat = requestOf({ model: "m", chat: [{ role: "user", content: "hi" }] });
+    expect(python(trace(), chat, DEFAULT)).toContain('model.run([{"role": "user", "content": "hi"}])');
+    const pair = requestOf({ model: "m", text: "a", pair: "b", truncate: true });
+    expect(python(trace({ edits: ["hs.silence('L1H2')"] }), pair, DEFAULT)).toContain(
+      'model.run("a", interventions=[hs.silence(\'L1H2\')], pair="b", truncate=True)',
+    );
+  });
+});

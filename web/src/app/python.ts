@@ -1,0 +1,99 @@
+/** Code that gives what is on screen. */
+
+import type { RunRequest, TraceProps } from "../contract";
+import { hiddenPositions, offPositions } from "../data/reading";
+import { DEFAULT, type Selection } from "../selection";
+import { headName } from "../views/view";
+
+/** JSON's strings, numbers and lists are Python's too. */
+type Value = string | number | string[] | number[];
+const literal = (value: Value): string =>
+  Array.isArray(value) ? `[${value.map((one) => JSON.stringify(one)).join(", ")}]` : JSON.stringify(value);
+
+export function python(trace: TraceProps, request: RunRequest | null, selection: Selection): string {
+  const isModel = selection.scale === "model";
+  const lines = [
+    "import headscope as hs",
+    "",
+    `model = hs.load(${literal(trace.model)})`,
+    `trace = ${run(trace, request)}`,
+    ...(isModel ? [] : numbers(trace, selection)),
+    `view = ${isModel ? modelView(selection) : headView(trace, selection)}`,
+    `view.save("${selection.scale}.html")`,
+  ];
+  return `${lines.join("\n")}\n`;
+}
+
+function run(trace: TraceProps, request: RunRequest | null): string {
+  const given: string[] = [];
+  if (request?.chat) {
+    const turns = request.chat.map((one) => `{"role": ${literal(one.role)}, "content": ${literal(one.content)}}`);
+    given.push(`[${turns.join(", ")}]`);
+  } else {
+    const text = request?.text ?? trace.text;
+    // A page holds no pictures and no sound: their files are for the reader to name.
+    given.push(text !== null ? literal(text) : `${trace.input_kind === "audio" ? "audio" : "image"}="path/to/file"`);
+  }
+  if (trace.edits.length) given.push(`interventions=[${trace.edits.join(", ")}]`);
+  const pair = request ? request.pair : trace.pair;
+  const target = request ? request.target : trace.target;
+  if (pair !== null) given.push(`pair=${literal(pair)}`);
+  if (target !== null) given.push(`target=${literal(target)}`);
+  if (request?.truncate) given.push("truncate=True");
+  return `model.run(${given.join(", ")})`;
+}
+
+/** The weights themselves. */
+function numbers(trace: TraceProps, selection: Selection): string[] {
+  const steps = reading(trace, selection);
+  if (steps === null) return [];
+  const heads = selection.shown.map((head) => headName(selection.site, head));
+  const from = `trace${steps}.${selection.what}`;
+  const first = heads[0] ?? "";
+  if (heads.length === 1) return [`weights = ${from}(${literal(first)})  # [query, key]`];
+  if (selection.average) return [`weights = ${from}(${literal(heads)})  # their mean [query, key]`];
+  return [`weights = {head: ${from}(head) for head in ${literal(heads)}}  # [query, key] each`];
+}
+
+/** Words, sentences and tokens left out, in the order the page does it: tokens go first. Null where stacks lose different
+ *  positions: `without` takes the same ones out of each. */
+function reading(trace: TraceProps, { by, hide, off }: Selection): string | null {
+  const gone = trace.stacks.map((stack) => new Set([...hiddenPositions(stack, hide), ...offPositions(stack, off)]));
+  const all = [...new Set(gone.flatMap((one) => [...one]))].sort((one, other) => one - other);
+  const isSame = trace.stacks.every(({ texts }, index) =>
+    all.every((one) => one >= texts.length || gone[index]?.has(one)),
+  );
+  if (!isSame) return null;
+  return (all.length ? `.without(${literal(all)})` : "") + (by === "tokens" ? "" : `.${by}()`);
+}
+
+function headView(trace: TraceProps, selection: Selection): string {
+  const heads = selection.shown.map((head) => headName(selection.site, head));
+  const given = [literal(heads.length === 1 ? (heads[0] ?? "") : heads)];
+  const put = (name: string, value: Value, usual: Value) => {
+    if (literal(value) !== literal(usual)) given.push(`${name}=${literal(value)}`);
+  };
+  if (selection.average) given.push("average=True");
+  put("form", selection.form, DEFAULT.form);
+  put("axis", selection.axis, DEFAULT.axis);
+  put("what", selection.what, DEFAULT.what);
+  put("by", selection.by, DEFAULT.by);
+  put("hide", selection.hide, []);
+  put("off", trace.stacks.length > 1 ? selection.off : selection.off.map((one) => Number(one.split(":")[1])), []);
+  if (selection.filter !== "all") given.push(`${selection.filter}=${selection[selection.filter]}`);
+  put("pair", selection.pair, DEFAULT.pair);
+  if (selection.token) {
+    const { side, index } = selection.token;
+    given.push(side === "query" ? `token=${index}` : `token=("key", ${index})`);
+  }
+  return `hs.head_view(trace, ${given.join(", ")})`;
+}
+
+function modelView(selection: Selection): string {
+  const given = [literal(headName(selection.site, selection.head))];
+  if (selection.thumbnails !== DEFAULT.thumbnails) given.push(`thumbnails=${literal(selection.thumbnails)}`);
+  if (selection.sort) given.push(`sort=${literal(selection.sort)}`);
+  if (selection.colour) given.push(`colour=${literal(selection.colour)}`);
+  if (selection.least) given.push(`least=${selection.least}`);
+  return `hs.model_view(trace, ${given.join(", ")})`;
+}

@@ -1,0 +1,132 @@
+/** Taking things away: files, links, code. Each says what it did, or why it could not. */
+
+import { copyOfPage } from "../hosts/file";
+import { savedPage, table } from "../hosts/page";
+import { isAborted, problemOf } from "../source";
+import { headName } from "../views/view";
+import { TOO_LONG } from "./address";
+import { shortName } from "./draft";
+import { python } from "./python";
+import { csv, json } from "./sheets";
+import type { Workbench } from "./workbench.svelte";
+
+export function savePage(bench: Workbench) {
+  return attempt(bench, async () => {
+    const { shown, home, selection } = bench;
+    if (!shown) return;
+    const page = home.kind === "file" ? copyOfPage(home.root, bench.link) : await savedPage(shown.trace.id, selection);
+    download(page, `${fileName(bench)}.html`);
+    bench.say(`Saved ${fileName(bench)}.html (${size(page)}). It opens without a server.`);
+  });
+}
+
+export function savePicture(bench: Workbench) {
+  return attempt(bench, async () => {
+    const picture = await bench.view?.picture();
+    if (!picture) return;
+    const file = await new Promise<Blob | null>((done) => picture.toBlob(done, "image/png"));
+    if (!file) throw new Error("The picture is too large for this browser.");
+    download(file, `${fileName(bench)}.png`);
+    bench.say(`Saved ${fileName(bench)}.png, ${picture.width} × ${picture.height} pixels.`);
+  });
+}
+
+/** Every number that is drawn, as the page has it. */
+export function saveNumbers(bench: Workbench, format: "csv" | "json") {
+  return attempt(bench, async () => {
+    const sheet = bench.view?.numbers(Number.POSITIVE_INFINITY);
+    if (!sheet) return;
+    const file = new Blob([format === "csv" ? csv(sheet) : json(sheet)], {
+      type: format === "csv" ? "text/csv" : "application/json",
+    });
+    download(file, `${fileName(bench)}.${format}`);
+    bench.say(`Saved ${sheet.rows.length.toLocaleString("en")} rows as ${fileName(bench)}.${format}.`);
+  });
+}
+
+/** Every number there is, from the server. */
+export function saveTable(bench: Workbench, format: "csv" | "parquet" | "json") {
+  return attempt(bench, async () => {
+    const { shown, selection } = bench;
+    if (!shown) return;
+    const heads = selection.scale === "head" ? selection.shown : [selection.head];
+    const options = {
+      format,
+      heads: heads.map((head) => headName(selection.site, head)).join(","),
+      what: selection.what,
+      by: selection.by,
+      hide: selection.hide.join(","),
+      off: selection.off.join(","),
+    };
+    bench.say("Collecting the numbers …");
+    const file = await table(shown.trace.id, options);
+    download(file, `${fileName(bench)}-all.${format}`);
+    bench.say(`Saved ${fileName(bench)}-all.${format} (${size(file)}).`);
+  });
+}
+
+/** A frame in a notebook has no address that could be passed on. */
+export function hasLink(): boolean {
+  return location.protocol !== "about:";
+}
+
+export function copyLink(bench: Workbench) {
+  return attempt(bench, async () => {
+    await copy(`${location.href.split("#")[0]}#${bench.link}`);
+    bench.say(
+      new URLSearchParams(bench.link).has("kept") ? TOO_LONG : "Link copied: it opens this view of this input.",
+    );
+  });
+}
+
+export function copyPython(bench: Workbench) {
+  return attempt(bench, async () => {
+    if (!bench.shown) return;
+    await copy(python(bench.shown.trace, bench.shown.request, bench.selection));
+    bench.say("Python copied: it runs as pasted.");
+  });
+}
+
+async function attempt(bench: Workbench, act: () => Promise<void>) {
+  try {
+    await act();
+  } catch (thrown) {
+    if (isAborted(thrown)) return;
+    const { message, hint } = problemOf(thrown);
+    bench.say(`${message} ${hint}`.trim());
+  }
+}
+
+function fileName(bench: Workbench): string {
+  const { shown, selection } = bench;
+  const model = shortName(shown?.trace.model ?? "");
+  const place = selection.scale === "head" ? `-${headName(selection.site, selection.head)}` : "";
+  return `headscope-${model}${place}`.replace(/[^\w.-]+/g, "-");
+}
+
+function size(file: Blob): string {
+  return file.size < 1e6 ? `${Math.ceil(file.size / 1e3)} kB` : `${(file.size / 1e6).toFixed(1)} MB`;
+}
+
+function download(file: Blob, name: string) {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(file);
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
+}
+
+async function copy(text: string) {
+  try {
+    await navigator.clipboard.writeText(text);
+  } catch {
+    // Pages that are not served securely have no clipboard of their own: the old way still works there.
+    const box = document.createElement("textarea");
+    box.value = text;
+    document.body.append(box);
+    box.select();
+    const isDone = document.execCommand("copy");
+    box.remove();
+    if (!isDone) throw new Error("This browser does not let the page copy.");
+  }
+}

@@ -1,0 +1,329 @@
+/** The state of the page, and everything that changes it. One per mounted page; nothing outside it remembers anything. */
+
+import type { ModelProps, RunEvent, RunRequest, SavedProps, ScoresProps, Settings, TraceProps } from "../contract";
+import { saved } from "../hosts/file";
+import { load, run, settings, traceSource } from "../hosts/page";
+import { carried, changed, cleaned, DEFAULT, fitted, type Selection } from "../selection";
+import { isAborted, problemOf, type Source, SourceError } from "../source";
+import type { Mounted } from "../views/view";
+import type { Part } from "../wire";
+import { type Address, keep, recall } from "./address";
+import { type Draft, draftOf, EMPTY, formsOf, missing, nameOf, presetRequest, requestFrom, shortened } from "./draft";
+import { type Link, read, sameRequest, written } from "./link";
+
+/** What is on screen. */
+export interface Shown {
+  /** What was asked for; null in a saved file. */
+  request: RunRequest | null;
+  trace: TraceProps;
+  source: Source;
+}
+
+export interface Run {
+  request: RunRequest;
+  when: number;
+}
+
+/** Where a page lives: on a server that runs models, or in a file that holds one run. */
+export type Home = { kind: "page" } | { kind: "file"; root: HTMLElement; source: Source; opensAt: string };
+
+type Wanted = { request: RunRequest; selection: Selection | null; history: "keep" | "replace" };
+
+const QUEUED: RunEvent = {
+  state: "queued",
+  ahead: 0,
+  layer: 0,
+  n_layers: 0,
+  trace: "",
+  error: "",
+  message: "",
+  hint: "",
+};
+
+export class Workbench {
+  settings = $state.raw<Settings | null>(null);
+  draft = $state<Draft>(structuredClone(EMPTY));
+  /** Where the run stands that is under way. */
+  progress = $state.raw<RunEvent | null>(null);
+  problem = $state.raw<SourceError | null>(null);
+  wasCancelled = $state(false);
+  shown = $state.raw<Shown | null>(null);
+  scores = $state.raw<Part<ScoresProps> | null>(null);
+  saved = $state.raw<SavedProps | null>(null);
+  selection = $state.raw<Selection>(DEFAULT);
+  runs = $state.raw<Run[]>([]);
+  /** What the view says it draws, and what it left out. */
+  line = $state("");
+  notes = $state.raw<string[]>([]);
+  viewProblem = $state.raw<SourceError | null>(null);
+  view = $state.raw<Mounted | null>(null);
+  isDrawn = $state(false);
+  asTable = $state(false);
+  toast = $state("");
+
+  #stop: AbortController | null = null;
+  #wanted: Wanted | null = null;
+  #unlisten: () => void;
+
+  constructor(
+    readonly home: Home,
+    private readonly address: Address,
+  ) {
+    this.#unlisten = address.listen(() => this.#follow());
+    void this.start();
+  }
+
+  destroy() {
+    this.#stop?.abort();
+    this.#unlisten();
+  }
+
+  get model(): ModelProps | undefined {
+    return this.settings?.models.find((one) => one.name === this.draft.model);
+  }
+
+  /** What is on screen, in a few words. */
+  get name(): string {
+    if (!this.shown) return "";
+    const { request, trace } = this.shown;
+    const tokens = () => trace.stacks[0]?.texts.join(" ") ?? "";
+    return request ? nameOf(request, this.settings?.models ?? []) : shortened(trace.text ?? tokens());
+  }
+
+  /** Settled: nothing is under way and what there is to see is on screen. */
+  get isReady(): boolean {
+    if (this.progress) return false;
+    if (this.problem || this.viewProblem || this.wasCancelled) return true;
+    return this.shown ? this.isDrawn : this.settings !== null;
+  }
+
+  /** The fragment that brings back what is on screen. */
+  get link(): string {
+    return written(this.shown?.request ?? null, this.selection, keep);
+  }
+
+  async start() {
+    this.problem = null;
+    try {
+      if (this.home.kind === "file") return await this.#open(this.home.source, this.home.opensAt);
+      this.runs = earlierRuns();
+      // A link says all that a run needs; without one, the server's first example is run.
+      const isLink = read(this.address.read(), recall).request !== null;
+      if (isLink) this.#follow();
+      this.settings = await settings();
+      if (!isLink) this.#follow(true);
+      const forms = formsOf(this.model);
+      if (!forms.includes(this.draft.form)) this.draft.form = forms[0] ?? "text";
+    } catch (thrown) {
+      this.problem = problemOf(thrown);
+    }
+  }
+
+  /** Change the selection; what follows from the change is done too. */
+  select(change: Partial<Selection>, history: "keep" | "replace" = "keep") {
+    if (!this.shown) return;
+    const next = changed(this.selection, change, this.shown.trace);
+    if (JSON.stringify(next) === JSON.stringify(this.selection)) return;
+    if (
+      this.selection.what === "scores" &&
+      next.what !== "scores" &&
+      !change.what &&
+      next.site === this.selection.site
+    ) {
+      this.say("Scores belong to the model's own tokens, all of them: weights are shown instead.");
+    }
+    this.#turn(next);
+    this.address.write(this.link, history);
+  }
+
+  /** Another model: it is run at once, on what the user wrote, or else on its own first example. */
+  async choose(name: string) {
+    const isOwn = this.draft.text.trim() && !presetOf(this.draft.text, this.settings?.models ?? []);
+    this.draft.model = name;
+    if (!this.model?.is_loaded && !(await this.#load(name))) return;
+    const forms = formsOf(this.model);
+    if (!forms.includes(this.draft.form)) this.draft.form = forms[0] ?? "text";
+    const preset = this.model?.presets.find((one) => one.text !== null && one.image === null);
+    if (preset && !isOwn) await this.run(presetRequest(this.draft.model, preset));
+    else if (!missing(this.draft, 0)) await this.run(requestFrom(this.draft));
+  }
+
+  run(request: RunRequest) {
+    return this.#run({ request, selection: null, history: "keep" });
+  }
+
+  again() {
+    return this.#wanted && this.settings ? this.#run(this.#wanted) : this.start();
+  }
+
+  cancel() {
+    this.#stop?.abort();
+  }
+
+  /** A view could not be drawn; null when it could again. A trace that the server forgot is made once more. */
+  viewFailed(problem: SourceError | null) {
+    const request = this.shown?.request;
+    if (problem?.error === "UnknownTrace" && request && !this.progress) {
+      void this.#run({ request, selection: this.selection, history: "replace" });
+      return;
+    }
+    this.viewProblem = problem;
+  }
+
+  say(text: string) {
+    this.toast = text;
+  }
+
+  /** Go where the address says: after going back, by a link, or at the start. */
+  #follow(isStart = false) {
+    const link = read(this.address.read(), recall);
+    if (this.home.kind === "file") {
+      if (this.shown) this.#turn(fitted(link.selection, this.shown.trace));
+      return;
+    }
+    if (link.request && this.shown && sameRequest(link.request, this.shown.request)) {
+      this.#stop?.abort();
+      this.#turn(fitted(link.selection, this.shown.trace));
+      return;
+    }
+    if (link.request) {
+      void this.#run({ request: link.request, selection: link.selection, history: "replace" });
+      return;
+    }
+    if (link.kept) {
+      this.draft.model = link.model || this.draft.model;
+      this.problem = new SourceError(
+        "This link belongs to an input that is too long for a link.",
+        "It was kept in the tab that made the link. Paste the text here and run it again.",
+        "InputNotInLink",
+      );
+      return;
+    }
+    if (isStart || link.model) this.#begin(link);
+  }
+
+  /** Nothing was asked for, but perhaps a model: run its first example. */
+  #begin({ model, selection }: Link) {
+    this.draft.model = model || this.settings?.default_model || "";
+    const preset = this.model?.presets.find((one) => one.text !== null && one.image === null);
+    if (preset) void this.#run({ request: presetRequest(this.draft.model, preset), selection, history: "replace" });
+    else this.draft.form = formsOf(this.model)[0] ?? "text";
+  }
+
+  #turn(selection: Selection) {
+    if (JSON.stringify(selection) === JSON.stringify(this.selection)) return;
+    this.selection = selection;
+    this.isDrawn = false;
+  }
+
+  /** What a model takes is known once it is loaded. */
+  async #load(name: string): Promise<boolean> {
+    this.#stop?.abort();
+    const stop = new AbortController();
+    this.#stop = stop;
+    this.problem = null;
+    this.wasCancelled = false;
+    this.progress = { ...QUEUED, state: "loading" };
+    try {
+      const model = await load(name, stop.signal);
+      this.settings = await settings(stop.signal);
+      if (this.draft.model === name) this.draft.model = model.name; // a folder has one name only
+      return this.#stop === stop;
+    } catch (thrown) {
+      if (this.#stop === stop && !isAborted(thrown)) this.problem = problemOf(thrown);
+      return false;
+    } finally {
+      if (this.#stop === stop) this.progress = null;
+    }
+  }
+
+  async #run(wanted: Wanted) {
+    this.#stop?.abort();
+    const stop = new AbortController();
+    this.#stop = stop;
+    this.#wanted = wanted;
+    const { request } = wanted;
+    this.problem = null;
+    this.wasCancelled = false;
+    if (!sameRequest(requestFrom(this.draft), request)) {
+      this.draft = draftOf(request, formsOf(this.settings?.models.find((one) => one.name === request.model)));
+    }
+    this.progress = QUEUED;
+    try {
+      const id = await run(request, (event) => this.#stop === stop && this.#hear(event), stop.signal);
+      const source = traceSource(id);
+      const trace = (await source.part<TraceProps>("trace", stop.signal)).props;
+      if (this.#stop !== stop) return;
+      this.#show({ request, trace, source }, wanted.selection);
+      this.address.write(this.link, wanted.history);
+      this.#remember({ request, when: Date.now() });
+      this.progress = null;
+      if (this.settings && !this.model?.is_loaded) this.settings = await settings(stop.signal);
+    } catch (thrown) {
+      if (this.#stop !== stop) return;
+      if (isAborted(thrown)) this.wasCancelled = true;
+      else this.problem = problemOf(thrown);
+    } finally {
+      if (this.#stop === stop) this.progress = null;
+    }
+  }
+
+  #hear(event: RunEvent) {
+    if (event.state !== "done") this.progress = event;
+  }
+
+  async #open(source: Source, opensAt: string) {
+    this.saved = await saved(source);
+    const trace = (await source.part<TraceProps>("trace")).props;
+    const fragment = this.address.read().replace(/^#/, "") || opensAt;
+    const selection = fragment ? read(fragment, recall).selection : cleaned(this.saved.selection);
+    this.#show({ request: null, trace, source }, selection);
+  }
+
+  #show(shown: Shown, selection: Selection | null) {
+    this.isDrawn = false;
+    this.viewProblem = null;
+    this.line = "";
+    this.notes = [];
+    this.scores = null;
+    this.selection = selection ? fitted(selection, shown.trace) : carried(this.selection, shown.trace);
+    this.shown = shown;
+    void this.#measure(shown);
+  }
+
+  /** Measures come after the first picture: nobody waits for them. */
+  async #measure(shown: Shown) {
+    try {
+      const scores = await shown.source.part<ScoresProps>("scores");
+      if (this.shown !== shown) return;
+      this.scores = scores;
+      const known = new Set(scores.props.methods.map((one) => one.name));
+      const { sort, colour } = this.selection;
+      this.select({ sort: known.has(sort) ? sort : "", colour: known.has(colour) ? colour : "" }, "replace");
+    } catch {
+      // A file saved without measures, or a trace that allows none: the page then offers nothing that needs them.
+    }
+  }
+
+  #remember(run: Run) {
+    const others = this.runs.filter((one) => !sameRequest(one.request, run.request));
+    this.runs = [run, ...others].slice(0, 12);
+    try {
+      sessionStorage.setItem("headscope:runs", JSON.stringify(this.runs));
+    } catch {
+      // Too long for this tab's store: the list then lasts until the page is reloaded.
+    }
+  }
+}
+
+function presetOf(text: string, models: ModelProps[]) {
+  return models.flatMap((one) => one.presets).find((one) => one.text === text);
+}
+
+function earlierRuns(): Run[] {
+  try {
+    return JSON.parse(sessionStorage.getItem("headscope:runs") ?? "[]");
+  } catch {
+    return [];
+  }
+}

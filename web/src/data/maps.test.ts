@@ -1,0 +1,17 @@
+import { expect, it } from "vitest";
+import { strongestCells } from "./maps";
+
+const map = Uint8Array.from([9, 9, 255, 0, 0, 200, 102, 0, 255, 51, 0, 255]);
+
+it("finds the strongest dot of each row, the first column apart", () => {
+  const found = strongestCells(map, 2, 3, 3, 2);
+  expect(found.map(({ row, column }) => [row, column])).toEqual([
+    [1, 1],
+    [2, 1],
+  ]);
+  expect(found[0]?.weight).toBeCloseTo(0.16);
+});
+
+it("takes the first column where there is nothing else", () => {
+  expect(strongestCells(Uint8Array.of(255, 0, 128, 0), 0, 2, 2, 5).map((one) => one.column)).toEqual([0, 0]);
+});

@@ -1,0 +1,48 @@
+import { expect, it } from "vitest";
+import type { ScoresProps } from "../contract";
+import type { Grid, Part } from "../wire";
+import { Measures, number } from "./measures";
+
+const values = (...of: number[]): Grid => ({
+  dtype: "float32",
+  code: "linear",
+  shape: [2],
+  values: Float32Array.from(of),
+});
+const part: Part<ScoresProps> = {
+  kind: "scores",
+  props: {
+    heads: ["L0H0", "L0H1"],
+    methods: [
+      { name: "induction", about: "", baseline: 0.1, low: 0, high: 1 },
+      { name: "distance", about: "", baseline: null, low: 0, high: 10 },
+    ],
+  },
+  arrays: { induction: values(0.9, Number.NaN), distance: values(2, 5) },
+};
+
+it("looks up measures by head and name", () => {
+  const measures = new Measures(part);
+  expect(measures.of("L0H0", "induction")).toBeCloseTo(0.9);
+  expect(measures.of("L0H1", "induction")).toBeNaN();
+  expect(measures.of("L9H9", "induction")).toBeNaN();
+  expect(measures.share("L0H1", "distance")).toBeCloseTo(0.5);
+});
+
+it("names what stands out in a head, if anything does", () => {
+  const measures = new Measures(part);
+  expect(measures.best("L0H0")?.name).toBe("induction");
+  expect(measures.best("L0H1")).toBeNull();
+  expect(new Measures(null).best("L0H0")).toBeNull();
+});
+
+it("writes numbers with as many digits as they need", () => {
+  expect([0.834, 0.0042, 0, -3.5, 123.4, Number.NaN].map(number)).toEqual(["0.83", "0.004", "0", "−3.50", "123", "–"]);
+});
+
+it("tells first what was asked for, then what is far from chance", () => {
+  const measures = new Measures(part);
+  expect(measures.telling("L0H0", [], 1).map((one) => one.name)).toEqual(["induction"]);
+  expect(measures.telling("L0H0", ["distance"], 2).map((one) => one.name)).toEqual(["distance", "induction"]);
+  expect(measures.telling("L0H1", [], 2).map((one) => one.name)).toEqual(["distance"]);
+});

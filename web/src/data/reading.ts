@@ -1,0 +1,134 @@
+/** Which tokens are shown, and which of the model's own positions each stands for: words, sentences, tokens left out.
+ *
+ *  The same rules as Python's `traces/reading.py`: attention to a group is the sum over its keys, from it the mean over
+ *  its queries, and rows are brought back to one by the weight that is left.
+ */
+
+import type { StackProps } from "../contract";
+import type { Selection } from "../selection";
+
+export interface Reading {
+  stack: string;
+  texts: string[];
+  /** The positions that each shown token stands for. */
+  members: number[][];
+  /** Of those, the ones that count: none for a token that is switched off. */
+  kept: number[][];
+  isOff: boolean[];
+  isSpecial: boolean[];
+  /** A or B. */
+  segments: string[];
+  /** Whether white space comes before it in the text. */
+  isSpaced: boolean[];
+  /** The shown token of each position, −1 where it is left out. */
+  groupOf: Int32Array;
+  /** Every position by itself, all of them. */
+  isPlain: boolean;
+  /** Some positions are left out, so rows are renormalised. */
+  isPartial: boolean;
+}
+
+type How = Pick<Selection, "by" | "hide" | "off">;
+
+const PART = / \d+\/\d+$/;
+
+/** How the tokens of a stack are read in a layer that sees `length` of them. */
+export function readingOf(stack: StackProps, length: number, how: How): Reading {
+  if (stack.texts.length !== length) return numbered(stack, length);
+  const hidden = hiddenPositions(stack, how.hide);
+  const off = offPositions(stack, how.off);
+  const special = new Set(stack.special);
+  const spaces = new Set(stack.spaces);
+  const marks = how.by === "words" ? stack.words : how.by === "sentences" ? stack.sentences : null;
+  const members: number[][] = [];
+  let last = "";
+  for (let position = 0; position < length; position++) {
+    if (hidden.has(position)) continue;
+    const number = special.has(position) ? null : (marks?.[position] ?? null);
+    const mark = number === null ? "" : `${stack.segments[position] ?? ""}:${number}`;
+    if (mark && mark === last) members[members.length - 1]?.push(position);
+    else members.push([position]);
+    last = mark;
+  }
+  const kept = members.map((group) => group.filter((position) => !off.has(position)));
+  const groupOf = new Int32Array(length).fill(-1);
+  kept.forEach((group, index) => {
+    for (const position of group) groupOf[position] = index;
+  });
+  const isPartial = hidden.size + off.size > 0;
+  return {
+    stack: stack.name,
+    texts: members.map((group) => joined(stack, group, spaces)),
+    members,
+    kept,
+    isOff: kept.map((group) => !group.length),
+    isSpecial: members.map((group) => special.has(group[0] as number)),
+    segments: members.map((group) => stack.segments[group[0] as number] ?? "A"),
+    isSpaced: members.map((group) => spaces.has(group[0] as number)),
+    groupOf,
+    isPlain: !isPartial && members.length === length,
+    isPartial,
+  };
+}
+
+/** Places without names: a layer that sees a coarser grid than the input's, as the later stages of Swin do. */
+function numbered(stack: StackProps, length: number): Reading {
+  const positions = Array.from({ length }, (_, position) => position);
+  return {
+    stack: stack.name,
+    texts: positions.map(String),
+    members: positions.map((position) => [position]),
+    kept: positions.map((position) => [position]),
+    isOff: positions.map(() => false),
+    isSpecial: positions.map(() => false),
+    segments: positions.map(() => "A"),
+    isSpaced: positions.map(() => true),
+    groupOf: Int32Array.from(positions),
+    isPlain: true,
+    isPartial: false,
+  };
+}
+
+/** Hiding never leaves nothing: a stack of special tokens alone stays as it is. */
+export function hiddenPositions(stack: StackProps, hide: Selection["hide"]): Set<number> {
+  const hidden = new Set(hide.includes("special") ? stack.special : []);
+  if (hide.includes("first")) hidden.add(0);
+  return hidden.size < stack.texts.length ? hidden : new Set();
+}
+
+export function offPositions(stack: StackProps, off: string[]): Set<number> {
+  const found = new Set<number>();
+  for (const one of off) {
+    const at = one.lastIndexOf(":");
+    if (one.slice(0, at) === stack.name) found.add(Number(one.slice(at + 1)));
+  }
+  return found;
+}
+
+function joined(stack: StackProps, group: number[], spaces: Set<number>): string {
+  const first = group[0] as number;
+  if (stack.kind === "patches" && stack.grid) return patch(stack, first, stack.grid[1]);
+  let text = "";
+  let before = "";
+  group.forEach((position, index) => {
+    const next = stack.texts[position] ?? "";
+    // Two pieces of one character, shown as "é 1/2" and "é 2/2": together they are the character.
+    if (index > 0 && PART.test(next) && PART.test(before) && next.replace(PART, "") === before.replace(PART, ""))
+      return;
+    // Where the text itself is not known, words stand apart.
+    const isApart = spaces.size
+      ? spaces.has(position)
+      : stack.words[position] !== stack.words[group[index - 1] ?? position];
+    const shown = group.length > 1 ? next.replace(PART, "") : next;
+    text += index > 0 && isApart ? ` ${shown}` : shown;
+    before = next;
+  });
+  return text;
+}
+
+/** A patch of an image by its row and column, both from 1. */
+function patch(stack: StackProps, position: number, columns: number): string {
+  if (stack.special.includes(position)) return stack.texts[position] ?? "";
+  const index = position - stack.special.filter((one) => one < position).length;
+  return `${Math.floor(index / columns) + 1}·${(index % columns) + 1}`;
+}

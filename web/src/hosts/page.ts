@@ -1,0 +1,110 @@
+/** The served page: parts over HTTP, and runs, which a saved file cannot do. */
+
+import type { ModelProps, Problem, RunEvent, RunRequest, Settings } from "../contract";
+import type { Selection } from "../selection";
+import { type Source, SourceError } from "../source";
+import { decode, type Part } from "../wire";
+import { remembered } from "./remembered";
+
+const API = "api";
+
+export function settings(signal?: AbortSignal): Promise<Settings> {
+  return asked(`${API}/settings`, { signal: signal ?? null }).then((answer) => answer.json());
+}
+
+/** Loads a model, and tells what it takes. */
+export function load(name: string, signal: AbortSignal): Promise<ModelProps> {
+  return asked(`${API}/models`, { ...posted({ name }), signal }).then((answer) => answer.json());
+}
+
+/** Runs a model; tells where the run stands as it goes. Aborting the signal stops the run, mid-forward. */
+export async function run(request: RunRequest, hear: (event: RunEvent) => void, signal: AbortSignal): Promise<string> {
+  const answer = await asked(`${API}/runs`, { ...posted(request), signal });
+  for await (const event of lines(answer)) {
+    if (event.state === "failed") throw new SourceError(event.message, event.hint, event.error);
+    if (event.state === "cancelled") throw new DOMException("the run was stopped", "AbortError");
+    hear(event);
+    if (event.state === "done") return event.trace;
+  }
+  throw new SourceError("The server stopped answering in the middle of the run.", "Try again.", "Unreachable");
+}
+
+/** The parts of one trace. */
+export function traceSource(id: string): Source {
+  const load = async (key: string, signal: AbortSignal): Promise<Part<unknown>> => {
+    const answer = await asked(`${API}/traces/${encodeURIComponent(id)}/${key}`, { signal });
+    return decode(await answer.arrayBuffer());
+  };
+  return { isLive: true, part: remembered(load) };
+}
+
+/** The page as one file that opens offline. */
+export async function savedPage(id: string, selection: Selection): Promise<Blob> {
+  const answer = await asked(
+    `${API}/traces/${encodeURIComponent(id)}/page`,
+    posted({ view: selection.scale, selection }),
+  );
+  return answer.blob();
+}
+
+/** All numbers of some heads, as a file. */
+export async function table(id: string, options: Record<string, string>): Promise<Blob> {
+  const answer = await asked(`${API}/traces/${encodeURIComponent(id)}/table?${new URLSearchParams(options)}`);
+  return answer.blob();
+}
+
+function posted(body: object): RequestInit {
+  return { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) };
+}
+
+async function asked(url: string, options: RequestInit = {}): Promise<Response> {
+  let answer: Response;
+  try {
+    answer = await fetch(url, { credentials: "same-origin", ...options });
+  } catch (thrown) {
+    if (thrown instanceof DOMException) throw thrown; // aborted
+    throw new SourceError(
+      "The Headscope server does not answer.",
+      "Look at the terminal it was started in: if it has stopped, start it again with `headscope`.",
+      "Unreachable",
+    );
+  }
+  if (answer.ok) return answer;
+  const problem: Partial<Problem> = await answer.json().catch(() => ({}));
+  const wait = Number(answer.headers.get("retry-after")) || 0;
+  const [message, hint] = words(answer.status, wait, problem);
+  throw new SourceError(message, hint, problem.error ?? `HTTP ${answer.status}`, answer.status, wait);
+}
+
+function words(status: number, wait: number, problem: Partial<Problem>): [string, string] {
+  if (status === 401) {
+    return [
+      "This page is no longer signed in.",
+      "Open the address that `headscope` printed in its terminal again: it holds the key to this server.",
+    ];
+  }
+  if (status === 429) {
+    return [problem.message ?? "Too many runs are waiting.", problem.hint || `Try again in ${wait || 5} seconds.`];
+  }
+  return [problem.message ?? `The server answered with status ${status}.`, problem.hint ?? ""];
+}
+
+async function* lines(answer: Response): AsyncGenerator<RunEvent> {
+  if (!answer.body) return;
+  const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = "";
+  try {
+    for (;;) {
+      const { done, value } = await reader.read();
+      const whole = (rest + (value ?? "")).split("\n");
+      rest = done ? "" : (whole.pop() ?? "");
+      for (const line of whole) if (line.trim()) yield JSON.parse(line) as RunEvent;
+      if (done) return;
+    }
+  } catch (thrown) {
+    if (thrown instanceof DOMException || thrown instanceof SourceError) throw thrown;
+    throw new SourceError("The connection broke in the middle of the run.", "Try again.", "Unreachable");
+  } finally {
+    reader.cancel().catch(() => {});
+  }
+}

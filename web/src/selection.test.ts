@@ -1,0 +1,98 @@
+import { describe, expect, test } from "vitest";
+import { layer, stack, trace, translation } from "./app/trace.fixture";
+import { carried, changed, cleaned, DEFAULT, fitted, hasPair } from "./selection";
+
+const start = fitted(DEFAULT, trace());
+
+describe("a selection from anywhere", () => {
+  test("what is not understood is as by default", () => {
+    const found = cleaned({
+      scale: "galaxy",
+      head: -1,
+      shown: "all",
+      mass: 7,
+      hide: ["last"],
+      token: { side: "up", index: 0 },
+    });
+    expect(found).toEqual(DEFAULT);
+  });
+
+  test("what is understood is kept", () => {
+    const token = { side: "key", index: 2 } as const;
+    const found = cleaned({ scale: "head", site: "L1", head: 2, shown: [1, 2], mass: 0.5, hide: ["first"], token });
+    expect(found).toMatchObject({
+      scale: "head",
+      site: "L1",
+      head: 2,
+      shown: [1, 2],
+      mass: 0.5,
+      hide: ["first"],
+      token,
+    });
+  });
+});
+
+describe("fitting a trace", () => {
+  test("an empty selection becomes the first head", () => {
+    expect(start).toMatchObject({ site: "L0", head: 0, shown: [0] });
+  });
+
+  test("a layer that is not there becomes one of the same depth", () => {
+    expect(fitted({ ...DEFAULT, site: "L0", head: 9 }, translation())).toMatchObject({ site: "encoder.L0", head: 3 });
+  });
+
+  test("scores fall back to weights where there are none, or tokens are read otherwise", () => {
+    const without = trace({ layers: [layer("L0", 4, { no_scores: "not recorded" })] });
+    expect(fitted({ ...DEFAULT, what: "scores" }, without).what).toBe("pattern");
+    expect(fitted({ ...DEFAULT, what: "scores", by: "words" }, trace()).what).toBe("pattern");
+    expect(fitted({ ...DEFAULT, what: "scores" }, trace()).what).toBe("scores");
+  });
+
+  test("tokens that are not there are dropped, and never all of them switched off", () => {
+    expect(fitted({ ...DEFAULT, off: ["main:1", "main:99", "other:0", "main:x"] }, trace()).off).toEqual(["main:1"]);
+    expect(fitted({ ...DEFAULT, off: ["main:0", "main:1", "main:2", "main:3"] }, trace()).off).toEqual([]);
+  });
+
+  test("sentences A and B are told apart only where there are two", () => {
+    const pair = trace({ stacks: [stack("main", ["a", "b", "c", "d"], { segments: ["A", "A", "B", "B"] })] });
+    expect(fitted({ ...DEFAULT, pair: "AB" }, trace()).pair).toBe("all");
+    expect(fitted({ ...DEFAULT, pair: "AB" }, pair).pair).toBe("AB");
+    expect(hasPair(pair, layer("L0", 4))).toBe(true);
+  });
+});
+
+describe("changing", () => {
+  test("moving on takes a single head along", () => {
+    expect(changed(start, { head: 2 }, trace()).shown).toEqual([2]);
+  });
+
+  test("all heads stay all heads in the next layer", () => {
+    const all = { ...start, shown: [0, 1, 2, 3] };
+    const deeper = trace({ layers: [layer("L0", 4), layer("L1", 4, { n_heads: 2 })] });
+    expect(changed(all, { site: "L1" }, deeper).shown).toEqual([0, 1]);
+  });
+
+  test("the head in focus is always among those shown", () => {
+    expect(changed({ ...start, shown: [0, 1] }, { head: 3 }, trace()).shown).toEqual([0, 1, 3]);
+  });
+
+  test("a chosen token stays in the next layer, and goes when tokens are read otherwise", () => {
+    const chosen = { ...start, token: { side: "query", index: 2 } as const };
+    expect(changed(chosen, { site: "L1" }, trace()).token).toEqual(chosen.token);
+    expect(changed(chosen, { by: "words" }, trace()).token).toBeNull();
+    expect(changed(chosen, { off: ["main:1"] }, trace()).token).toBeNull();
+  });
+
+  test("another run keeps places and options, not tokens", () => {
+    const given = {
+      ...start,
+      site: "L1",
+      head: 2,
+      shown: [2],
+      by: "words" as const,
+      off: ["main:1"],
+      token: { side: "key", index: 1 } as const,
+    };
+    expect(carried(given, trace())).toMatchObject({ site: "L1", head: 2, by: "words", off: [], token: null });
+  });
+});

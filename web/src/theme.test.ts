@@ -1,0 +1,30 @@
+import { describe, expect, it } from "vitest";
+import { DARK, headColour, LIGHT, type Rgb } from "./theme";
+
+/** Contrast as WCAG 2 defines it. */
+function contrast(a: Rgb, b: Rgb): number {
+  const light = (colour: Rgb) => {
+    const [red, green, blue] = colour.map((one) => {
+      const share = one / 255;
+      return share <= 0.04045 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4;
+    }) as [number, number, number];
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
+  };
+  const [low, high] = [light(a), light(b)].sort((one, two) => one - two) as [number, number];
+  return (high + 0.05) / (low + 0.05);
+}
+
+describe.each([LIGHT, DARK])("the $name theme", (theme) => {
+  it("is readable: text and accent on the background (WCAG AA)", () => {
+    for (const colour of [theme.ink, theme.secondary, theme.accent, theme.good, theme.warn]) {
+      expect(contrast(colour, theme.background)).toBeGreaterThan(4.5);
+    }
+  });
+
+  it("tells more than ten heads apart, and more by dashes", () => {
+    const names = Array.from({ length: 24 }, (_, head) => JSON.stringify(headColour(theme, head)));
+    expect(new Set(names).size).toBe(24);
+    expect(headColour(theme, 10).dashed).toBe(false);
+    expect(headColour(theme, 12)).toEqual({ colour: theme.heads[0], dashed: true });
+  });
+});

@@ -1,0 +1,87 @@
+import { describe, expect, it } from "vitest";
+import type { SiteProps } from "../contract";
+import { blocksOf, gridOf, rankedOf } from "./grid";
+import { neighbour } from "./model";
+
+function layers(count: number, heads: number, stack = "model", kind: "self" | "cross" = "self"): SiteProps[] {
+  return Array.from({ length: count }, (_, layer) => ({
+    site: `${stack}.${kind}.L${layer}`,
+    stack,
+    kind,
+    layer,
+    n_heads: heads,
+    n_queries: 10,
+    n_keys: 10,
+    key_stack: kind === "cross" ? "encoder" : stack,
+    is_causal: false,
+    no_weights: "",
+    no_scores: "",
+    no_contributions: "",
+  }));
+}
+
+describe("the grid of heads", () => {
+  it("fits every head on the screen, from 2 × 2 to 48 × 64", () => {
+    for (const [count, heads] of [
+      [2, 2],
+      [6, 8],
+      [12, 12],
+      [24, 16],
+      [48, 64],
+    ] as const) {
+      const grid = gridOf(layers(count, heads), 860, 720, false);
+      expect(grid.places).toHaveLength(count * heads);
+      expect(Math.max(...grid.places.map((one) => one.x)) + grid.size).toBeLessThanOrEqual(860);
+      expect(Math.max(...grid.places.map((one) => one.y)) + grid.size).toBeLessThanOrEqual(720);
+      expect(grid.size).toBeGreaterThanOrEqual(10);
+    }
+  });
+
+  it("scrolls rather than draw heads smaller than ten pixels", () => {
+    const grid = gridOf(layers(48, 64), 400, 300, false);
+    expect(grid.size).toBe(10);
+    expect(grid.width).toBeGreaterThan(400);
+    expect(grid.height).toBeGreaterThan(300);
+  });
+
+  it("puts encoder, decoder and cross-attention where they are largest, apart from each other", () => {
+    const all = [...layers(6, 8, "encoder"), ...layers(6, 8, "decoder"), ...layers(6, 8, "decoder", "cross")];
+    expect(blocksOf(all).map((one) => one.title)).toEqual(["encoder", "decoder", "cross-attention, decoder → encoder"]);
+    const wide = gridOf(all, 1600, 500, false);
+    const tall = gridOf(all, 500, 1600, false);
+    expect(new Set(wide.places.map((one) => one.y)).size).toBe(6);
+    expect(new Set(tall.places.map((one) => one.y)).size).toBe(18);
+    const seen = new Set(wide.places.map((one) => `${one.x} ${one.y}`));
+    expect(seen.size).toBe(144);
+  });
+
+  it("leaves room for words when pictures stay large", () => {
+    expect(gridOf(layers(6, 8), 860, 720, true).caption).toBeGreaterThan(0);
+    expect(gridOf(layers(12, 12), 860, 720, true).caption).toBe(0);
+  });
+
+  it("ranks heads line after line", () => {
+    const heads = layers(12, 12).flatMap((site) => Array.from({ length: 12 }, (_, head) => ({ site, head })));
+    const grid = rankedOf(heads, 860, 720, 40);
+    expect(grid.places.map(({ site, head }) => ({ site, head }))).toEqual(heads);
+    expect(grid.places[1]?.y).toBe(grid.places[0]?.y);
+    expect(grid.width).toBeLessThanOrEqual(860);
+  });
+});
+
+describe("moving from head to head", () => {
+  const { places } = gridOf(layers(3, 4), 400, 300, false);
+  const at = (layer: number, head: number) => places.find((one) => one.site.layer === layer && one.head === head);
+  const step = (from: ReturnType<typeof at>, by: [number, number]) => neighbour(places, from as (typeof places)[0], by);
+
+  it("goes to the next in a row or column", () => {
+    expect(step(at(1, 1), [1, 0])).toBe(at(1, 2));
+    expect(step(at(1, 1), [0, -1])).toBe(at(0, 1));
+  });
+
+  it("goes on in the next row, and ends at the edges", () => {
+    expect(step(at(0, 3), [1, 0])).toBe(at(1, 0));
+    expect(step(at(1, 0), [-1, 0])).toBe(at(0, 3));
+    expect(step(at(2, 1), [0, 1])).toBeUndefined();
+  });
+});

@@ -1,0 +1,184 @@
+/** Where the model view puts its heads: layers × heads in blocks, or all of them in order of a score. */
+
+import type { SiteProps } from "../contract";
+
+export interface Place {
+  site: SiteProps;
+  head: number;
+  x: number;
+  y: number;
+}
+
+export interface Mark {
+  text: string;
+  x: number;
+  y: number;
+  align: "left" | "right" | "centre";
+  isTitle?: boolean;
+}
+
+export interface Grid {
+  places: Place[];
+  marks: Mark[];
+  /** The side of a head's picture, and what is left free under it for words. */
+  size: number;
+  caption: number;
+  width: number;
+  height: number;
+}
+
+const MARGIN = 16;
+const LEAST = 10;
+const MOST = 280;
+const SIDE = 40; // for the names of layers
+const HEADS = 22; // for the names of heads
+const TITLE = 24;
+const CAPTION = 16;
+const LINES = 28; // two lines of words
+
+interface Block {
+  title: string;
+  layers: SiteProps[];
+  columns: number;
+}
+
+/** The stacks of a model, each with its layers: encoder, decoder, cross-attention. */
+export function blocksOf(layers: SiteProps[]): Block[] {
+  const blocks = new Map<string, Block>();
+  for (const site of layers) {
+    const name = `${site.kind} ${site.stack} ${site.key_stack}`;
+    const title = site.kind === "cross" ? `cross-attention, ${site.stack} → ${site.key_stack}` : site.stack;
+    const block = blocks.get(name) ?? { title, layers: [], columns: 0 };
+    block.layers.push(site);
+    block.columns = Math.max(block.columns, site.n_heads);
+    blocks.set(name, block);
+  }
+  return [...blocks.values()];
+}
+
+/** All heads by layer, as large as fits; blocks beside or under each other, whichever lets them be larger. */
+export function gridOf(layers: SiteProps[], width: number, height: number, hasCaptions: boolean): Grid {
+  const blocks = blocksOf(layers);
+  const title = blocks.length > 1 ? TITLE : 0;
+  let best: { abreast: number; pitch: number } = { abreast: 1, pitch: 0 };
+  for (let abreast = 1; abreast <= blocks.length; abreast++) {
+    const bands = chunks(blocks, abreast);
+    const across = Math.min(
+      ...bands.map((band) => (width - 2 * MARGIN - band.length * SIDE) / sum(band.map((one) => one.columns))),
+    );
+    const rows = sum(bands.map((band) => Math.max(...band.map((one) => one.layers.length))));
+    const down = (height - 2 * MARGIN - bands.length * (title + HEADS)) / rows;
+    const pitch = Math.min(across, down);
+    if (pitch > best.pitch) best = { abreast, pitch };
+  }
+  const bands = chunks(blocks, best.abreast);
+  const rows = sum(bands.map((band) => Math.max(...band.map((one) => one.layers.length))));
+  const across = Math.min(
+    ...bands.map((band) => (width - 2 * MARGIN - band.length * SIDE) / sum(band.map((one) => one.columns))),
+  );
+  const down = (height - 2 * MARGIN - bands.length * (title + HEADS)) / rows;
+  let caption = 0;
+  let size = sizeIn(best.pitch);
+  if (hasCaptions) {
+    const smaller = sizeIn(Math.min(across, down - CAPTION));
+    if (smaller >= 64) [size, caption] = [smaller, CAPTION];
+  }
+  const gap = gapOf(size);
+  const grid: Grid = { places: [], marks: [], size, caption, width: 0, height: 0 };
+  const inner = bands.map((band) => sum(band.map((one) => SIDE + one.columns * (size + gap) - gap)));
+  const left = Math.max(MARGIN, Math.floor((width - Math.max(...inner) - SIDE / 2) / 2));
+  const tall = rows * (size + gap + caption) + bands.length * (title + HEADS);
+  let y = Math.max(MARGIN, Math.floor((height - tall) / 4));
+  for (const band of bands) {
+    let x = left;
+    for (const block of band) {
+      placeBlock(grid, block, x, y, title, gap);
+      x += SIDE + block.columns * (size + gap) - gap;
+    }
+    grid.width = Math.max(grid.width, x + MARGIN);
+    y += title + HEADS + Math.max(...band.map((one) => one.layers.length)) * (size + gap + caption);
+  }
+  grid.height = y - gap + MARGIN;
+  return grid;
+}
+
+function placeBlock(grid: Grid, block: Block, x: number, y: number, title: number, gap: number): void {
+  const pitch = grid.size + gap;
+  const first = { x: x + SIDE, y: y + title + HEADS };
+  if (title) grid.marks.push({ text: block.title, x: first.x, y: y + 12, align: "left", isTitle: true });
+  const step = Math.ceil(26 / pitch);
+  for (let head = 0; head < block.columns; head += step) {
+    const at = first.x + head * pitch + grid.size / 2;
+    grid.marks.push({ text: `H${head}`, x: at, y: first.y - 10, align: "centre" });
+  }
+  const skip = Math.ceil(13 / (pitch + grid.caption));
+  block.layers.forEach((site, row) => {
+    const top = first.y + row * (pitch + grid.caption);
+    if (row % skip === 0) {
+      grid.marks.push({ text: `L${site.layer}`, x: first.x - 8, y: top + grid.size / 2, align: "right" });
+    }
+    for (let head = 0; head < site.n_heads; head++) grid.places.push({ site, head, x: first.x + head * pitch, y: top });
+  });
+}
+
+/** Heads in a given order, line after line, each with words under it. */
+export function rankedOf(
+  heads: { site: SiteProps; head: number }[],
+  width: number,
+  height: number,
+  least: number,
+): Grid {
+  let size = least;
+  for (let one = MOST; one > least; one -= 2) {
+    const columns = Math.floor((width - 2 * MARGIN + gapOf(one)) / (one + gapOf(one)));
+    if (columns < 1) continue;
+    const rows = Math.ceil(heads.length / columns);
+    if (rows * (one + gapOf(one) + captionOf(one)) <= height - 2 * MARGIN) {
+      size = one;
+      break;
+    }
+  }
+  const gap = gapOf(size);
+  const caption = captionOf(size);
+  const columns = Math.max(1, Math.floor((width - 2 * MARGIN + gap) / (size + gap)));
+  const used = Math.min(columns, heads.length);
+  const left = Math.max(MARGIN, Math.floor((width - used * (size + gap) + gap) / 2));
+  const places = heads.map((one, index) => ({
+    ...one,
+    x: left + (index % columns) * (size + gap),
+    y: MARGIN + Math.floor(index / columns) * (size + gap + caption),
+  }));
+  const rows = Math.ceil(heads.length / columns);
+  return {
+    places,
+    marks: [],
+    size,
+    caption,
+    width: left + used * (size + gap),
+    height: 2 * MARGIN + rows * (size + gap + caption),
+  };
+}
+
+/** A name and its number stand under each other where they have no room side by side. */
+export function captionOf(size: number): number {
+  return size >= 88 ? CAPTION : LINES;
+}
+
+function gapOf(size: number): number {
+  return size >= 64 ? 10 : size >= 36 ? 7 : size >= 22 ? 4 : size >= 14 ? 2 : 1;
+}
+
+function sizeIn(pitch: number): number {
+  for (let size = Math.min(MOST, Math.floor(pitch)); size > LEAST; size--) if (size + gapOf(size) <= pitch) return size;
+  return LEAST;
+}
+
+function chunks<Item>(items: Item[], size: number): Item[][] {
+  const found: Item[][] = [];
+  for (let i = 0; i < items.length; i += size) found.push(items.slice(i, i + size));
+  return found;
+}
+
+function sum(numbers: number[]): number {
+  return numbers.reduce((total, one) => total + one, 0);
+}

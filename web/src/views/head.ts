@@ -1,0 +1,425 @@
+/** The head view: one layer's heads between tokens, as lines or as a matrix. */
+
+import { type Loaded, loadLayer } from "../data/load";
+import { exactRow, isInexact } from "../data/rows";
+import { Raster } from "../marks/raster";
+import type { Selection } from "../selection";
+import { isAborted, problemOf } from "../source";
+import { themeOf } from "../theme";
+import type { Token } from "./columns";
+import { type Label, Ruler } from "./labels";
+import { LinesForm, same } from "./lines";
+import { MatrixForm } from "./matrix";
+import { nextHead, nextLayer, nextToken, switched } from "./moves";
+import { type Handled, Pointer } from "./pointer";
+import { Scene } from "./scene";
+import { Search } from "./search";
+import { pictureOf, Surface } from "./surface";
+import { tableOf } from "./table";
+import { type Host, type Mounted, siteOf } from "./view";
+
+const FADE = 0.86; // of other lines, while one token is in focus
+const VALUES = { pattern: "weight", contribution: "contribution", scores: "score" };
+const PAUSE = 80; // ms the pointer rests before exact numbers are asked for
+
+export function mountHead(element: HTMLElement, host: Host): Mounted {
+  return new HeadView(element, host);
+}
+
+class HeadView implements Mounted, Handled {
+  private readonly surface: Surface;
+  readonly lines: LinesForm;
+  readonly matrix: MatrixForm;
+  readonly ruler = new Ruler();
+  private readonly stage = document.createElement("div");
+  selection: Selection | null = null;
+  private loaded: { name: string; value: Loaded } | null = null;
+  scene: Scene | null = null;
+  private base: Raster | null = null;
+  private faded: Raster | null = null;
+  private front: Raster | null = null;
+  private scale = 1;
+  private generation = 0;
+  private latest: Promise<void> = Promise.resolve();
+  private stop = new AbortController();
+  private exactStop = new AbortController();
+  private exactTimer = 0;
+  private frame = 0;
+  private readonly search = new Search();
+  private readonly pointer: Pointer;
+
+  constructor(
+    private readonly element: HTMLElement,
+    readonly host: Host,
+  ) {
+    Object.assign(this.stage.style, {
+      position: "absolute",
+      inset: "0",
+      overflow: "hidden",
+      userSelect: "none",
+      touchAction: "none",
+    });
+    if (getComputedStyle(element).position === "static") element.style.position = "relative";
+    this.stage.setAttribute("role", "group");
+    this.stage.setAttribute("aria-label", "Attention between tokens");
+    element.append(this.stage);
+    this.surface = new Surface(this.stage, () => this.draw());
+    this.lines = new LinesForm(this.ruler);
+    this.matrix = new MatrixForm(this.ruler);
+    this.pointer = new Pointer(this.stage, this);
+  }
+
+  update(selection: Selection): Promise<void> {
+    const generation = ++this.generation;
+    this.stop.abort();
+    this.stop = new AbortController();
+    const { signal } = this.stop;
+    this.latest = this.show(selection, signal)
+      .catch((problem) => {
+        if (!isAborted(problem) && generation === this.generation) this.host.fail(problemOf(problem));
+      })
+      .then(() => (generation === this.generation ? undefined : this.latest));
+    return this.latest;
+  }
+
+  redraw(): void {
+    if (this.scene) this.draw();
+  }
+
+  async picture(): Promise<HTMLCanvasElement> {
+    const scale = Math.max(2, window.devicePixelRatio || 1);
+    const base = this.surface.raster(scale);
+    this.form.paint(base, scale);
+    const shown = this.focused(base, scale);
+    return pictureOf(shown, this.labels(), scale);
+  }
+
+  numbers(limit: number): { columns: string[]; rows: (string | number)[][]; total: number } {
+    const { scene } = this;
+    const value = VALUES[this.selection?.what ?? "pattern"];
+    const columns = ["head", "query position", "query token", "key position", "key token", value];
+    return { columns, ...(scene ? tableOf(scene, this.isLines ? this.lines : null, limit) : { rows: [], total: 0 }) };
+  }
+
+  key(event: KeyboardEvent): boolean {
+    const { scene, selection } = this;
+    if (!scene || !selection || event.ctrlKey || event.metaKey || event.altKey) return false;
+    const { trace } = this.host;
+    switch (event.key) {
+      case "ArrowUp":
+        return this.moved(nextToken(scene, -1));
+      case "ArrowDown":
+        return this.moved(nextToken(scene, 1));
+      case "ArrowLeft":
+        return this.moved(nextHead(trace.layers, selection, -1));
+      case "ArrowRight":
+        return this.moved(nextHead(trace.layers, selection, 1));
+      case "[":
+        return this.moved(nextLayer(trace.layers, selection, -1));
+      case "]":
+        return this.moved(nextLayer(trace.layers, selection, 1));
+      case "x": {
+        const token = selection.form === "lines" ? this.lines.focus : selection.token;
+        if (token) this.switchToken(token, selection);
+        return token !== null;
+      }
+      case "Escape":
+        return this.clear();
+      case "PageUp":
+        return this.scrollBy(-this.page);
+      case "PageDown":
+        return this.scrollBy(this.page);
+      case "Home":
+        return this.scrollBy(Number.NEGATIVE_INFINITY);
+      case "End":
+        return this.scrollBy(Number.POSITIVE_INFINITY);
+      default:
+        return false;
+    }
+  }
+
+  find(text: string, direction: 1 | -1): { index: number; total: number } {
+    const { scene, search } = this;
+    if (!scene) return { index: -1, total: 0 };
+    const [first] = this.lines.columns?.visible("query", this.lines.scroll) ?? [0];
+    if (text !== search.text) search.begin(scene, text, first);
+    else search.step(direction);
+    this.mark();
+    const place = search.current?.[0];
+    if (place && this.isLines) this.lines.reveal(place);
+    this.draw();
+    return { index: search.index, total: search.places.length };
+  }
+
+  destroy(): void {
+    this.generation++;
+    this.stop.abort();
+    this.exactStop.abort();
+    this.pointer.destroy();
+    window.clearTimeout(this.exactTimer);
+    cancelAnimationFrame(this.frame);
+    this.host.tip(null);
+    this.surface.destroy();
+    this.stage.remove();
+  }
+
+  // Showing
+
+  get isLines(): boolean {
+    return this.selection?.form !== "matrix";
+  }
+
+  private get form(): LinesForm | MatrixForm {
+    return this.isLines ? this.lines : this.matrix;
+  }
+
+  private async show(selection: Selection, signal: AbortSignal): Promise<void> {
+    const { source, trace } = this.host;
+    const site = siteOf(trace, selection.site);
+    const name = JSON.stringify([site.site, selection.what, selection.by, selection.hide, selection.off]);
+    if (this.loaded?.name !== name) {
+      const value = await loadLayer(source, trace, site, selection, signal);
+      signal.throwIfAborted();
+      this.loaded = { name, value };
+    }
+    const isOther = this.scene?.layer.queries.texts.length !== this.loaded.value.layer.queries.texts.length;
+    this.selection = selection;
+    this.scene = new Scene(this.loaded.value, selection);
+    this.host.fail(null);
+    if (isOther) this.lines.scroll = 0;
+    this.search.again(this.scene);
+    this.mark();
+    this.lines.exact = null;
+    this.lines.hovered = this.stillThere(this.lines.hovered);
+    this.matrix.hovered = null;
+    if (selection.token && this.isLines) this.revealPin(selection.token);
+    this.draw();
+    this.tell();
+    await this.complete(signal);
+  }
+
+  /** What comes after the first draw: exact numbers of the pinned token, the matrix of a long input. */
+  private async complete(signal: AbortSignal): Promise<void> {
+    const { scene } = this;
+    if (!scene) return;
+    const { source } = this.host;
+    if (this.isLines) {
+      const token = this.lines.pinned;
+      if (token && isInexact(scene.loaded, source)) await this.makeExact(token, signal);
+    } else if (this.matrix.needsWindows(source)) {
+      await this.matrix.loadWindows(source, signal);
+      if (signal.aborted) return;
+      this.draw();
+      this.tell();
+    }
+  }
+
+  private draw(): void {
+    const { scene } = this;
+    if (!scene || !this.surface.width || !this.surface.height) return;
+    this.form.lay(scene, themeOf(this.element), this.surface.width, this.surface.height);
+    this.base = this.surface.raster();
+    this.scale = this.surface.scale;
+    this.faded = this.front = null;
+    this.lines.isMoving = this.surface.isMoving;
+    this.form.paint(this.base, this.scale);
+    this.drawFocus();
+  }
+
+  /** The token in focus changed: the lines that are there only fade, the token's own are drawn over them. */
+  drawFocus(): void {
+    if (!this.base) return;
+    this.surface.show(this.focused(this.base, this.scale, true), this.labels());
+  }
+
+  private focused(base: Raster, scale: number, keep = false): Raster {
+    const theme = themeOf(this.element);
+    if (!this.isLines) {
+      const { matrix } = this;
+      if (!matrix.hovered && !matrix.chosen && !this.selection?.token) return base;
+      const raster = (keep ? this.front : null) ?? like(base);
+      if (keep) this.front = raster;
+      matrix.paintFocus(raster.copyFrom(base), scale);
+      return raster;
+    }
+    if (!this.lines.focus) return base;
+    const faded = (keep ? this.faded : null) ?? like(base).fadedFrom(base, theme.background, FADE);
+    const raster = (keep ? this.front : null) ?? like(base);
+    if (keep) [this.faded, this.front] = [faded, raster];
+    this.lines.paintFocus(raster.copyFrom(faded), scale);
+    return raster;
+  }
+
+  private labels(): Label[] {
+    return this.form.labels();
+  }
+
+  private tell(): void {
+    const scene = this.scene as Scene;
+    const { token, form } = scene.selection;
+    if (form === "matrix") {
+      const heads = scene.shown.length === 1 ? (scene.shown[0]?.name ?? "") : `${scene.shown.length} heads`;
+      const { queries, keys } = scene.layer;
+      const pooled = this.matrix.pooledBy(this.surface.scale);
+      const notes = scene.notes(this.matrix.isComplete);
+      if (pooled > 1) notes.push(`each dot is the strongest of about ${pooled} × ${pooled} weights`);
+      const whole = `${count(queries.texts.length)} × ${count(keys.texts.length)}`;
+      const { region } = this.matrix;
+      const part = region && `queries ${spanned(region.rows)}, keys ${spanned(region.columns)} of ${whole}`;
+      this.host.say(`${heads}, ${part ?? whole}`, notes);
+      return;
+    }
+    if (!token || !this.lines.pinned) {
+      this.host.say(`${count(scene.drawn)} of ${count(scene.total)} lines drawn`, scene.notes());
+      return;
+    }
+    let drawn = 0;
+    for (const end of this.lines.endsOf(token)) for (const one of end.isDrawn) drawn += one;
+    const reading = token.side === "query" ? scene.layer.queries : scene.layer.keys;
+    const verb = token.side === "query" ? "from" : "to";
+    this.host.say(
+      `${count(drawn)} of ${count(scene.total)} lines drawn, ${verb} ${reading.texts[token.index]}`,
+      scene.notes(),
+    );
+  }
+
+  private stillThere(token: Token | null): Token | null {
+    if (!token || !this.scene) return null;
+    const reading = token.side === "query" ? this.scene.layer.queries : this.scene.layer.keys;
+    return token.index < reading.texts.length ? token : null;
+  }
+
+  private revealPin(token: Token): void {
+    const { scene, surface } = this;
+    if (!scene) return;
+    this.lines.lay(scene, themeOf(this.element), surface.width, surface.height);
+    if (this.lines.pinned) this.lines.reveal(token);
+  }
+
+  // Exact numbers
+
+  wantExact(token: Token | null): void {
+    window.clearTimeout(this.exactTimer);
+    this.exactStop.abort();
+    if (!token || !this.scene || !isInexact(this.scene.loaded, this.host.source)) return;
+    if (this.lines.exact && same(this.lines.exact.token, token)) return;
+    this.exactStop = new AbortController();
+    const { signal } = this.exactStop;
+    this.exactTimer = window.setTimeout(() => {
+      this.makeExact(token, signal).catch(() => {
+        // What is drawn already stays: it is true, only less exact.
+      });
+    }, PAUSE);
+  }
+
+  private async makeExact(token: Token, signal: AbortSignal): Promise<void> {
+    const { scene } = this;
+    if (!scene) return;
+    const reading = token.side === "query" ? scene.layer.queries : scene.layer.keys;
+    if (reading.isOff[token.index]) return;
+    const of = await exactRow(this.host.source, scene.loaded, token.side, token.index, signal);
+    if (signal.aborted || scene !== this.scene) return;
+    this.lines.exact = { token, of };
+    if (same(this.lines.focus, token)) this.drawFocus();
+  }
+
+  // Acting
+
+  /** Switch a token off or on, from a given state: two clicks start from before the first. */
+  switchToken(token: Token, { off, token: pinned }: Pick<Selection, "off" | "token">): void {
+    const next = switched(this.scene as Scene, token, off);
+    if (next) this.host.select({ off: next, token: pinned });
+  }
+
+  private moved(change: Partial<Selection> | null): boolean {
+    if (change?.token) this.lines.hovered = null;
+    if (change) this.host.select(change, "replace");
+    return true;
+  }
+
+  private clear(): boolean {
+    if (this.search.text) {
+      this.find("", 1);
+      return true;
+    }
+    if (this.selection?.token) {
+      this.host.select({ token: null });
+      return true;
+    }
+    if (!this.isLines && this.matrix.isZoomed) {
+      this.zoomed(() => this.matrix.zoom(null));
+      return true;
+    }
+    return false;
+  }
+
+  get page(): number {
+    return (this.lines.columns?.room ?? 0) * 0.9;
+  }
+
+  scrollBy(distance: number): boolean {
+    const { columns } = this.lines;
+    if (!this.isLines || !columns?.isLong) return false;
+    const scroll = Math.max(0, Math.min(columns.furthest, this.lines.scroll + distance));
+    if (scroll !== this.lines.scroll) {
+      this.lines.scroll = scroll;
+      this.soon();
+    }
+    return true;
+  }
+
+  /** Draw coarsely in the next frame, sharply when nothing moves any more. */
+  soon(): void {
+    this.surface.move();
+    if (this.frame) return;
+    this.frame = requestAnimationFrame(() => {
+      this.frame = 0;
+      this.draw();
+      if (!this.isLines) this.tell();
+    });
+  }
+
+  private mark(): void {
+    const { tokens, current } = this.search.marked(this.scene as Scene);
+    this.lines.find(tokens);
+    this.lines.match = current;
+    this.matrix.matches = tokens;
+  }
+
+  /** Change what the matrix shows; the sharp picture of a long input follows when it is still. */
+  zoomed(act: () => void): void {
+    act();
+    this.matrix.hovered = null;
+    this.matrix.chosen = null;
+    this.soon();
+    window.clearTimeout(this.exactTimer);
+    this.exactStop.abort();
+    this.exactStop = new AbortController();
+    const { signal } = this.exactStop;
+    this.exactTimer = window.setTimeout(() => {
+      if (!this.scene || !this.matrix.needsWindows(this.host.source)) return;
+      this.matrix
+        .loadWindows(this.host.source, signal)
+        .then(() => {
+          if (signal.aborted) return;
+          this.draw();
+          this.tell();
+        })
+        .catch(() => {
+          // The strongest keys stay on screen.
+        });
+    }, PAUSE * 2);
+  }
+}
+
+function like({ width, height }: Raster): Raster {
+  return new Raster(width, height);
+}
+
+function spanned([first, last]: [number, number]): string {
+  return `${count(first)}–${count(last - 1)}`;
+}
+
+function count(value: number): string {
+  return value.toLocaleString("en");
+}

@@ -1,0 +1,474 @@
+/** The model view: every head of every layer as a small picture, on one screen. */
+
+import type { MapsProps, SiteProps } from "../contract";
+import { Measures, number, spoken } from "../data/measures";
+import { fillBox, frame } from "../marks/boxes";
+import { drawCells, ramp } from "../marks/cells";
+import { Curves } from "../marks/lines";
+import type { Raster } from "../marks/raster";
+import type { Selection } from "../selection";
+import { isAborted, problemOf } from "../source";
+import { between, css, type Theme, themeOf } from "../theme";
+import type { Grid as Numbers, Part } from "../wire";
+import { blocksOf, type Grid, gridOf, type Place, rankedOf } from "./grid";
+import { type Label, Ruler } from "./labels";
+import { exactPairs, isPooled, pooledPairs } from "./pairs";
+import { pictureOf, Surface } from "./surface";
+import { type Host, headName, type Mounted } from "./view";
+
+const SIZES = [24, 48, 96];
+const LINE = 51; // bytes: lines are drawn from a weight of 0.04 on
+
+export function mountModel(element: HTMLElement, host: Host): Mounted {
+  return new ModelView(element, host);
+}
+
+class ModelView implements Mounted {
+  private readonly scroller = document.createElement("div");
+  private readonly page = document.createElement("div");
+  private readonly focusBox = outline();
+  private readonly hoverBox = outline();
+  private readonly surface: Surface;
+  private readonly ruler = new Ruler();
+  private selection: Selection | null = null;
+  private maps: Part<MapsProps> | null = null;
+  private grid: Grid | null = null;
+  private measures: Measures;
+  private latest: Promise<void> = Promise.resolve();
+  private stop = new AbortController();
+  private tipStop = new AbortController();
+  private hovered: Place | null = null;
+  private pointer = { x: 0, y: 0 };
+  private pairs: string[] = [];
+  private generation = 0;
+
+  constructor(
+    private readonly element: HTMLElement,
+    private readonly host: Host,
+  ) {
+    this.measures = new Measures(host.scores);
+    Object.assign(this.scroller.style, { position: "absolute", inset: "0", overflow: "auto" });
+    Object.assign(this.page.style, { position: "relative", minWidth: "100%", minHeight: "100%", cursor: "default" });
+    if (getComputedStyle(element).position === "static") element.style.position = "relative";
+    this.page.setAttribute("role", "img");
+    this.page.setAttribute("aria-label", "Pictures of all heads; the table lists them with their scores");
+    this.scroller.append(this.page);
+    element.append(this.scroller);
+    this.surface = new Surface(this.page, () => this.draw());
+    this.page.append(this.hoverBox, this.focusBox);
+    this.page.addEventListener("pointermove", (event) => this.point(event));
+    this.page.addEventListener("pointerleave", () => this.leave());
+    this.page.addEventListener("click", (event) => {
+      const place = this.placeAt(event);
+      if (place) this.open(place);
+    });
+    this.scroller.addEventListener("scroll", () => this.leave());
+  }
+
+  update(selection: Selection): Promise<void> {
+    this.selection = selection;
+    const generation = ++this.generation;
+    this.stop.abort();
+    this.stop = new AbortController();
+    const { signal } = this.stop;
+    this.latest = this.load(signal)
+      .then(() => {
+        if (generation !== this.generation) return;
+        this.host.fail(null);
+        this.draw();
+        this.tell();
+      })
+      .catch((problem) => {
+        if (!isAborted(problem) && generation === this.generation) this.host.fail(problemOf(problem));
+      })
+      .then(() => (generation === this.generation ? undefined : this.latest));
+    return this.latest;
+  }
+
+  redraw(): void {
+    if (!this.selection || !this.maps) return;
+    this.draw();
+    // Larger pictures of heads need finer maps; what is there is shown until they come.
+    if (this.sizeWanted() !== this.maps.props.size) void this.update(this.selection);
+  }
+
+  async picture(): Promise<HTMLCanvasElement> {
+    const scale = Math.max(2, window.devicePixelRatio || 1);
+    const raster = this.surface.raster(scale);
+    this.paint(raster, scale);
+    const theme = themeOf(this.element);
+    const focus = this.focused();
+    if (focus && this.grid) frame(raster, around(focus, this.grid.size, 3, scale), theme.accent, 2 * scale);
+    return pictureOf(raster, this.labels(theme), scale);
+  }
+
+  numbers(limit: number): { columns: string[]; rows: (string | number)[][]; total: number } {
+    const places = this.grid?.places ?? [];
+    const names = this.measures.methods.map((one) => one.name);
+    const rows = places.slice(0, limit).map(({ site, head }) => {
+      const name = headName(site.site, head);
+      return [name, site.site, head, ...names.map((method) => this.measures.of(name, method))];
+    });
+    return { columns: ["head", "layer", "index", ...names], rows, total: places.length };
+  }
+
+  key(event: KeyboardEvent): boolean {
+    if (event.ctrlKey || event.metaKey || event.altKey) return false;
+    const focus = this.focused();
+    if (event.key === "Enter" && focus) {
+      this.open(focus);
+      return true;
+    }
+    const step = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }[event.key];
+    if (!step || !this.grid) return false;
+    const next = focus ? neighbour(this.grid.places, focus, step as [number, number]) : this.grid.places[0];
+    if (next) {
+      this.host.select({ site: next.site.site, head: next.head, shown: [next.head] }, "replace");
+      this.reveal(next);
+    }
+    return true;
+  }
+
+  destroy(): void {
+    this.generation++;
+    this.stop.abort();
+    this.leave();
+    this.surface.destroy();
+    this.scroller.remove();
+  }
+
+  private sizeWanted(): number {
+    const pixels = this.layout().size * this.surface.scale;
+    return SIZES.find((size) => size >= pixels) ?? 96;
+  }
+
+  private async load(signal: AbortSignal): Promise<void> {
+    this.measures = new Measures(this.host.scores);
+    const wanted = this.sizeWanted();
+    // A saved page holds one size of maps: whichever it is will do.
+    const sizes = this.host.source.isLive
+      ? [wanted]
+      : [wanted, ...[...SIZES].reverse().filter((one) => one !== wanted)];
+    let problem: unknown;
+    for (const size of sizes) {
+      try {
+        const maps = await this.host.source.part<MapsProps>(`maps?size=${size}`, signal);
+        if (!signal.aborted) this.maps = maps;
+        return;
+      } catch (thrown) {
+        if (isAborted(thrown)) throw thrown;
+        problem ??= thrown;
+      }
+    }
+    throw problem;
+  }
+
+  /** Heads in the order they are shown in, without those the filter leaves out. */
+  private ranked(method: string): { site: SiteProps; head: number }[] {
+    const heads = this.host.trace.layers.flatMap((site) =>
+      Array.from({ length: site.n_heads }, (_, head) => ({ site, head, name: headName(site.site, head) })),
+    );
+    const value = (name: string) => {
+      const found = this.measures.of(name, method);
+      return Number.isNaN(found) ? Number.NEGATIVE_INFINITY : found;
+    };
+    return heads.filter(({ name }) => this.passes(name)).sort((a, b) => value(b.name) - value(a.name) || 0);
+  }
+
+  private passes(name: string): boolean {
+    const selection = this.selection as Selection;
+    const method = selection.colour || selection.sort;
+    return selection.least <= 0 || !method || this.measures.share(name, method) >= selection.least;
+  }
+
+  private layout(): Grid {
+    const { sort, colour } = this.selection as Selection;
+    const width = this.scroller.clientWidth;
+    const height = this.scroller.clientHeight - (colour ? 26 : 0);
+    const grid =
+      sort && this.measures.methods.some((one) => one.name === sort)
+        ? rankedOf(this.ranked(sort), width, height, blocksOf(this.host.trace.layers).length > 1 ? 72 : 40)
+        : gridOf(this.host.trace.layers, width, height, this.measures.methods.length > 0);
+    if (colour) {
+      for (const place of grid.places) place.y += 26;
+      for (const mark of grid.marks) mark.y += 26;
+      grid.height += 26;
+    }
+    return grid;
+  }
+
+  private draw(): void {
+    if (!this.selection || !this.maps) return;
+    this.measures = new Measures(this.host.scores);
+    this.grid = this.layout();
+    this.page.style.width = `${this.grid.width}px`;
+    this.page.style.height = `${this.grid.height}px`;
+    const { scale } = this.surface;
+    const raster = this.surface.raster();
+    this.paint(raster, scale);
+    const theme = themeOf(this.element);
+    this.surface.show(raster, this.labels(theme));
+    this.showFocus(theme);
+  }
+
+  private paint(raster: Raster, scale: number): void {
+    const theme = themeOf(this.element);
+    const { thumbnails, colour } = this.selection as Selection;
+    const grid = this.grid as Grid;
+    const colours = ramp(theme);
+    raster.fill(theme.background);
+    for (const place of grid.places) {
+      const map = (this.maps as Part<MapsProps>).arrays[place.site.site];
+      const name = headName(place.site.site, place.head);
+      const box = around(place, grid.size, 0, scale);
+      const share = colour ? this.measures.share(name, colour) : Number.NaN;
+      const rim = grid.size >= 36 ? 3 : grid.size >= 20 ? 2 : 1;
+      if (colour && this.passes(name)) {
+        const tone = Number.isNaN(share) ? theme.line : between(theme.line, theme.good, share);
+        frame(raster, around(place, grid.size, rim, scale), tone, rim * scale);
+      } else frame(raster, around(place, grid.size, 1, scale), theme.line, Math.max(1, Math.round(scale)));
+      if (!map) continue;
+      if (!this.passes(name)) {
+        fillBox(raster, box, theme.background);
+        continue;
+      }
+      const [, rows, columns] = map.shape as [number, number, number];
+      const offset = place.head * rows * columns;
+      if (thumbnails === "heat") drawCells(raster, map.values as Uint8Array, rows, columns, box, colours, offset);
+      else {
+        fillBox(raster, box, theme.panel);
+        drawMapLines(raster, map, offset, box, theme, scale);
+      }
+    }
+    if (colour) this.paintLegend(raster, theme, scale);
+  }
+
+  private paintLegend(raster: Raster, theme: Theme, scale: number): void {
+    const { x, width } = this.legend();
+    for (let i = 0; i < width; i++) {
+      const tone = between(theme.line, theme.good, i / (width - 1));
+      fillBox(raster, { x: (x + i) * scale, y: 14 * scale, width: scale, height: 6 * scale }, tone);
+    }
+  }
+
+  private legend(): { x: number; width: number } {
+    const left = Math.min(...(this.grid as Grid).places.map((place) => place.x));
+    return { x: left + this.ruler.width(spoken(this.selection?.colour ?? ""), 11) + 44, width: 96 };
+  }
+
+  private labels(theme: Theme): Label[] {
+    const grid = this.grid as Grid;
+    const { sort, colour } = this.selection as Selection;
+    const labels: Label[] = grid.marks.map((mark) => ({
+      text: mark.text,
+      x: mark.x,
+      y: mark.y,
+      align: mark.align,
+      width: 400,
+      size: mark.isTitle ? 12 : 11,
+      colour: mark.isTitle ? theme.secondary : theme.tertiary,
+      isBold: mark.isTitle ?? false,
+    }));
+    if (colour) {
+      const { x, width } = this.legend();
+      const about = this.measures.methods.find((one) => one.name === colour);
+      const words = { y: 17, width: 200, size: 11, colour: theme.secondary } as const;
+      labels.push({ ...words, text: spoken(colour), x: x - 44, align: "right" });
+      labels.push({ ...words, text: number(about?.low ?? 0), x: x - 8, align: "right", colour: theme.tertiary });
+      labels.push({
+        ...words,
+        text: number(about?.high ?? 1),
+        x: x + width + 8,
+        align: "left",
+        colour: theme.tertiary,
+      });
+    }
+    if (!grid.caption) return labels;
+    for (const place of grid.places) {
+      const name = headName(place.site.site, place.head);
+      const best = sort ? null : this.measures.best(name);
+      if (!sort && (!best || !this.passes(name))) continue;
+      const y = place.y + grid.size + 9;
+      const small = { y, size: 10, colour: theme.tertiary } as const;
+      const text = sort ? name : spoken(best?.name ?? "");
+      const value = sort ? this.measures.of(name, sort) : (best?.value ?? Number.NaN);
+      const tone = sort ? theme.secondary : theme.tertiary;
+      if (grid.caption > 20) {
+        labels.push({ ...small, text, x: place.x, align: "left", width: grid.size + 6, colour: tone });
+        labels.push({ ...small, text: number(value), x: place.x, y: y + 12, align: "left", width: grid.size });
+        continue;
+      }
+      const room = this.ruler.width(number(value), 10) + 4;
+      labels.push({ ...small, text, x: place.x, align: "left", width: grid.size - room, colour: tone });
+      labels.push({ ...small, text: number(value), x: place.x + grid.size, align: "right", width: room });
+    }
+    return labels;
+  }
+
+  private tell(): void {
+    const { trace } = this.host;
+    const total = trace.layers.reduce((sum, site) => sum + site.n_heads, 0);
+    const shown = this.grid?.places.filter((one) => this.passes(headName(one.site.site, one.head))).length ?? 0;
+    const tokens = trace.stacks.map((one) => `${one.texts.length}${trace.stacks.length > 1 ? ` ${one.name}` : ""}`);
+    const cells = Object.values(this.maps?.props.cells ?? {}).reduce((most, [a, b]) => Math.max(most, a, b), 1);
+    const notes = cells > 1 ? [`each dot is the strongest of up to ${cells} × ${cells} weights`] : [];
+    if (this.selection?.thumbnails === "lines") notes.push("lines from a weight of 0.04 on");
+    const heads = shown < total ? `${shown} of ${total} heads` : `${total} heads`;
+    this.host.say(`${heads}, ${tokens.join(" + ")} tokens`, notes);
+  }
+
+  private focused(): Place | null {
+    const { site, head } = this.selection as Selection;
+    return this.grid?.places.find((one) => one.site.site === site && one.head === head) ?? null;
+  }
+
+  private showFocus(theme: Theme): void {
+    place(this.focusBox, this.focused(), this.grid as Grid, 3, css(theme.accent), 2);
+    place(this.hoverBox, this.hovered, this.grid as Grid, 2, css(theme.tertiary), 1);
+  }
+
+  private reveal(target: Place): void {
+    const { scroller } = this;
+    const size = (this.grid as Grid).size + 24;
+    if (target.y - 24 < scroller.scrollTop) scroller.scrollTop = target.y - 24;
+    else if (target.y + size > scroller.scrollTop + scroller.clientHeight) {
+      scroller.scrollTop = target.y + size - scroller.clientHeight;
+    }
+    if (target.x - 40 < scroller.scrollLeft) scroller.scrollLeft = target.x - 40;
+    else if (target.x + size > scroller.scrollLeft + scroller.clientWidth) {
+      scroller.scrollLeft = target.x + size - scroller.clientWidth;
+    }
+  }
+
+  private open({ site, head }: Place): void {
+    this.leave();
+    this.host.select({ scale: "head", site: site.site, head, shown: [head] });
+  }
+
+  private placeAt(event: MouseEvent): Place | null {
+    const { left, top } = this.page.getBoundingClientRect();
+    const x = event.clientX - left;
+    const y = event.clientY - top;
+    const size = this.grid?.size ?? 0;
+    const half = Math.min(5, size / 8);
+    const below = (this.grid?.caption ?? 0) + half;
+    const isOn = (one: Place) =>
+      x >= one.x - half && x < one.x + size + half && y >= one.y - half && y < one.y + size + below;
+    const found = this.grid?.places.find(isOn) ?? null;
+    return found && this.passes(headName(found.site.site, found.head)) ? found : null;
+  }
+
+  private point(event: PointerEvent): void {
+    const found = this.placeAt(event);
+    this.page.style.cursor = found ? "pointer" : "default";
+    if (!found) {
+      this.leave();
+      return;
+    }
+    const at = { x: event.clientX, y: event.clientY };
+    if (found !== this.hovered) {
+      this.hovered = found;
+      this.tipStop.abort();
+      this.tipStop = new AbortController();
+      this.showFocus(themeOf(this.element));
+      this.pairs = this.maps ? pooledPairs(this.host.trace, this.maps, found) : [];
+      void this.sharpen(found, this.tipStop.signal);
+    }
+    this.pointer = at;
+    this.host.tip(at, [...this.describe(found), ...this.pairs]);
+  }
+
+  private leave(): void {
+    if (!this.hovered) return;
+    this.hovered = null;
+    this.tipStop.abort();
+    if (this.grid) this.showFocus(themeOf(this.element));
+    this.host.tip(null);
+  }
+
+  /** The pairs behind the dots, when the pointer stays. */
+  private async sharpen(target: Place, signal: AbortSignal): Promise<void> {
+    const { source, trace } = this.host;
+    if (!source.isLive || !this.maps || !isPooled(this.maps, target)) return;
+    await new Promise((resolve) => setTimeout(resolve, 150));
+    if (signal.aborted || !this.maps) return;
+    const found = await exactPairs(source, trace, this.maps, target, signal).catch(() => null);
+    // Where they cannot be had, the stretches that are shown stay: they are true, only less exact.
+    if (!found || signal.aborted) return;
+    this.pairs = found;
+    this.host.tip(this.pointer, [...this.describe(target), ...found]);
+  }
+
+  private describe({ site, head }: Place): string[] {
+    const name = headName(site.site, head);
+    const { sort, colour } = this.selection as Selection;
+    const values = this.measures.telling(name, [sort, colour], 4);
+    return [name, ...values.map((one) => `${spoken(one.name)} ${number(one.value)}`)];
+  }
+}
+
+/** One line for each dot of the map that is strong enough. */
+function drawMapLines(
+  raster: Raster,
+  map: Numbers,
+  offset: number,
+  box: { x: number; y: number; width: number; height: number },
+  theme: Theme,
+  scale: number,
+): void {
+  const [, rows, columns] = map.shape as [number, number, number];
+  const curves = new Curves(raster, box.x + 1, box.x + box.width - 1, "across", box.y, box.y + box.height);
+  const bytes = map.values as Uint8Array;
+  for (let row = 0, cell = offset; row < rows; row++) {
+    const from = box.y + ((row + 0.5) * box.height) / rows;
+    for (let column = 0; column < columns; column++, cell++) {
+      const byte = bytes[cell] as number;
+      if (byte < LINE) continue;
+      const to = box.y + ((column + 0.5) * box.height) / columns;
+      curves.draw(from, to, (byte / 255) ** 2 * 0.6, scale);
+    }
+  }
+  curves.flush(theme.ramp[2]);
+}
+
+function around({ x, y }: { x: number; y: number }, size: number, rim: number, scale: number) {
+  const side = Math.round((size + 2 * rim) * scale);
+  return { x: Math.round((x - rim) * scale), y: Math.round((y - rim) * scale), width: side, height: side };
+}
+
+function outline(): HTMLDivElement {
+  const box = document.createElement("div");
+  Object.assign(box.style, {
+    position: "absolute",
+    left: "0",
+    top: "0",
+    pointerEvents: "none",
+    boxSizing: "border-box",
+  });
+  box.hidden = true;
+  return box;
+}
+
+function place(box: HTMLDivElement, at: Place | null, grid: Grid, rim: number, colour: string, width: number): void {
+  box.hidden = !at;
+  if (!at) return;
+  const side = `${grid.size + 2 * rim}px`;
+  Object.assign(box.style, { width: side, height: side, border: `${width}px solid ${colour}` });
+  box.style.transform = `translate(${at.x - rim}px, ${at.y - rim}px)`;
+}
+
+/** The next head in a direction: the nearest one that lies that way, in the same row or column if there is one. */
+export function neighbour(places: Place[], from: Place, [dx, dy]: [number, number]): Place | undefined {
+  let found: Place | undefined;
+  let least = Number.POSITIVE_INFINITY;
+  for (const one of places) {
+    const along = (one.x - from.x) * dx + (one.y - from.y) * dy;
+    const aside = Math.abs((one.x - from.x) * dy) + Math.abs((one.y - from.y) * dx);
+    const distance = along + 8 * aside;
+    if (along > 0 && distance < least) [least, found] = [distance, one];
+  }
+  if (found || !dx) return found;
+  // Past the end of a row comes the next one, as in reading.
+  const index = places.indexOf(from) + dx;
+  return places[index];
+}

@@ -1,0 +1,49 @@
+/** The lines that are drawn as rows of a table, strongest first of each query. */
+
+import type { LinesForm } from "./lines";
+import type { Scene, Shown } from "./scene";
+
+type Row = (string | number)[];
+
+/** At most `limit` rows; `lines` where a pinned token's exact numbers may be known to it. */
+export function tableOf(scene: Scene, lines: LinesForm | null, limit: number): { rows: Row[]; total: number } {
+  const rows: Row[] = [];
+  const { queries, keys } = scene.layer;
+  let total = 0;
+  const add = ({ name }: Shown, pairs: { query: number; key: number; value: number; strength: number }[]) => {
+    total += pairs.length;
+    if (rows.length >= limit) return;
+    pairs.sort((a, b) => b.strength - a.strength || a.query - b.query || a.key - b.key);
+    for (const { query, key, value } of pairs.slice(0, limit - rows.length)) {
+      const written = Number(value.toPrecision(6));
+      rows.push([name, query, queries.texts[query] as string, key, keys.texts[key] as string, written]);
+    }
+  };
+  const pinned = lines?.pinned;
+  if (lines && pinned) {
+    lines.endsOf(pinned).forEach((end, which) => {
+      const pairs = Array.from(end.isDrawn, (isDrawn, other) => ({ isDrawn, other }))
+        .filter((one) => one.isDrawn)
+        .map(({ other }) => ({
+          ...(pinned.side === "query" ? { query: pinned.index, key: other } : { query: other, key: pinned.index }),
+          value: end.values[other] as number,
+          strength: end.strength[other] as number,
+        }));
+      add(scene.shown[which] as Shown, pairs);
+    });
+    return { rows, total };
+  }
+  for (const shown of scene.shown) {
+    const { plane } = shown;
+    for (let query = 0; query < plane.nQueries; query++) {
+      if (rows.length >= limit) return { rows, total: scene.drawn };
+      const pairs: Parameters<typeof add>[1] = [];
+      plane.row(query, (cell, key) => {
+        if (!shown.lines.has(cell, query, key)) return;
+        pairs.push({ query, key, value: plane.values[cell] as number, strength: plane.strength[cell] as number });
+      });
+      add(shown, pairs);
+    }
+  }
+  return { rows, total };
+}
