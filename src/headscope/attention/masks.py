@@ -145,32 +145,34 @@ class Mask:
         return bool((stop <= start).any())
 
     def hide(self, found: Tensor, rows: slice = slice(None), columns: slice = slice(None)) -> Tensor:
-        """Put the lowest finite number into the forbidden cells of a tile of scores, in place.
-
-        Only the columns that some query of the tile may not see are written: in a causal tile, those by the diagonal.
-        """
-        if not found.numel():
-            return found
-        lowest = torch.finfo(found.dtype).min
-        if self.dense is not None:
-            return found.masked_fill_(~self.dense[..., rows, columns].to(found.device), lowest)
-        first, last, step = columns.indices(self.n_keys)
-        if step != 1:
-            allowed = self.allowed(rows, columns)
-            return found if allowed is None else found.masked_fill_(~allowed.to(found.device), lowest)
-        if self.stop is not None:
-            stop = self.stop[:, rows].to(found.device)
-            begin = min(max(int(stop.min()), first), last)
-            key = torch.arange(begin, last, device=found.device)
-            found[..., begin - first :].masked_fill_((key >= stop[..., None])[:, None], lowest)
-        if self.start is not None:
-            start = self.start[:, rows].to(found.device)
-            end = max(min(int(start.max()), last), first)
-            key = torch.arange(first, end, device=found.device)
-            found[..., : end - first].masked_fill_((key < start[..., None])[:, None], lowest)
-        if self.keys is not None:
-            found.masked_fill_(~self.keys[:, None, None, columns].to(found.device), lowest)
+        """Put the lowest finite number into the forbidden cells of a tile of scores, in place."""
+        for part, where in self.hidden(rows, columns) if found.numel() else ():
+            found[..., part].masked_fill_(where.to(found.device), torch.finfo(found.dtype).min)
         return found
+
+    def hidden(self, rows: slice = slice(None), columns: slice = slice(None)) -> list[tuple[slice, Tensor]]:
+        """Where a tile is forbidden: some of its columns, and True in them [batch or 1, head or 1, row, column].
+
+        Only columns that some query of the tile may not see are named: in a causal tile, those by the diagonal.
+        """
+        first, last, step = columns.indices(self.n_keys)
+        if self.dense is not None or step != 1:
+            allowed = self.allowed(rows, columns)
+            return [] if allowed is None else [(slice(None), ~allowed)]
+        found = []
+        if self.stop is not None:
+            stop = self.stop[:, rows]
+            begin = min(max(int(stop.min()), first), last)
+            key = torch.arange(begin, last, device=stop.device)
+            found.append((slice(begin - first, None), (key >= stop[..., None])[:, None]))
+        if self.start is not None:
+            start = self.start[:, rows]
+            end = max(min(int(start.max()), last), first)
+            key = torch.arange(first, end, device=start.device)
+            found.append((slice(0, end - first), (key < start[..., None])[:, None]))
+        if self.keys is not None:
+            found.append((slice(None), ~self.keys[:, None, None, columns]))
+        return [(part, where) for part, where in found if where.numel()]
 
     def example(self, index: int, queries: Tensor | None = None, keys: Tensor | None = None) -> "Mask":
         """The mask of one example; `queries` and `keys` are the positions that are kept (padding left out)."""

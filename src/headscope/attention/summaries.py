@@ -9,9 +9,12 @@ from dataclasses import dataclass, fields
 import torch
 from torch import Tensor
 
+from headscope.attention.rows import Rows
+
 N_TOP = 8
 # The map of a head has at most this many cells a side.
 MAP_SIZE = 96
+ROW_FIGURES = ("lse", "entropy", "max", "distance", "argmax")
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,12 +66,19 @@ class Summariser:
         self.figures = {name: empty(*rows) for name in ("lse", "entropy", "max", "distance")}
         self.figures["argmax"] = empty(*rows, dtype=torch.int32)
         self.n_top = min(N_TOP, n_keys)
+        self._index = torch.arange(n_heads * n_queries, device=device).view(rows)
         if not rows_only:
             self.figures["top_keys"] = empty(*rows, N_TOP, dtype=torch.int32, value=-1)
             self.figures["top_weights"] = empty(*rows, N_TOP)
             self.figures["received"] = empty(n_heads, n_keys)
             cells = (math.ceil(n_queries / self.row_cell), math.ceil(n_keys / self.key_cell))
             self.figures["map"] = empty(n_heads, *cells)
+
+    def rows(self) -> Rows:
+        """Where a thread gathers rows while it adds tiles; `finish` it at the end."""
+        top = {} if self.rows_only else {name: self.figures[name] for name in ("top_keys", "top_weights")}
+        figures = {name: self.figures[name] for name in ROW_FIGURES} | top
+        return Rows(figures, n_top=1 if self.rows_only else self.n_top, n_keys=self.n_keys, size=self.key_cell)
 
     def add(
         self,
@@ -81,66 +91,69 @@ class Summariser:
         query_offset: int = 0,
         is_causal: bool = False,
         lse: Tensor | None = None,
+        gathered: Rows | None = None,
     ) -> None:
         """Take in a tile of the pattern and its scores [head, row, column].
 
         The scores are used up. Keys outside `columns` must have no weight. `rows` begins, and `columns` begins and
         ends, on a cell of the map; `columns` begin at the first key or past the eighth. `lse` is given when the pattern
-        is no longer the softmax of the scores (it was edited, or has sinks).
+        is no longer the softmax of the scores (it was edited, or has sinks). `gathered` is where rows wait to be
+        finished together.
         """
-        pattern = pattern.float()
+        pattern = pattern.float().contiguous()
+        if lse is not None:
+            pattern = pattern + 0.0  # an edit may leave −0, whose bits order below all others
+        waiting = self.rows() if gathered is None else gathered
         first_row, last_row, _ = rows.indices(self.n_queries)
-        first_key, last_key, _ = columns.indices(self.n_keys)
-        chunk_max = _chunk_max(pattern, self.key_cell)
-        n_top = 1 if self.rows_only else min(self.n_top, last_key - first_key)
-        weights, keys = _top(pattern, chunk_max, self.key_cell, n_top)
-        largest, where = weights[..., 0], keys[..., :1]
-        total = None
-        if lse is None:
-            lse = found.gather(-1, where)[..., 0].float() - largest.log()
-            entropy = lse - found.mul_(pattern).sum(-1)
-            # A query that may see nothing gives all keys the same; its scores are too low to reckon with.
-            entropy = torch.where(lse > torch.finfo(lse.dtype).min / 2, entropy, -largest.log())
+        first_key = columns.indices(self.n_keys)[0]
+        n_heads, n_rows, n_columns = pattern.shape
+        flat = pattern.view(n_heads * n_rows, n_columns)
+        bits = flat.view(torch.int32)  # in order as weights are (see Rows), and faster to compare
+        cell_bits = _cell_max(bits, self.key_cell)
+        raw = {"index": self._index[heads, rows].reshape(-1)}
+        last_query = last_row - 1 + query_offset
+        if lse is not None:
+            self._put_edited(pattern, lse, heads, rows, self._away(rows, columns, query_offset))
         else:
-            entropy = -torch.special.xlogy(pattern, pattern).sum(-1)
-            total = pattern.sum(-1).clamp_min(torch.finfo(pattern.dtype).tiny)
-        query = torch.arange(first_row, last_row, device=pattern.device, dtype=pattern.dtype) + query_offset
-        key = torch.arange(first_key, last_key, device=pattern.device, dtype=pattern.dtype)
-        if is_causal and total is None:
-            # No key is ahead of its query, so |query − key| needs no absolute value; counted from the last query of
-            # the tile, because small numbers keep their digits.
-            distance = pattern @ (query[-1] - key) - (query[-1] - query)
-        else:
-            distance = torch.linalg.vecdot(pattern, (query[:, None] - key).abs().expand_as(pattern))
-            distance = distance if total is None else distance / total
-        self._put("lse", lse, heads, rows)
-        self._put("entropy", entropy.clamp_min(0.0), heads, rows)
-        self._put("max", largest, heads, rows)
-        self._put("distance", distance.clamp_min(0.0), heads, rows)
-        self._put("argmax", where[..., 0] + first_key, heads, rows)
+            found = found.reshape(n_heads * n_rows, n_columns)
+            raw["lse"] = found.amax(-1).float()
+            raw["entropy"] = found.mul_(flat).sum(-1)
+            if is_causal:
+                # No key is ahead of its query, so |query − key| needs no absolute value; counted from the last query
+                # of the tile, because small numbers keep their digits.
+                behind = waiting.workspace.countdown(last_query - first_key, n_columns)
+                ahead = waiting.workspace.countdown(n_rows - 1, n_rows)
+                raw["distance"] = torch.mv(flat, behind).view(n_heads, n_rows).sub_(ahead).view(-1)
+            else:
+                away = self._away(rows, columns, query_offset)
+                raw["distance"] = torch.linalg.vecdot(pattern, away.expand_as(pattern)).view(-1)
+        waiting.add(bits, cell_bits, first_key, raw)
+        if gathered is None:
+            waiting.finish()
         if self.rows_only:
             return
-        # Keys that weigh nothing tie: those outside the tile count too, the lowest first.
-        if n_top < self.n_top:
-            more = torch.arange(n_top, self.n_top, device=pattern.device).expand(*keys.shape[:-1], -1)
-            weights, keys = torch.nn.functional.pad(weights, (0, self.n_top - n_top)), torch.cat([keys, more], -1)
-        if first_key:
-            is_nothing = weights == 0
-            keys = torch.where(is_nothing, is_nothing.cumsum(-1) - 1, keys + first_key)
-        self.figures["top_weights"][heads, rows, : self.n_top] = weights
-        self.figures["top_keys"][heads, rows, : self.n_top] = keys.int()
-        self.figures["received"][heads, columns] += pattern.sum(-2) / self.n_queries
-        pooled = _chunk_max(chunk_max.transpose(-1, -2), self.row_cell).transpose(-1, -2)
-        row_cells = slice(first_row // self.row_cell, first_row // self.row_cell + pooled.shape[-2])
-        key_cells = slice(first_key // self.key_cell, first_key // self.key_cell + pooled.shape[-1])
-        self.figures["map"][heads, row_cells, key_cells] = pooled
+        self.figures["received"][heads, columns].add_(pattern.sum(-2), alpha=1 / self.n_queries)
+        pooled = _cell_max(cell_bits.view(n_heads, n_rows, -1), self.row_cell, dim=1)
+        row_cells = slice(first_row // self.row_cell, first_row // self.row_cell + pooled.shape[1])
+        key_cells = slice(first_key // self.key_cell, first_key // self.key_cell + pooled.shape[2])
+        self.figures["map"][heads, row_cells, key_cells] = pooled.view(torch.float32)
+
+    def _away(self, rows: slice, columns: slice, query_offset: int) -> Tensor:
+        """|query − key| [row, column]."""
+        device = self._index.device
+        query = torch.arange(self.n_queries, device=device, dtype=torch.float32)[rows] + query_offset
+        return (query[:, None] - torch.arange(self.n_keys, device=device)[columns]).abs()
+
+    def _put_edited(self, pattern: Tensor, lse: Tensor, heads: slice, rows: slice, away: Tensor) -> None:
+        """Row figures of weights that need not add up to one: entropy of those there are, distance of their share."""
+        total = pattern.sum(-1).clamp_min(torch.finfo(pattern.dtype).tiny)
+        self.figures["lse"][heads, rows] = lse.float()
+        self.figures["entropy"][heads, rows] = -torch.special.xlogy(pattern, pattern).sum(-1).clamp_max(0.0)
+        self.figures["distance"][heads, rows] = torch.linalg.vecdot(pattern, away.expand_as(pattern)) / total
 
     def summary(self) -> Summary:
         """What was gathered."""
         return Summary(**self.figures)
-
-    def _put(self, name: str, values: Tensor, heads: slice, rows: slice) -> None:
-        self.figures[name][heads, rows] = values.to(self.figures[name].dtype)
 
 
 def summarise(pattern: Tensor, found: Tensor, *, rows_only: bool = False, lse: Tensor | None = None) -> Summary:
@@ -150,61 +163,12 @@ def summarise(pattern: Tensor, found: Tensor, *, rows_only: bool = False, lse: T
     return whole.summary()
 
 
-def _chunk_max(values: Tensor, size: int) -> Tensor:
-    """The largest of every `size` values along the last axis; the last chunk may be short."""
-    return values if size == 1 else torch.nn.functional.max_pool1d(values, size, ceil_mode=True)
-
-
-def _top(pattern: Tensor, chunk_max: Tensor, size: int, n_top: int) -> tuple[Tensor, Tensor]:
-    """The `n_top` largest weights of each row and their keys, ties to the lower key.
-
-    Narrowed down in steps, each over far fewer numbers than a row has: one chunk more than we want weights, those with
-    the largest maxima; as many of their columns; the weights where they cross. What a step left out could belong to the
-    top only if it is as large as the last one in: a tie, and rows with ties are looked at whole.
-    """
-    n_best = n_top + 1
-    candidates, keys, left_out = pattern, None, []
-    if size > 1 and chunk_max.shape[-1] > n_best:
-        largest, chunks = chunk_max.topk(n_best, dim=-1, sorted=False)
-        left_out.append(largest.amin(-1))
-        candidates, keys = _chunks_of(pattern, chunks, size), chunks[..., None] * size
-        if size > 2 * n_best:
-            largest, columns = candidates.amax(-2).topk(n_best, dim=-1, sorted=False)
-            left_out.append(largest.amin(-1))
-            columns = columns[..., None, :].expand(*columns.shape[:-1], n_best, n_best)
-            candidates, keys = candidates.gather(-1, columns), keys + columns
-        else:
-            keys = keys + torch.arange(size, device=pattern.device)
-        candidates, keys = candidates.flatten(-2), keys.flatten(-2)
-    # One more than we want, in order: equal neighbours, the last one included, are ties.
-    weights, places = candidates.topk(min(n_best, candidates.shape[-1]), dim=-1)
-    is_tied = (weights[..., 1:] == weights[..., :-1]).any(-1)
-    for bound in left_out:
-        is_tied |= bound >= weights[..., n_top - 1]
-    weights, places = weights[..., :n_top].contiguous(), places[..., :n_top]
-    keys = places.contiguous() if keys is None else keys.gather(-1, places)
-    if bool(is_tied.any()):
-        weights[is_tied], keys[is_tied] = _top_of_ties(pattern[is_tied], n_top)
-    return weights, keys
-
-
-def _top_of_ties(rows: Tensor, n_top: int) -> tuple[Tensor, Tensor]:
-    """The same for whole rows [row, key] that hold equal weights.
-
-    Weights are not negative, so their bits order as they do: with the key in the low half of an integer, no two are
-    alike and the lower key is the larger number.
-    """
-    last = rows.shape[-1] - 1
-    place = last - torch.arange(last + 1, device=rows.device)
-    joined = ((rows.contiguous().view(torch.int32).long() << 32) + place).topk(n_top, dim=-1).values
-    return (joined >> 32).int().view(torch.float32), last - (joined & 0xFFFFFFFF)
-
-
-def _chunks_of(pattern: Tensor, chunks: Tensor, size: int) -> Tensor:
-    """Some chunks of each row [head, row, chunk, size]; whole rows of memory at a time, which is fast to fetch."""
-    missing = -pattern.shape[-1] % size
-    padded = torch.nn.functional.pad(pattern, (0, missing), value=-1.0) if missing else pattern
-    n_heads, n_rows, n_keys = padded.shape
-    first = torch.arange(n_heads * n_rows, device=pattern.device).view(n_heads, n_rows, 1) * (n_keys // size)
-    found = padded.reshape(-1, size).index_select(0, (first + chunks).flatten())
-    return found.view(n_heads, n_rows, chunks.shape[-1], size)
+def _cell_max(values: Tensor, size: int, *, dim: int = -1) -> Tensor:
+    """The largest of every `size` values along an axis; the last cell may be short."""
+    if size == 1:
+        return values
+    n_whole, n_rest = divmod(values.shape[dim], size)
+    if not n_rest:
+        return values.unflatten(dim, (n_whole, size)).amax(dim if dim < 0 else dim + 1)
+    whole, rest = values.split([n_whole * size, n_rest], dim)
+    return torch.cat([_cell_max(whole, size, dim=dim), rest.amax(dim, keepdim=True)], dim)

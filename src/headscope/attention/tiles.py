@@ -1,16 +1,18 @@
 """Attention over long inputs: the same formula, a few rows of a few heads at a time."""
 
-import math
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from itertools import groupby
 
 import torch
 from torch import Tensor
 
-from headscope.attention.formula import Formula, expand_heads, log_denominator, scores, softmax
+from headscope.attention.formula import Formula, log_denominator, scores, softmax
+from headscope.attention.masks import Mask
 from headscope.attention.summaries import N_TOP, Summariser, cell
 from headscope.attention.workers import run_all, shares
+from headscope.attention.workspace import Workspace
 
 # A tile of scores of about this size stays in the processor's cache between its passes.
 TILE_BYTES = 4 * 2**20
@@ -39,39 +41,41 @@ def attend_in_tiles(
     n_heads, n_queries = query.shape[:2]
     n_keys = key.shape[1]
     kept_dtype = query.dtype
-    # Statistics need fp32 (bf16 scores are 0.06 nats off in entropy), and bf16 products are no faster on a CPU. One
-    # copy puts a head's rows side by side in memory; tiles would fetch them from all over it again and again. Scaling
-    # the queries once saves a pass over every tile.
-    scaled = formula.softcap is None
-    query = torch.mul(
-        query[None], formula.scaling if scaled else 1.0, out=torch.empty(1, *query.shape, device=query.device)
-    )
-    key, value = (expand_heads(one[None], n_heads).float().contiguous() for one in (key, value))
-    formula = replace(formula, scaling=1.0) if scaled else formula
+    # Scaling the queries once saves a pass over every tile.
+    scale = formula.scaling if formula.softcap is None else 1.0
+    formula = replace(formula, scaling=1.0) if formula.softcap is None else formula
     # [query, head, dim] in memory, which is how models go on with it.
     mixed = torch.empty(n_queries, n_heads, value.shape[-1], dtype=kept_dtype, device=query.device).transpose(0, 1)
     mask = formula.mask
     offset = 0 if mask is None else mask.query_offset - mask.key_offset
     is_causal = mask is not None and mask.stop is not None and _never_ahead(mask.stop, offset) and not mask.has_blind()
-    edges = cell(n_keys)
+    bands = list(_bands(n_queries, n_keys, mask, is_whole=edit is not None))
 
     def work(share: slice, stop: threading.Event) -> None:
-        workspace = _Workspace(query.device)
-        for rows in _bands(n_queries):
-            if check is not None:
-                check()
-            if stop.is_set():
-                return
-            first, last = (0, n_keys) if mask is None or edit is not None else mask.extent(rows)
-            first = first // edges * edges
-            first = first if first >= N_TOP else 0
-            last = min(n_keys, -(-max(last, first + 1) // edges) * edges)
-            columns = slice(first, last)
-            for heads in _blocks(share, (rows.stop - rows.start) * (last - first)):
-                part = formula.heads(heads)
-                shape = (1, heads.stop - heads.start, rows.stop - rows.start, last - first)
-                out = workspace.take("scores", shape)
-                found = scores(query[:, heads], key[:, heads], part, rows=rows, columns=columns, out=out)
+        workspace = Workspace(query.device)
+        gathered = None if summariser is None else summariser.rows()
+        for heads, some in _blocks(bands, share):
+            part = formula.heads(heads)
+            bare = replace(part, mask=None)
+            # Statistics need fp32 (bf16 scores are 0.06 nats off in entropy), and bf16 products are no faster on a CPU.
+            # A copy puts a head's rows side by side in memory; tiles would fetch them from all over it again and again.
+            n_rows, n_columns = some[-1].rows.stop, max(band.columns.stop for band in some)
+            q = workspace.copy("query", query[None, heads, :n_rows]).mul_(scale)
+            k, v = (
+                workspace.copy(name, _of_heads(one, heads, n_heads)[None, :, :n_columns])
+                for name, one in (("key", key), ("value", value))
+            )
+            for band in some:
+                if stop.is_set():
+                    return
+                if check is not None:
+                    check()
+                rows, columns = band.rows, band.columns
+                shape = (1, heads.stop - heads.start, rows.stop - rows.start, columns.stop - columns.start)
+                terms = part if band.hidden is None else bare
+                found = scores(q, k, terms, rows=rows, columns=columns, out=workspace.take("scores", shape))
+                for place, where in band.hidden or ():
+                    found[..., place].masked_fill_(where, torch.finfo(found.dtype).min)
                 lse = None
                 if edit is not None:
                     found = edit("scores", found, heads, rows)
@@ -80,42 +84,66 @@ def attend_in_tiles(
                     lse = log_denominator(found, part.sinks)[0]
                 if edit is not None:
                     pattern = edit("pattern", pattern, heads, rows)
-                mixed[heads, rows] = (pattern @ value[:, heads, columns])[0].to(kept_dtype)
+                out = workspace.take("mixed", (*shape[:3], v.shape[-1]))
+                mixed[heads, rows] = torch.matmul(pattern, v[:, :, columns], out=out)[0]
                 if summariser is not None:
-                    place = {"heads": heads, "rows": rows, "columns": columns, "query_offset": offset}
-                    summariser.add(pattern[0], found[0], is_causal=is_causal, lse=lse, **place)
+                    where = {"heads": heads, "rows": rows, "columns": columns, "query_offset": offset}
+                    summariser.add(pattern[0], found[0], is_causal=is_causal, lse=lse, gathered=gathered, **where)
+        if gathered is not None:
+            gathered.finish()
 
     run_all(work, shares(n_heads, query.device))
     return mixed
 
 
-class _Workspace:
-    """Memory for the tensors of a tile, used again for the next: fresh pages cost more than the arithmetic."""
+@dataclass(frozen=True, eq=False)
+class _Band:
+    """Some rows, the columns that they give weight to, and where those are hidden (None: the mask will tell)."""
 
-    def __init__(self, device: torch.device):
-        self.device = device
-        self.buffers: dict[str, Tensor] = {}
+    rows: slice
+    columns: slice
+    hidden: list[tuple[slice, Tensor]] | None
 
-    def take(self, name: str, shape: tuple[int, ...]) -> Tensor:
-        size = math.prod(shape)
-        if name not in self.buffers or self.buffers[name].numel() < size:
-            self.buffers[name] = torch.empty(size, device=self.device)
-        return self.buffers[name][:size].view(shape)
+    @property
+    def n_heads(self) -> int:
+        """How many heads of it make a tile of TILE_BYTES."""
+        cells = (self.rows.stop - self.rows.start) * (self.columns.stop - self.columns.start)
+        return max(1, TILE_BYTES // max(1, 4 * cells))
 
 
-def _bands(n_queries: int) -> Iterator[slice]:
-    """Bands of about TILE_ROWS rows, each a whole number of map cells."""
+def _bands(n_queries: int, n_keys: int, mask: Mask | None, *, is_whole: bool) -> Iterator[_Band]:
+    """Bands of about TILE_ROWS rows; rows and columns are a whole number of map cells."""
     edges = cell(n_queries)
     size = edges * max(1, round(TILE_ROWS / edges))
-    for first in range(0, n_queries, size):
-        yield slice(first, min(first + size, n_queries))
+    edges = cell(n_keys)
+    # Where limits alone hide, they do so in a few columns: found once for all heads. Other masks are as large as tiles.
+    is_light = mask is None or (mask.dense is None and mask.keys is None)
+    for first_row in range(0, n_queries, size):
+        rows = slice(first_row, min(first_row + size, n_queries))
+        first, last = (0, n_keys) if mask is None or is_whole else mask.extent(rows)
+        first = first // edges * edges
+        first = first if first >= N_TOP else 0
+        columns = slice(first, min(n_keys, -(-max(last, first + 1) // edges) * edges))
+        yield _Band(rows, columns, (mask.hidden(rows, columns) if mask is not None else []) if is_light else None)
 
 
-def _blocks(share: slice, cells: int) -> Iterator[slice]:
-    """Blocks of as many of these heads as keep a tile within TILE_BYTES."""
-    size = max(1, TILE_BYTES // max(1, 4 * cells))
-    for first in range(share.start, share.stop, size):
-        yield slice(first, min(first + size, share.stop))
+def _blocks(bands: list[_Band], share: slice) -> Iterator[tuple[slice, list[_Band]]]:
+    """Blocks of these heads with the bands to compute for them: one block after another, so that the keys and values of
+    few heads stay in the cache from band to band.
+    """
+    n_heads = share.stop - share.start
+    for n_blocks, group in groupby(bands, key=lambda band: -(-n_heads // band.n_heads)):
+        size, some = -(-n_heads // n_blocks), list(group)
+        for first in range(share.start, share.stop, size):
+            yield slice(first, min(first + size, share.stop)), some
+
+
+def _of_heads(tensor: Tensor, heads: slice, n_heads: int) -> Tensor:
+    """Each head's keys or values [head, key, dim], of which heads may share one (grouped-query attention)."""
+    n_each = n_heads // tensor.shape[0]
+    if n_each == 1:
+        return tensor[heads]
+    return tensor[torch.arange(heads.start, heads.stop, device=tensor.device) // n_each]
 
 
 def _never_ahead(stop: Tensor, offset: int) -> bool:

@@ -41,8 +41,12 @@ def run_all(work: Callable[[slice, threading.Event], None], parts: Sequence[slic
 
 
 def _quietly(work: Callable[[slice, threading.Event], None], part: slice, stop: threading.Event) -> None:
-    with torch.no_grad():  # a thread has its own
-        work(part, stop)
+    try:
+        with torch.no_grad():  # a thread has its own
+            work(part, stop)
+    except BaseException:
+        stop.set()  # now, not when its turn to be waited for comes
+        raise
 
 
 def _threads(number: int) -> ThreadPoolExecutor:

@@ -149,3 +149,11 @@ def test_moving_a_summary_keeps_its_figures():
     summary = summarise(PAPER, scores_of(PAPER))
     moved = summary.to("cpu").tensors()
     assert all(torch.equal(moved[name], figure) for name, figure in summary.tensors().items())
+
+
+def test_a_weight_of_minus_zero_is_a_zero():
+    pattern = torch.full((1, 100, 100), 0.01)
+    pattern[:, :, 5:] = -0.0  # what an edit may leave: 0 × −1
+    found = summarise(pattern, pattern.clamp_min(1e-9).log(), lse=torch.zeros(1, 100))
+    assert (found.top_keys >= 0).all() and (found.top_keys < 100).all()
+    assert_same(found, naive(pattern + 0.0, found.lse))
