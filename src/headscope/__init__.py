@@ -15,18 +15,24 @@ _NAMES = {
     "Model": "headscope.models",
     "Scores": "headscope.scores",
     "Trace": "headscope.traces",
+    "View": "headscope.views",
     "add_neuron": "headscope.interventions",
     "bake": "headscope.models",
+    "bias": "headscope.analysis",
     "block": "headscope.interventions",
+    "corpus": "headscope.corpora",
     "distance_bias": "headscope.interventions",
     "find_heads": "headscope.analysis",
     "gate": "headscope.interventions",
+    "head_view": "headscope.views",
     "load": "headscope.models",
     "load_interventions": "headscope.interventions",
     "load_trace": "headscope.traces",
     "mean_ablate": "headscope.interventions",
     "measure": "headscope.analysis",
+    "model_view": "headscope.views",
     "patch": "headscope.interventions",
+    "relevance": "headscope.analysis",
     "replace_pattern": "headscope.interventions",
     "replace_token": "headscope.interventions",
     "save_interventions": "headscope.interventions",
@@ -38,7 +44,21 @@ _NAMES = {
     "silence": "headscope.interventions",
     "temperature": "headscope.interventions",
 }
-_PACKAGES = ("analysis", "attention", "cli", "errors", "interventions", "models", "scores", "sites", "traces")
+_PACKAGES = (
+    "analysis",
+    "attention",
+    "cli",
+    "compat",
+    "corpora",
+    "errors",
+    "interventions",
+    "models",
+    "runs",
+    "scores",
+    "sites",
+    "traces",
+    "views",
+)
 
 __all__ = list(_NAMES)  # pyright: ignore[reportUnsupportedDunderAll]
 
@@ -56,8 +76,11 @@ def __dir__() -> list[str]:
 
 
 if TYPE_CHECKING:
+    from headscope.analysis import bias as bias
     from headscope.analysis import find_heads as find_heads
     from headscope.analysis import measure as measure
+    from headscope.analysis import relevance as relevance
+    from headscope.corpora import corpus as corpus
     from headscope.errors import HeadscopeError as HeadscopeError
     from headscope.errors import HeadscopeWarning as HeadscopeWarning
     from headscope.interventions import Intervention as Intervention
@@ -86,3 +109,6 @@ if TYPE_CHECKING:
     from headscope.traces import Difference as Difference
     from headscope.traces import Trace as Trace
     from headscope.traces import load_trace as load_trace
+    from headscope.views import View as View
+    from headscope.views import head_view as head_view
+    from headscope.views import model_view as model_view
