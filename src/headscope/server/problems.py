@@ -1,5 +1,6 @@
 """Errors as the page hears them: a status, and a Problem in words. Tracebacks stay in the terminal."""
 
+import re
 from dataclasses import asdict
 from typing import Any
 
@@ -34,14 +35,14 @@ def stopping() -> Refused:
 
 def problem_of(error: HeadscopeError) -> Problem:
     """An error of ours in the words of the page, which knows nothing of Python's arguments."""
-    hint = ""
-    if isinstance(error, LoadError):
+    hint, message = "", str(error)
+    if isinstance(error, LoadError) and "safetensors" in message:
         hint = "The workbench reads safetensors only, and never runs code that comes with a model."
     elif isinstance(error, BudgetError):
         hint = "To let it keep more, start the server with --max-memory, as in --max-memory 8GB."
-    elif isinstance(error, InputError) and "truncate=True" in str(error):
-        hint = "Shorten the text, or have it cut."
-    return Problem(type(error).__name__, str(error), hint)
+    elif isinstance(error, InputError) and "truncate=True" in message:
+        message, hint = re.sub(r"\. [^.]*`truncate=True`.*", ".", message), "Shorten the text, or have it cut."
+    return Problem(type(error).__name__, message, hint)
 
 
 def answer_of(request: Any, error: Exception) -> JSONResponse:

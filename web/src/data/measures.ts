@@ -38,14 +38,15 @@ export class Measures {
       .map(({ name }) => ({ name, value: this.of(head, name) }));
   }
 
-  /** What stands out most in a head: the measure furthest above what chance gives, if any is far above it. */
+  /** What stands out most in a head: the measure furthest above what chance gives, if any is far above it.
+   *  The plain difference, so that what is rare by chance (the next token) goes before what is not (the same sentence). */
   best(head: string): { name: string; value: number } | null {
     let found: { name: string; value: number } | null = null;
     let most = 0.35;
-    for (const { name, baseline, high } of this.methods) {
+    for (const { name, baseline, low, high } of this.methods) {
       if (baseline === null) continue;
       const value = this.of(head, name);
-      const above = (value - baseline) / Math.max(1e-12, high - baseline);
+      const above = (value - baseline) / Math.max(1e-12, high - low);
       if (above > most) [most, found] = [above, { name, value }];
     }
     return found;

@@ -33,6 +33,8 @@ class HeadView implements Mounted, Handled {
   readonly ruler = new Ruler();
   private readonly stage = document.createElement("div");
   selection: Selection | null = null;
+  /** The selection asked for last, which may not be drawn yet: keys pressed fast build on it. */
+  private wanted: Selection | null = null;
   private loaded: { name: string; value: Loaded } | null = null;
   scene: Scene | null = null;
   private base: Raster | null = null;
@@ -71,6 +73,7 @@ class HeadView implements Mounted, Handled {
 
   update(selection: Selection): Promise<void> {
     const generation = ++this.generation;
+    this.wanted = selection;
     this.stop.abort();
     this.stop = new AbortController();
     const { signal } = this.stop;
@@ -102,7 +105,7 @@ class HeadView implements Mounted, Handled {
   }
 
   key(event: KeyboardEvent): boolean {
-    const { scene, selection } = this;
+    const { scene, wanted: selection } = this;
     if (!scene || !selection || event.ctrlKey || event.metaKey || event.altKey) return false;
     const { trace } = this.host;
     switch (event.key) {
