@@ -36,7 +36,7 @@ def stopping() -> Refused:
 def problem_of(error: HeadscopeError) -> Problem:
     """An error of ours in the words of the page, which knows nothing of Python's arguments."""
     hint, message = "", str(error)
-    if isinstance(error, LoadError) and "safetensors" in message:
+    if isinstance(error, LoadError) and any(word in message for word in ("pickle", "trust_remote_code")):
         hint = "The workbench reads safetensors only, and never runs code that comes with a model."
     elif isinstance(error, BudgetError):
         hint = "To let it keep more, start the server with --max-memory, as in --max-memory 8GB."
