@@ -1,11 +1,11 @@
-"""The command line: `headscope serve`, `trace`, `models`, `doctor`, `demo`. Heavy imports wait until a command runs."""
+"""The command line: `headscope serve`, `view`, `trace`, `models`, `doctor`, `demo`. Heavy imports wait until needed."""
 
 from typing import Annotated
 
 import typer
 
 from headscope import __version__
-from headscope.cli import demo, doctor, models, serve, trace
+from headscope.cli import demo, doctor, models, serve, trace, view
 from headscope.cli.console import Commands, print_text
 
 __all__ = ["app"]
@@ -34,6 +34,7 @@ def main(
 
 
 app.command(epilog=serve.EXAMPLE)(serve.serve)
+app.add_typer(view.app, name="view")
 app.command(epilog=trace.EXAMPLE)(trace.trace)
 app.command(epilog=models.EXAMPLE)(models.models)
 app.command(epilog=doctor.EXAMPLE)(doctor.doctor)

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -59,12 +60,31 @@ class Reading:
         )
 
     def rows(self, pattern: Tensor) -> Tensor:
-        """The mean over the queries of each group [query, key] → [group, key]."""
-        return torch.stack([pattern[list(group)].mean(0) for group in self.groups])
+        """The mean over the queries of each group [..., query, key] → [..., group, key]."""
+        return self._sums(pattern, -2).div_(self.sizes.to(pattern.device)[:, None])
 
     def columns(self, pattern: Tensor) -> Tensor:
-        """The sum over the keys of each group [query, key] → [query, group]."""
-        return torch.stack([pattern[:, list(group)].sum(1) for group in self.groups], 1)
+        """The sum over the keys of each group [..., query, key] → [..., query, group]."""
+        return self._sums(pattern, -1)
+
+    @cached_property
+    def members(self) -> tuple[Tensor, Tensor]:
+        """Every position that is read, and the group it is read in."""
+        pairs = [(place, index) for index, group in enumerate(self.groups) for place in group]
+        return torch.tensor([place for place, _ in pairs]), torch.tensor([index for _, index in pairs])
+
+    @cached_property
+    def sizes(self) -> Tensor:
+        """How many positions each group has."""
+        return torch.tensor([len(group) for group in self.groups], dtype=torch.float32)
+
+    def _sums(self, pattern: Tensor, axis: int) -> Tensor:
+        places, groups = (one.to(pattern.device) for one in self.members)
+        if len(places) != pattern.shape[axis]:
+            pattern = pattern.index_select(axis, places)
+        shape = list(pattern.shape)
+        shape[axis] = len(self.groups)
+        return pattern.new_zeros(shape).index_add_(axis, groups, pattern)
 
 
 def _joined(first: Token, second: Token) -> Token:

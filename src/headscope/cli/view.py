@@ -1,0 +1,294 @@
+"""`headscope view head|model`: run a model on one input and save what its heads did as a page, a picture or numbers."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from headscope.cli.console import Debug, Json, print_json, print_text, shown, working
+from headscope.cli.loading import AllowPickle, Device, Dtype, TrustRemoteCode, load_model
+from headscope.cli.trace import _source as read_text
+from headscope.errors import InputError
+
+if TYPE_CHECKING:
+    from headscope.traces import Trace
+    from headscope.views import View
+
+HEAD_EXAMPLE = "Example: headscope view head builtin:gpt 'The doctor asked the nurse. She' --head L3H2 -o head.html"
+MODEL_EXAMPLE = "Example: headscope view model builtin:bert 'I like cats' --pair 'I like dogs' -o model.png"
+ROWS_SHOWN = 20
+
+app = typer.Typer(
+    help="Save what a model's heads did on one input: as a page, a picture or numbers.",
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+)
+
+
+class Form(StrEnum):
+    """Lines between tokens, or a matrix."""
+
+    lines = "lines"
+    matrix = "matrix"
+
+
+class Axis(StrEnum):
+    """Tokens from top to bottom, or from left to right."""
+
+    vertical = "vertical"
+    horizontal = "horizontal"
+
+
+class What(StrEnum):
+    """What the lines stand for."""
+
+    pattern = "pattern"
+    contribution = "contribution"
+    scores = "scores"
+
+
+class By(StrEnum):
+    """What is read as one."""
+
+    tokens = "tokens"
+    words = "words"
+    sentences = "sentences"
+
+
+class Hide(StrEnum):
+    """Groups of tokens to leave out."""
+
+    special = "special"
+    first = "first"
+
+
+class Between(StrEnum):
+    """From which sentence of a pair to which."""
+
+    all = "all"
+    aa = "AA"
+    ab = "AB"
+    ba = "BA"
+    bb = "BB"
+
+
+class Thumbnails(StrEnum):
+    """How each head is pictured."""
+
+    heat = "heat"
+    lines = "lines"
+
+
+class Theme(StrEnum):
+    """Light or dark, or as the reader's system has it."""
+
+    system = "system"
+    light = "light"
+    dark = "dark"
+
+
+ModelName = Annotated[str, typer.Argument(help="builtin:gpt, a folder, a hub id, or a folder that `trace -o` wrote.")]
+TextGiven = Annotated[str | None, typer.Argument(help="The text; - reads it from stdin. None for images and sound.")]
+Output = Annotated[
+    Path | None,
+    typer.Option("--output", "-o", help="The file to write: .html, .png, .svg, .pdf, .csv, .json or .parquet."),
+]
+Pair = Annotated[str | None, typer.Option(help="The second sentence of a pair.")]
+Target = Annotated[str | None, typer.Option(help="What an encoder-decoder is made to write.")]
+Image = Annotated[Path | None, typer.Option(help="An image file.")]
+Audio = Annotated[Path | None, typer.Option(help="A sound file (wav).")]
+Truncate = Annotated[bool, typer.Option("--truncate", help="Cut an input that is too long.")]
+ThemeOption = Annotated[Theme, typer.Option(help="Light or dark page; as the reader's system has it, unless said.")]
+
+
+@app.command("head", epilog=HEAD_EXAMPLE)
+def head_view(
+    model: ModelName,
+    text: TextGiven = None,
+    output: Output = None,
+    head: Annotated[list[str] | None, typer.Option(help="A head, as L3H2; may be repeated, within one layer.")] = None,
+    layer: Annotated[str | None, typer.Option(help="All heads of a layer, as L3; the first layer unless said.")] = None,
+    average: Annotated[bool, typer.Option("--average", help="Draw the mean of the heads.")] = False,
+    form: Annotated[Form, typer.Option(help="Lines between tokens, or a matrix.")] = Form.lines,
+    axis: Annotated[Axis, typer.Option(help="Tokens from top to bottom, or from left to right.")] = Axis.vertical,
+    what: Annotated[
+        What, typer.Option(help="Weights, weights times the size of values, or scores before the softmax.")
+    ] = What.pattern,
+    by: Annotated[By, typer.Option(help="Read tokens one by one, or whole words or sentences.")] = By.tokens,
+    hide: Annotated[list[Hide] | None, typer.Option(help="Leave out special or first tokens; may be repeated.")] = None,
+    off: Annotated[
+        list[str] | None, typer.Option(help="Leave out one token, by position (or stack:position); may be repeated.")
+    ] = None,
+    threshold: Annotated[float | None, typer.Option(help="Only weights from this on.")] = None,
+    mass: Annotated[float | None, typer.Option(help="The strongest that make up this share of each query.")] = None,
+    top: Annotated[int | None, typer.Option(help="The strongest few of each query.")] = None,
+    between: Annotated[Between, typer.Option(help="Of a pair: from which sentence to which.")] = Between.all,
+    token: Annotated[
+        str | None, typer.Option(help="One token alone: 5 (or query:5) looks, key:5 is looked at.")
+    ] = None,
+    pair: Pair = None,
+    target: Target = None,
+    image: Image = None,
+    audio: Audio = None,
+    truncate: Truncate = False,
+    theme: ThemeOption = Theme.system,
+    device: Device = None,
+    dtype: Dtype = None,
+    allow_pickle: AllowPickle = False,
+    trust_remote_code: TrustRemoteCode = False,
+    json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Heads of one layer, as lines between tokens or as a matrix; without -o, the strongest connections as a table."""
+    if head and layer:
+        raise InputError("--head and --layer both say what to show: give one of them.")
+    spot = _spot(token)
+    loading = _Loading(device, dtype, allow_pickle, trust_remote_code)
+    trace = _trace(model, text, output, loading, pair, target, image, audio, truncate)
+    from headscope.views import head_view as view_of
+
+    view = view_of(
+        trace,
+        head or layer,
+        average=average,
+        form=form.value,
+        axis=axis.value,
+        what=what.value,
+        by=by.value,
+        hide=[one.value for one in hide or []],
+        off=off or [],
+        threshold=threshold,
+        mass=mass,
+        top=top,
+        pair=between.value,
+        token=spot,
+        theme=theme.value,
+    )  # type: ignore[arg-type]
+    _finish(view, output, json)
+
+
+@app.command("model", epilog=MODEL_EXAMPLE)
+def model_view(
+    model: ModelName,
+    text: TextGiven = None,
+    output: Output = None,
+    head: Annotated[str | None, typer.Option(help="The head in focus, as L3H2.")] = None,
+    thumbnails: Annotated[Thumbnails, typer.Option(help="Heads as heat maps or as lines.")] = Thumbnails.heat,
+    sort: Annotated[str, typer.Option(help="Order heads by a measure, as previous_token.")] = "",
+    colour: Annotated[str, typer.Option(help="Colour heads by a measure.")] = "",
+    least: Annotated[float, typer.Option(help="Only heads whose colour is at least this share of the range.")] = 0.0,
+    pair: Pair = None,
+    target: Target = None,
+    image: Image = None,
+    audio: Audio = None,
+    truncate: Truncate = False,
+    theme: ThemeOption = Theme.system,
+    device: Device = None,
+    dtype: Dtype = None,
+    allow_pickle: AllowPickle = False,
+    trust_remote_code: TrustRemoteCode = False,
+    json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """All heads of all layers on one page; without -o, the heads with their measures as a table."""
+    loading = _Loading(device, dtype, allow_pickle, trust_remote_code)
+    trace = _trace(model, text, output, loading, pair, target, image, audio, truncate)
+    from headscope.views import model_view as view_of
+
+    with working("Measuring heads"):
+        view = view_of(
+            trace, head, thumbnails=thumbnails.value, sort=sort, colour=colour, least=least, theme=theme.value
+        )  # type: ignore[arg-type]
+    _finish(view, output, json)
+
+
+class _Loading:
+    """How to load a model."""
+
+    def __init__(self, device: str | None, dtype: str | None, allow_pickle: bool, trust_remote_code: bool):
+        self.options: dict[str, Any] = {
+            "device": device,
+            "dtype": dtype,
+            "allow_pickle": allow_pickle,
+            "trust_remote_code": trust_remote_code,
+        }
+
+
+def _trace(
+    model: str,
+    text: str | None,
+    output: Path | None,
+    loading: _Loading,
+    pair: str | None,
+    target: str | None,
+    image: Path | None,
+    audio: Path | None,
+    truncate: bool,
+) -> "Trace":
+    """The trace that is looked at: of a run, or one that was saved."""
+    if output is not None:
+        from headscope.views.files import check_path
+
+        check_path(output)
+    given: dict[str, Any] = {"pair": pair, "target": target, "image": image, "audio": audio}
+    given = {name: value for name, value in given.items() if value is not None}
+    if (Path(model) / "trace.json").is_file():
+        if text is not None or given:
+            raise InputError(f"{model} holds a trace, whose input is known: leave out the text and its options.")
+        from headscope.traces import load_trace
+
+        with working(f"Reading {model}"):
+            return load_trace(model)
+    source = read_text(text)
+    loaded = load_model(model, **loading.options)
+    with working(f"Running {model}"):
+        return loaded.run(source, truncate=truncate, **given)
+
+
+def _spot(token: str | None) -> Any:
+    if token is None:
+        return None
+    side, _, place = token.rpartition(":")
+    if side not in ("", "query", "key") or not place.isdecimal():
+        raise InputError(
+            f"--token {token} is no token: write 5 or query:5 for one that looks, key:5 for one looked at."
+        )
+    return (side or "query", int(place))
+
+
+def _finish(view: "View", output: Path | None, json: bool) -> None:
+    from headscope.views.files import save
+    from headscope.views.numbers import about
+
+    if output is None:
+        with working("Reading the numbers"):
+            table = view.table()
+        if json:
+            rows = [list(row) for row in table.rows()]
+            print_json(about(view) | {"columns": list(table.columns), "rows": rows})
+        else:
+            _show(view, table)
+        return
+    with working(f"Writing {output}"):
+        notes = save(view, output)
+    size = output.stat().st_size
+    if json:
+        print_json(about(view) | {"saved": str(output), "bytes": size, "notes": notes})
+        return
+    print_text(Text.assemble(("saved ", "bold"), f"{shown(str(output))} ({size / 1e6:.2f} MB): {shown(view.title)}"))
+    for note in notes:
+        print_text(Text.assemble(("to keep it small: ", "bold"), note))
+
+
+def _show(view: "View", table: Any) -> None:
+    drawn = Table(title=Text(shown(view.title)), title_justify="left", title_style="bold")
+    for name in table.columns:
+        drawn.add_column(name)
+    for row in table.rows(ROWS_SHOWN):
+        drawn.add_row(*(Text(f"{one:.3f}" if isinstance(one, float) else shown(str(one))) for one in row))
+    print_text(drawn)
+    if len(table) > ROWS_SHOWN:
+        print_text(f"(the strongest {ROWS_SHOWN} of {len(table):,}; -o x.csv saves all)")

@@ -1,0 +1,7 @@
+"""BertViz's views, with only the import changed: `from headscope.compat.bertviz import head_view, model_view`.
+
+The signatures are those of BertViz 1.4.1. What differs is told in `docs/compat.md`.
+"""
+
+from headscope.compat.bertviz.views import head_view as head_view
+from headscope.compat.bertviz.views import model_view as model_view

@@ -1,0 +1,207 @@
+"""`head_view` and `model_view` of BertViz 1.4.1: attention as a model returns it, tokens as a tokenizer spells them."""
+
+import logging
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from headscope.compat.bertviz.attention import layers_of
+from headscope.compat.bertviz.tokens import tokens_of
+from headscope.errors import InputError, UnknownHeadError
+from headscope.scores import Scores
+from headscope.sites import Site
+from headscope.traces import Tokens, Trace
+from headscope.views import View
+from headscope.views import head_view as our_head_view
+from headscope.views import model_view as our_model_view
+from headscope.views.page import frame
+
+_log = logging.getLogger("headscope")
+
+
+@dataclass(frozen=True)
+class Html:
+    """What `html_action='return'` gives: `.data` is the whole page; a notebook shows it in a frame."""
+
+    data: str
+    title: str
+
+    def _repr_html_(self) -> str:
+        return frame(self.data, self.title)
+
+
+def head_view(
+    attention: Any = None,
+    tokens: Sequence[str] | None = None,
+    sentence_b_start: int | None = None,
+    prettify_tokens: bool = True,
+    layer: int | None = None,
+    heads: Sequence[int] | None = None,
+    encoder_attention: Any = None,
+    decoder_attention: Any = None,
+    cross_attention: Any = None,
+    encoder_tokens: Sequence[str] | None = None,
+    decoder_tokens: Sequence[str] | None = None,
+    include_layers: Sequence[int] | None = None,
+    html_action: str = "view",
+) -> View | Html | None:
+    """BertViz's head view. `attention` is one tensor [1, head, query, key] a layer, or what `generate()` returns."""
+    _check_action(html_action)
+    given = {"encoder": encoder_attention, "decoder": decoder_attention, "cross": cross_attention}
+    named = {"encoder": encoder_tokens, "decoder": decoder_tokens}
+    trace = _trace(attention, tokens, sentence_b_start, prettify_tokens, given, named)
+    trace = _with_layers(trace, include_layers)
+    numbers = sorted({site.layer for site in trace.layers})
+    if layer is not None and layer not in numbers:
+        raise InputError(f"Layer {layer} is not in include_layers: {numbers}")
+    site = next(site for site in trace.layers if layer is None or site.layer == layer)
+    chosen = None if heads is None else _indices("heads", heads, trace.layers[site].n_heads)
+    view = our_head_view(trace, site if chosen is None else [site.head(index) for index in chosen])
+    return _done(view, html_action)
+
+
+def model_view(
+    attention: Any = None,
+    tokens: Sequence[str] | None = None,
+    sentence_b_start: int | None = None,
+    prettify_tokens: bool = True,
+    display_mode: str = "dark",
+    encoder_attention: Any = None,
+    decoder_attention: Any = None,
+    cross_attention: Any = None,
+    encoder_tokens: Sequence[str] | None = None,
+    decoder_tokens: Sequence[str] | None = None,
+    include_layers: Sequence[int] | None = None,
+    include_heads: Sequence[int] | None = None,
+    html_action: str = "view",
+) -> View | Html | None:
+    """BertViz's model view. Heads that are not in `include_heads` are not drawn, and the others keep their numbers."""
+    _check_action(html_action)
+    if display_mode not in ("dark", "light"):
+        raise InputError(f"display_mode={display_mode!r} is not known: choose 'dark' or 'light'.")
+    given = {"encoder": encoder_attention, "decoder": decoder_attention, "cross": cross_attention}
+    named = {"encoder": encoder_tokens, "decoder": decoder_tokens}
+    trace = _trace(attention, tokens, sentence_b_start, prettify_tokens, given, named)
+    trace = _with_layers(trace, include_layers)
+    if include_heads is None:
+        return _done(our_model_view(trace, theme=display_mode), html_action)  # type: ignore[arg-type]
+    wanted = set(_indices("include_heads", include_heads, max(layer.n_heads for layer in trace.layers.values())))
+    included = Scores("included", {head: float(head.index in wanted) for head in trace.heads})
+    focus = next(head for head in trace.heads if head.index in wanted)
+    view = our_model_view(trace, focus, colour=included, least=0.5, theme=display_mode)  # type: ignore[arg-type]
+    return _done(view, html_action)
+
+
+# What was given
+
+
+def _trace(
+    attention: Any,
+    tokens: Sequence[str] | None,
+    second: int | None,
+    prettify: bool,
+    given: dict[str, Any],
+    named: dict[str, Sequence[str] | None],
+) -> Trace:
+    given = {stack: one for stack, one in given.items() if one is not None}
+    known = {stack: one for stack, one in named.items() if one is not None}
+    if attention is not None:
+        if tokens is None:
+            raise InputError("'tokens' is required")
+        if given or known:
+            raise InputError(
+                "If you specify 'attention' you may not specify any encoder-decoder arguments. This argument is only "
+                "for self-attention models."
+            )
+        given, known = {"main": attention}, {"main": tokens}
+    elif not given:
+        raise InputError("You must specify at least one attention argument.")
+    elif second is not None:
+        raise InputError("sentence_b_start is for 'attention' and 'tokens': leave it out for an encoder-decoder.")
+    needed = {"main": ("main",), "encoder": ("encoder",), "decoder": ("decoder",), "cross": ("encoder", "decoder")}
+    for stack in given:
+        for side in needed[stack]:
+            if side not in known:
+                raise InputError(f"'{side}_tokens' required if '{stack}_attention' is not None")
+    layers = {
+        stack: layers_of(one, "attention" if stack == "main" else f"{stack}_attention") for stack, one in given.items()
+    }
+    texts = {
+        side: _tokens(side, known[side], given, layers, prettify, second)
+        for side in dict.fromkeys(side for stack in given for side in needed[stack])
+    }
+    return Trace.from_patterns(layers, texts, model="attention")
+
+
+def _tokens(
+    side: str, named: Sequence[str], given: dict[str, Any], layers: dict[str, Any], prettify: bool, second: int | None
+) -> Tokens:
+    """The tokens of one side, as many as its attention has positions."""
+    own = list(named)
+    for stack, axis in ((side, -2), (side, -1), ("cross", -1 if side == "encoder" else -2)):
+        if stack not in layers or (stack == "cross" and side == "main"):
+            continue
+        length = layers[stack][0].shape[axis]
+        is_generated = not hasattr(given[stack][0], "shape")
+        if is_generated and len(own) == length + 1 and side != "encoder":
+            own = own[:-1]  # written last, and never read
+        if len(own) != length:
+            raise InputError(
+                f"Attention has {length} positions, while number of tokens is {len(own)} for tokens: "
+                f"{' '.join(map(str, own[:200]))}"
+            )
+    return tokens_of(own, prettify=prettify, second=second)
+
+
+def _with_layers(trace: Trace, include: Sequence[int] | None) -> Trace:
+    """Some of the layers, of every stack that has them; they keep their numbers."""
+    if include is None:
+        return trace
+    count = 1 + max(site.layer for site in trace.layers)
+    chosen = set(_indices("include_layers", include, count))
+    kept: dict[Site, Any] = {site: layer for site, layer in trace.layers.items() if site.layer in chosen}
+    return replace(trace, layers=kept)
+
+
+def _indices(name: str, chosen: Sequence[int], count: int) -> list[int]:
+    found = [int(one) for one in chosen]
+    what = "layers" if "layers" in name else "heads"
+    if not found:
+        raise InputError(f"{name} is empty, so there would be nothing to see: leave it out for all {count} {what}.")
+    if wrong := [one for one in found if not 0 <= one < count]:
+        raise UnknownHeadError(
+            f"{name}={found} goes beyond the {count} {what}, 0 to {count - 1}: there is no {wrong[0]}."
+        )
+    return found
+
+
+# What to do with it
+
+
+def _check_action(action: str) -> None:
+    if action not in ("view", "return"):
+        raise InputError("'html_action' parameter must be 'view' or 'return'")
+
+
+def _done(view: View, action: str) -> View | Html | None:
+    if action == "return":
+        return Html(view.html(), view.title)
+    if _in_notebook():
+        from IPython.display import display  # pyright: ignore[reportMissingImports]
+
+        display(view)
+        return None
+    path = Path(tempfile.mkdtemp(prefix="headscope-")) / f"{view.kind}_view.html"
+    view.save(path)
+    _log.warning("the %s view is in %s: open it in a browser.", view.kind, path)
+    return view
+
+
+def _in_notebook() -> bool:
+    """Whether output goes to a notebook; IPython in a terminal has no place for a page."""
+    running = sys.modules.get("IPython")
+    shell = running.get_ipython() if running is not None else None
+    return shell is not None and hasattr(shell, "kernel")

@@ -1,0 +1,128 @@
+"""One run for the page: what was read, which layers there are, what the model answered."""
+
+import torch
+
+from headscope.errors import NotRecordedError
+from headscope.traces import LayerRecord, Tokens, Trace
+from headscope.views.contract import AnswerProps, CandidateProps, SiteProps, StackProps, TraceProps
+from headscope.views.layers import plain_texts
+from headscope.views.weights import no_contributions, no_scores, no_weights
+from headscope.views.wire import Part
+
+N_CANDIDATES = 10
+
+
+def trace_part(trace: Trace, id: str = "") -> Part:
+    """`trace`: everything but the numbers."""
+    inputs, answers = trace.inputs, _answers(trace)
+    return Part(
+        "trace",
+        TraceProps(
+            id=id,
+            model=_plain(trace.model),
+            record=trace.record,
+            input_kind="patterns" if inputs is None else inputs.kind,
+            text=None if inputs is None else _known(inputs.text),
+            pair=None if inputs is None else _known(inputs.pair),
+            target=None if inputs is None else _known(inputs.target),
+            edits=[_plain(edit) for edit in trace.edits],
+            warnings=[_plain(warning) for warning in trace.warnings],
+            stacks=[_stack(name, tokens) for name, tokens in trace.tokens.items()],
+            layers=[_site(layer) for layer in trace.layers.values()],
+            answers=answers,
+            no_answers="" if answers else _no_answers(trace),
+            steps=None if trace.steps is None else list(trace.steps),
+        ),
+    )
+
+
+def is_causal(layer: LayerRecord) -> bool:
+    """Whether no query looks ahead: nothing above the diagonal of any head's map, or of the strongest keys."""
+    if layer.site.kind == "cross" or layer.n_queries != layer.n_keys:
+        return False
+    if layer.summary.map is not None:
+        return not bool(layer.summary.map.nan_to_num(nan=0.0).triu(1).any())
+    return bool((layer.summary.argmax <= torch.arange(layer.n_queries, device=layer.summary.argmax.device)).all())
+
+
+def _stack(name: str, tokens: Tokens) -> StackProps:
+    return StackProps(
+        name=name,
+        kind=tokens.kind,
+        grid=tokens.grid,
+        texts=plain_texts(tokens),
+        ids=[token.id for token in tokens],
+        special=[place for place, token in enumerate(tokens) if token.special],
+        words=_numbered(tokens, "word"),
+        sentences=_numbered(tokens, "sentence"),
+        segments=[token.segment for token in tokens],
+        spaces=_spaces(tokens),
+    )
+
+
+def _numbered(tokens: Tokens, what: str) -> list[int | None]:
+    """Words (or sentences) by numbers that no two of them share, in whichever segment they stand."""
+    numbers: dict[tuple[str, int], int] = {}
+    found: list[int | None] = []
+    for token in tokens:
+        own: int | None = None if token.special else getattr(token, what)
+        found.append(None if own is None else numbers.setdefault((token.segment, own), len(numbers)))
+    return found
+
+
+def _spaces(tokens: Tokens) -> list[int]:
+    """The positions before which the text has white space: where a token does not begin where the last one ended."""
+    found, ends = [], {}
+    for place, token in enumerate(tokens):
+        end = ends.get(token.segment)
+        if token.start is not None and end is not None and token.start > end:
+            found.append(place)
+        if token.end is not None:
+            ends[token.segment] = token.end
+    return found
+
+
+def _site(layer: LayerRecord) -> SiteProps:
+    return SiteProps(
+        site=str(layer.site),
+        stack=layer.site.stack,
+        kind="cross" if layer.site.kind == "cross" else "self",
+        layer=layer.site.layer,
+        n_heads=layer.n_heads,
+        n_queries=layer.n_queries,
+        n_keys=layer.n_keys,
+        key_stack=layer.key_stack,
+        is_causal=is_causal(layer),
+        no_weights=no_weights(layer),
+        no_scores=no_scores(layer),
+        no_contributions=no_contributions(layer),
+    )
+
+
+def _answers(trace: Trace) -> list[AnswerProps]:
+    if trace.answers is None:
+        return []
+    found = []
+    for place in range(len(trace.answers.ids)):
+        top = [one for one in trace.answers.top(N_CANDIDATES, place) if one.logprob > float("-inf")]
+        position = trace.answers.positions[place] if trace.answers.positions else -1
+        candidates = [CandidateProps(_plain(one.text), one.logprob) for one in top]
+        found.append(AnswerProps(trace.answers.stack, position, candidates))
+    return found
+
+
+def _no_answers(trace: Trace) -> str:
+    try:
+        trace.predictions()
+    except NotRecordedError as reason:
+        return str(reason)
+    return ""
+
+
+def _plain(text: str) -> str:
+    """Nothing that UTF-8 cannot hold."""
+    return text.encode("utf-8", "replace").decode()
+
+
+def _known(text: str | None) -> str | None:
+    return None if text is None else _plain(text)

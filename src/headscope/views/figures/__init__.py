@@ -1,0 +1,24 @@
+"""Views as matplotlib figures, for papers: on white or on dark, in colours that colour-blind readers can tell apart."""
+
+from typing import TYPE_CHECKING, Literal
+
+from headscope.views.figures.canvas import THEMES, Figure, settings
+from headscope.views.figures.head import draw_lines, draw_matrices
+from headscope.views.figures.model import draw_model
+from headscope.views.numbers import shown
+from headscope.views.selection import choice
+
+if TYPE_CHECKING:
+    from headscope.views.view import View
+
+
+def draw(view: "View", theme: Literal["light", "dark"] = "light") -> Figure:
+    """The figure of a view."""
+    choice("theme", theme, Literal["light", "dark"])
+    with settings():
+        if view.kind == "model":
+            return draw_model(view, THEMES[theme])
+        found = shown(view)
+        if view.selection.form == "matrix":
+            return draw_matrices(view, found, THEMES[theme])
+        return draw_lines(view, found, THEMES[theme])

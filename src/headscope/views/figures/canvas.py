@@ -1,0 +1,143 @@
+"""What all figures share: colours for print and for dark slides, fonts, the canvas."""
+
+import contextlib
+import warnings
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from headscope.errors import MissingExtraError
+
+try:
+    import matplotlib
+    from matplotlib import font_manager
+    from matplotlib.colors import Colormap, LinearSegmentedColormap
+    from matplotlib.figure import Figure
+except ImportError as error:
+    raise MissingExtraError("pictures need matplotlib: pip install headscope[notebook].") from error
+
+if TYPE_CHECKING:
+    from headscope.views.view import View
+
+Theme = dict[str, Any]
+
+# The page's colours: `web/src/theme.ts`.
+THEMES = {
+    "light": {
+        "background": "#ffffff",
+        "ink": "#1c1d1f",
+        "secondary": "#5c6066",
+        "line": "#e4e4e1",
+        "accent": "#3457d5",
+        "ramp": ("#ffffff", "#8fb2e8", "#12306b"),
+        "heads": [
+            "#4477aa",
+            "#ee6677",
+            "#228833",
+            "#ccbb44",
+            "#66ccee",
+            "#aa3377",
+            "#332288",
+            "#44aa99",
+            "#ee7733",
+            "#882255",
+            "#999933",
+            "#9a9a9a",
+        ],
+    },
+    "dark": {
+        "background": "#131417",
+        "ink": "#eceef1",
+        "secondary": "#a7adb6",
+        "line": "#2b2e34",
+        "accent": "#8fa8ff",
+        "ramp": ("#1a1c20", "#6a5acd", "#ffe2a8"),
+        "heads": [
+            "#6699cc",
+            "#ee6677",
+            "#3fae55",
+            "#ddcc55",
+            "#66ccee",
+            "#cc5599",
+            "#8878dd",
+            "#44bbaa",
+            "#ee8844",
+            "#b8527e",
+            "#aaaa44",
+            "#bbbbbb",
+        ],
+    },
+}
+# Fonts that have what the first one lacks, taken where they are installed.
+FONTS = (
+    "DejaVu Sans",
+    "Noto Sans",
+    "Noto Sans CJK SC",
+    "Noto Sans CJK JP",
+    "Noto Sans SC",
+    "Noto Sans Arabic",
+    "Noto Sans Devanagari",
+    "Noto Emoji",
+    "WenQuanYi Zen Hei",
+    "Droid Sans Fallback",
+    "Microsoft YaHei",
+    "PingFang SC",
+    "Arial Unicode MS",
+)
+
+
+class _Figure(Figure):
+    """A figure whose fonts are embedded as fonts, whichever format it is saved in."""
+
+    def savefig(self, *arguments: Any, **options: Any) -> None:
+        with settings():
+            super().savefig(*arguments, **options)
+
+
+@contextlib.contextmanager
+def settings() -> Iterator[None]:
+    """Fonts for every script that the system has fonts for, embedded; what was set before is set again after."""
+    installed = {font.name for font in font_manager.fontManager.ttflist}
+    family = [name for name in FONTS if name in installed] or ["sans-serif"]
+    with (
+        matplotlib.rc_context({"font.family": family, "pdf.fonttype": 42, "ps.fonttype": 42}),
+        warnings.catch_warnings(),
+    ):
+        # A script that no installed font has is drawn as boxes, which everybody understands.
+        warnings.filterwarnings("ignore", message=r"Glyph .* missing from")
+        yield
+
+
+def canvas(view: "View", theme: Theme, size: tuple[float, float], with_axes: bool = True) -> tuple[Figure, Any]:
+    """A figure with the view's title; and its axes, unless there are to be several."""
+    figure = _Figure(figsize=size, dpi=150, layout="constrained", facecolor=theme["background"])
+    figure.suptitle(one_line(view.title), fontsize=9, color=theme["ink"], parse_math=False)
+    axes = figure.add_subplot() if with_axes else None
+    if axes is not None:
+        axes.set_facecolor(theme["background"])
+    return figure, axes
+
+
+def ramp_of(theme: Theme) -> Colormap:
+    """The colours of weights from none to one."""
+    ramp = LinearSegmentedColormap.from_list("weights", list(theme["ramp"]))
+    return ramp.with_extremes(bad=theme["background"])
+
+
+def how_read(view: "View") -> str:
+    """What the reader should know of how tokens are read."""
+    selection = view.selection
+    notes = [f"by {selection.by}"] if selection.by != "tokens" else []
+    hidden = [
+        *(f"{one} tokens" for one in selection.hide),
+        *([f"{len(selection.off)} tokens"] if selection.off else []),
+    ]
+    notes += [f"without {' and '.join(hidden)}, rows brought back to one"] if hidden else []
+    notes += [selection.what] if selection.what != "pattern" else []
+    return ", ".join(notes)
+
+
+def one_line(text: str) -> str:
+    """On one line: what is not printable is drawn as a sign for it."""
+    if text and not text.strip(" "):
+        return "␣" * len(text)
+    return "".join("⏎" if one == "\n" else one if one.isprintable() else "·" for one in text)

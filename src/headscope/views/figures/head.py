@@ -1,0 +1,168 @@
+"""Heads of one layer: lines between tokens, or matrices."""
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from matplotlib.collections import LineCollection
+from matplotlib.colors import to_rgb
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from headscope.views.closeups import pooled
+from headscope.views.figures.canvas import Theme, canvas, how_read, one_line, ramp_of
+from headscope.views.numbers import Shown, lines
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from headscope.views.view import View
+
+MOST_LINES = 20_000
+MOST_CELLS = 512
+TOKEN_INCHES = 0.19
+LONGEST_INCHES = 40.0
+
+
+def draw_lines(view: "View", found: Shown, theme: Theme) -> Figure:
+    """Tokens on two sides, and lines between them: a colour a head, as opaque as the weight."""
+    heads, queries, keys, values = lines(view, found)
+    n_lines = len(values)
+    if n_lines > MOST_LINES:
+        strongest = np.argsort(-np.abs(values), kind="stable")[:MOST_LINES]
+        heads, queries, keys, values = (one[strongest] for one in (heads, queries, keys, values))
+    sides = found.weights.queries.texts, found.weights.keys.texts
+    length = max(map(len, sides))
+    long_side = min(LONGEST_INCHES, max(2.2, TOKEN_INCHES * (length + 1) + 0.6))
+    is_upright = view.selection.axis == "vertical"
+    size = (5.2, long_side) if is_upright else (long_side, 3.6)
+    figure, axes = canvas(view, theme, size)
+    ends = np.stack([np.stack([np.zeros(len(keys)), queries], 1), np.stack([np.ones(len(keys)), keys], 1)], 1)
+    strength = np.abs(values) / max(
+        1e-30, 1.0 if view.selection.what == "pattern" else float(np.abs(values).max(initial=0))
+    )
+    colours = np.array([_head_colour(theme, found, number) for number in range(len(found.names))])[heads]
+    colours = np.concatenate([colours.reshape(-1, 3), np.clip(strength, 0, 1)[:, None]], 1)
+    order = np.argsort(strength, kind="stable")
+    axes.add_collection(
+        LineCollection(list((ends if is_upright else ends[..., ::-1])[order]), colors=colours[order], linewidths=1.2)
+    )
+    step = max(1, math.ceil(length * TOKEN_INCHES / LONGEST_INCHES))
+    for side, texts in enumerate(sides):
+        for place in range(0, len(texts), step):
+            _token(axes, one_line(texts[place]), side, place, is_upright, theme)
+    span, across = (-0.7, length - 0.3), (-0.02, 1.02)
+    axes.set(xlim=across if is_upright else span, ylim=span[::-1] if is_upright else across[::-1])
+    axes.axis("off")
+    told = f"{min(n_lines, MOST_LINES):,} of {n_lines:,} lines drawn" if n_lines > MOST_LINES else ""
+    _legend(figure, view, found, theme, told)
+    return figure
+
+
+def _token(axes: "Axes", text: str, side: int, place: int, is_upright: bool, theme: Theme) -> None:
+    common: dict[str, Any] = {"color": theme["ink"], "fontsize": 8, "parse_math": False}
+    if is_upright:
+        axes.text(-0.02 if side == 0 else 1.02, place, text, ha="right" if side == 0 else "left", va="center", **common)
+    else:
+        axes.text(
+            place,
+            -0.03 if side == 0 else 1.03,
+            text,
+            rotation=90,
+            ha="center",
+            va="bottom" if side == 0 else "top",
+            **common,
+        )
+
+
+def _head_colour(theme: Theme, found: Shown, number: int) -> tuple[float, float, float]:
+    if len(found.names) == 1:
+        return to_rgb(theme["accent"])
+    return to_rgb(theme["heads"][found.heads[number] % len(theme["heads"])])
+
+
+def _legend(figure: Figure, view: "View", found: Shown, theme: Theme, told: str) -> None:
+    if len(found.names) > 1:
+        handles = [
+            Line2D([], [], color=_head_colour(theme, found, number), linewidth=2, label=name)
+            for number, name in enumerate(found.names)
+        ]
+        figure.legend(
+            handles=handles,
+            loc="outside lower center",
+            ncols=min(6, len(handles)),
+            frameon=False,
+            fontsize=7,
+            labelcolor=theme["secondary"],
+        )
+    notes = [one for one in (how_read(view), told) if one]
+    if notes:
+        figure.supxlabel("; ".join(notes), fontsize=7, color=theme["secondary"], parse_math=False)
+
+
+# Matrices
+
+
+def draw_matrices(view: "View", found: Shown, theme: Theme) -> Figure:
+    """A matrix a head, queries down and keys across."""
+    weights = found.weights
+    cell = tuple(math.ceil(length / MOST_CELLS) for length in (weights.n_queries, weights.n_keys))
+    planes = [_plane(found, head, cell) for head in found.heads]
+    planes = [np.mean(planes, 0)] if view.selection.average else planes
+    n_columns = math.ceil(math.sqrt(len(planes)))
+    n_rows = math.ceil(len(planes) / n_columns)
+    longest = max(weights.n_queries, weights.n_keys)
+    has_texts = longest <= 60 and len(planes) == 1
+    side = max(4.0, 0.16 * longest + 1.5) if has_texts else (5.0 if len(planes) == 1 else 2.6)
+    figure, _ = canvas(view, theme, (side * n_columns + 0.8, side * n_rows + 0.4), with_axes=False)
+    top = (
+        1.0
+        if view.selection.what == "pattern"
+        else max(float(np.nanmax(np.where(np.isfinite(one), one, np.nan))) for one in planes)
+    )
+    low = (
+        0.0
+        if view.selection.what != "scores"
+        else min(float(np.nanmin(np.where(np.isfinite(one), one, np.nan))) for one in planes)
+    )
+    ramp = ramp_of(theme)
+    image = None
+    all_axes = []
+    for number, plane in enumerate(planes):
+        axes = figure.add_subplot(n_rows, n_columns, number + 1)
+        all_axes.append(axes)
+        # On the root scale, as on the page: a weight of 0.01 can still be seen.
+        drawn = np.sqrt(np.clip((np.where(np.isfinite(plane), plane, low) - low) / max(1e-30, top - low), 0, 1))
+        extent = (-0.5, weights.n_keys - 0.5, weights.n_queries - 0.5, -0.5)
+        image = axes.imshow(drawn, cmap=ramp, vmin=0, vmax=1, interpolation="nearest", extent=extent)
+        axes.set_facecolor(theme["background"])
+        if len(planes) > 1:
+            axes.set_title(found.names[number], fontsize=8, color=theme["ink"], parse_math=False)
+        _ticks(axes, weights, has_texts, theme)
+    assert image is not None
+    bar = figure.colorbar(image, ax=all_axes, shrink=0.6, pad=0.02)
+    marks = np.array([0.0, 0.01, 0.1, 0.25, 0.5, 1.0])
+    bar.set_ticks(list(np.sqrt(marks)), labels=[f"{low + one * (top - low):.3g}" for one in marks])
+    bar.ax.tick_params(colors=theme["secondary"], labelsize=7)
+    bar.outline.set_visible(False)  # type: ignore[operator]
+    notes = [how_read(view)] + ([f"max-pooled by {cell[0]} × {cell[1]} tokens"] if cell != (1, 1) else [])
+    if any(notes):
+        figure.supxlabel("; ".join(one for one in notes if one), fontsize=7, color=theme["secondary"], parse_math=False)
+    return figure
+
+
+def _plane(found: Shown, head: int, cell: tuple[int, ...]) -> np.ndarray:
+    weights = found.weights
+    return pooled(weights, head, (0, weights.n_queries), (0, weights.n_keys), (cell[0], cell[1]))
+
+
+def _ticks(axes: "Axes", weights: Any, has_texts: bool, theme: Theme) -> None:
+    axes.tick_params(colors=theme["secondary"], labelsize=7, length=2)
+    for spine in axes.spines.values():
+        spine.set_color(theme["line"])
+    if not has_texts:
+        return
+    axes.set_xticks(range(weights.n_keys), [one_line(text) for text in weights.keys.texts], rotation=90)
+    axes.set_yticks(range(weights.n_queries), [one_line(text) for text in weights.queries.texts])
+    for label in (*axes.get_xticklabels(), *axes.get_yticklabels()):
+        label.set_parse_math(False)

@@ -1,0 +1,127 @@
+"""All heads of a model: a grid of their maps."""
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from matplotlib.collections import LineCollection
+from matplotlib.colors import LinearSegmentedColormap, to_rgb
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+
+from headscope.sites import Head
+from headscope.views.figures.canvas import Theme, canvas, ramp_of
+from headscope.views.parts import maps_part
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from headscope.views.view import View
+
+Grid = dict[Head, tuple[int, int]]
+
+# Every map is drawn in so many dots a side.
+_TILE = 48
+_STRONGEST = 300
+
+
+def draw_model(view: "View", theme: Theme) -> Figure:
+    """A map a head, layers down and heads across, or in the order of a score."""
+    trace, selection = view.trace, view.selection
+    maps = maps_part(trace, _TILE).arrays
+    places = _places(view)
+    n_rows, n_columns = 1 + max(row for row, _ in places.values()), 1 + max(column for _, column in places.values())
+    step = _TILE + 4
+    mosaic = np.full((n_rows * step, n_columns * step), np.nan)
+    for head, (row, column) in places.items():
+        if selection.thumbnails == "heat":
+            coded: Any = maps[str(head.site)]
+            tile = _fitted(coded.bytes[head.index] / 255.0)
+        else:
+            tile = np.zeros((_TILE, _TILE))
+        mosaic[row * step : row * step + _TILE, column * step : column * step + _TILE] = tile
+    inch = min(0.8, 24 / max(n_rows, n_columns))
+    figure, axes = canvas(view, theme, (n_columns * inch + 1.2, n_rows * inch + 1.0))
+    axes.imshow(np.ma.masked_invalid(mosaic), cmap=ramp_of(theme), vmin=0, vmax=1, interpolation="nearest")
+    if selection.thumbnails == "lines":
+        _thumbnail_lines(view, axes, places, step, theme)
+    _frames(view, axes, places, step, theme)
+    for spine in axes.spines.values():
+        spine.set_visible(False)
+    axes.tick_params(colors=theme["secondary"], labelsize=6 if max(n_rows, n_columns) > 16 else 8, length=0)
+    if selection.sort:
+        axes.set(xticks=[], yticks=[])
+        for head, (row, column) in places.items():
+            axes.text(column * step, row * step - 1, str(head), fontsize=5, color=theme["secondary"], va="bottom")
+    else:
+        sites = {row: str(head.site) for head, (row, _) in places.items()}
+        axes.set_xticks(
+            [(column + 0.46) * step for column in range(n_columns)], [f"H{one}" for one in range(n_columns)]
+        )
+        axes.set_yticks([(row + 0.46) * step for row in sites], list(sites.values()))
+        axes.xaxis.tick_top()
+    is_heat = selection.thumbnails == "heat"
+    notes = ["weights on the root scale, max-pooled" if is_heat else f"the {_STRONGEST} strongest lines of each head"]
+    notes += [f"sorted by {selection.sort}"] if selection.sort else []
+    notes += [f"frames: {selection.colour}"] if selection.colour else []
+    figure.supxlabel("; ".join(notes), fontsize=7, color=theme["secondary"], parse_math=False)
+    return figure
+
+
+def _places(view: "View") -> Grid:
+    """Row and column of every head that is shown: by layer, or in the order of a score."""
+    heads, selection = view.trace.heads, view.selection
+    if selection.least or selection.sort:
+        wanted = view.table().columns["head"].tolist()
+        by_name = {str(head): head for head in heads}
+        heads = (
+            [by_name[name] for name in wanted] if selection.sort else [one for one in heads if str(one) in set(wanted)]
+        )
+    if selection.sort:
+        width = math.ceil(math.sqrt(len(heads)))
+        return {head: divmod(number, width) for number, head in enumerate(heads)}
+    rows = {site: row for row, site in enumerate(dict.fromkeys(head.site for head in heads))}
+    return {head: (rows[head.site], head.index) for head in heads}
+
+
+def _fitted(tile: np.ndarray) -> np.ndarray:
+    """A map in as many dots as every other has."""
+    rows, columns = ((np.arange(_TILE) * length) // _TILE for length in tile.shape)
+    return tile[np.ix_(rows, columns)]
+
+
+def _thumbnail_lines(view: "View", axes: "Axes", places: Grid, step: int, theme: Theme) -> None:
+    ends, colours = [], []
+    accent = to_rgb(theme["accent"])
+    for head, (row, column) in places.items():
+        layer = view.trace.layers[head.site]
+        assert layer.summary.top_keys is not None and layer.summary.top_weights is not None  # there is a map
+        keys, weights = (one[head.index].cpu().numpy() for one in (layer.summary.top_keys, layer.summary.top_weights))
+        weights = np.where(keys >= 0, np.nan_to_num(weights), 0)
+        best = np.argsort(-weights, axis=None, kind="stable")[:_STRONGEST]
+        query, rank = np.unravel_index(best[weights.flat[best] > 0.02], weights.shape)
+        left = row * step + (query + 0.5) / layer.n_queries * _TILE
+        right = row * step + (keys[query, rank] + 0.5) / layer.n_keys * _TILE
+        edge = np.full(len(query), column * step)
+        ends.append(np.stack([np.stack([edge, left], 1), np.stack([edge + _TILE, right], 1)], 1))
+        colours += [(*accent, float(one)) for one in np.clip(weights[query, rank], 0, 1)]
+    axes.add_collection(LineCollection(list(np.concatenate(ends)), colors=colours, linewidths=0.5))
+
+
+def _frames(view: "View", axes: "Axes", places: Grid, step: int, theme: Theme) -> None:
+    """Every head in a frame, coloured by a score where one was chosen."""
+    method = (
+        next((one for one in view.scores_part.props.methods if one.name == view.selection.colour), None)
+        if view.selection.colour
+        else None
+    )
+    positions = {str(head): place for place, head in enumerate(view.trace.heads)}
+    ramp = LinearSegmentedColormap.from_list("score", [theme["line"], theme["accent"]])
+    for head, (row, column) in places.items():
+        colour, width = theme["line"], 0.4
+        if method is not None:
+            value = float(view.scores_part.arrays[method.name][positions[str(head)]])  # type: ignore[index]
+            share = 0.0 if math.isnan(value) else (value - method.low) / (method.high - method.low)
+            colour, width = ramp(share), 0.4 + 1.6 * min(1.0, max(0.0, share))
+        corner = (column * step - 0.5, row * step - 0.5)
+        axes.add_patch(Rectangle(corner, _TILE, _TILE, fill=False, edgecolor=colour, linewidth=width))

@@ -1,0 +1,59 @@
+"""Saving a view: by suffix, whole or not at all."""
+
+import io
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from headscope.errors import InputError, LoadError
+from headscope.traces.store import write_whole
+from headscope.views.numbers import about
+
+if TYPE_CHECKING:
+    from headscope.views.view import View
+
+PAGES, PICTURES, NUMBERS = (".html",), (".png", ".svg", ".pdf"), (".csv", ".json", ".parquet")
+SUFFIXES = (*PAGES, *PICTURES, *NUMBERS)
+
+
+def check_path(path: str | Path) -> Path:
+    """Refuse a file that cannot be written, before anything is computed."""
+    path = Path(path)
+    if path.suffix.lower() not in SUFFIXES:
+        named = f"{path.name!r} ends in none of them" if path.suffix else f"{path.name!r} has no suffix"
+        raise InputError(f"the suffix says what to write, {', '.join(SUFFIXES)}; {named}.")
+    if path.is_dir():
+        raise LoadError(f"cannot write {path}: a folder is there.")
+    if not path.parent.is_dir():
+        raise LoadError(f"cannot write {path}: there is no folder {path.parent}.")
+    if not os.access(path.parent, os.W_OK):
+        raise LoadError(f"cannot write {path}: {path.parent} is not writable.")
+    return path
+
+
+def save(view: "View", path: str | Path) -> list[str]:
+    """Write a view; what was left out to keep the file small is told."""
+    path = check_path(path)
+    data, notes = contents(view, path.suffix.lower())
+    try:
+        write_whole(path, data)
+    except OSError as error:
+        raise LoadError(f"could not write {path}: {error}. What was there before is untouched.") from error
+    return notes
+
+
+def contents(view: "View", suffix: str) -> tuple[bytes, list[str]]:
+    """The bytes of a file with this suffix, and what was left out of it."""
+    if suffix in PAGES:
+        from headscope.views.page import page
+
+        made = page(view)
+        return made.html.encode(), made.notes
+    if suffix in PICTURES:
+        picture = io.BytesIO()
+        view.figure().savefig(picture, format=suffix[1:])
+        return picture.getvalue(), []
+    table = view.table()
+    if suffix == ".csv":
+        return table.csv(), []
+    return (table.json(about(view)) if suffix == ".json" else table.parquet()), []

@@ -1,0 +1,183 @@
+"""One attention layer for the page: whole where it is small enough, otherwise the strongest keys of each query."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from headscope.errors import InputError, NotRecordedError, UnknownHeadError, UnknownTokenError
+from headscope.sites import Head, parse
+from headscope.traces import LayerRecord, Trace
+from headscope.traces.reading import Reading
+from headscope.views.contract import LayerProps, What
+from headscope.views.keys import Asked
+from headscope.views.weights import Weights, no_scores, no_weights
+from headscope.views.wire import Coded, Part
+
+# Cells (heads × queries × keys) up to which a layer travels whole, and up to which it does so in half floats.
+DENSE_CELLS = 16 * 2**20
+HALF_CELLS = 4 * 2**20
+# Entries (heads × queries × ranks) of a layer that does not: beyond, fewer keys of each query are sent.
+SPARSE_CELLS = 4 * 2**20
+_LARGEST_HALF = 65504.0
+
+
+def layer_part(trace: Trace, asked: Asked, *, as_bytes: bool = False) -> Part:
+    """`layer/L3`: dense or sparse, whichever fits; `as_bytes` codes even a small one as bytes, to save room."""
+    layer = layer_of(trace, asked.place)
+    read = read_as(trace, asked)
+    if layer.summary.top_keys is None and no_weights(layer):
+        raise NotRecordedError(f"{layer.site} has no weights to show: {no_weights(layer)}.")
+    if not read.readings and _is_sparse(layer, asked.what):
+        return sparse_part(trace, asked)
+    weights = Weights(read, layer, asked.what)
+    if weights.n_heads * weights.n_queries * weights.n_keys > DENSE_CELLS:
+        return _read_sparse(weights, asked)
+    arrays: dict[str, np.ndarray | Coded] = {"weights": _dense(weights, as_bytes)}
+    if asked.what == "pattern" and not read.readings:
+        arrays |= _norms(layer)
+    return Part("layer", _props(read, layer, asked, "dense", weights.n_keys), arrays)
+
+
+def sparse_part(trace: Trace, asked: Asked) -> Part:
+    """The strongest keys of each query, as the trace's summary holds them: at hand at any length."""
+    layer = layer_of(trace, asked.place)
+    keys, weights = layer.summary.top_keys, layer.summary.top_weights
+    if keys is None or weights is None:
+        raise NotRecordedError(f"{layer.site} has no weights to show: {no_weights(layer)}.")
+    kept = min(layer.n_keys, keys.shape[-1], max(1, SPARSE_CELLS // (layer.n_heads * layer.n_queries)))
+    keys, weights = keys[..., :kept], weights[..., :kept].nan_to_num(nan=0.0)
+    arrays: dict[str, np.ndarray | Coded] = {"keys": keys.int().cpu().numpy(), "weights": _half(weights)}
+    if asked.what == "pattern":
+        arrays |= _norms(layer)
+    elif asked.what == "contribution":
+        if layer.value_norms is None:
+            Weights(trace, layer, asked.what)  # says why
+        assert layer.value_norms is not None
+        norms = layer.value_norms.float()[:, None].expand(-1, layer.n_queries, -1)
+        arrays["weights"] = _half(weights * norms.gather(-1, keys.long().clamp_min(0)))
+    else:
+        if reason := no_scores(layer):
+            raise NotRecordedError(f"{layer.site} has no scores to show: {reason}.")
+        found = weights.log() + layer.summary.lse[..., None]
+        found[list(layer.stored)] = float("nan")  # edited: their weights no longer follow from scores
+        arrays["weights"] = _half(found)
+    return Part("layer", _props(trace, layer, asked, "sparse", kept), arrays)
+
+
+def layer_of(trace: Trace, place: str) -> LayerRecord:
+    """The layer that a key names."""
+    found = parse(place)
+    if isinstance(found, Head):
+        raise UnknownHeadError(f"{place} is a head: ask for its layer, {found.site}.")
+    return trace.layer(found)
+
+
+def read_as(trace: Trace, asked: Asked) -> Trace:
+    """The trace with its tokens read as the key says: by words or sentences, some left out."""
+    if trace.readings:
+        raise InputError("give the trace itself: views read it by words, or without some tokens, as they are asked to.")
+    if not asked.hide and asked.by == "tokens":
+        return trace
+    readings = {}
+    for stack, tokens in trace.tokens.items():
+        hidden = _hidden(trace, asked, stack)
+        readings[stack] = Reading.plain(tokens).without(hidden, True) if hidden else Reading.plain(tokens)
+    read = replace(trace, readings=readings)
+    return read.words() if asked.by == "words" else read.sentences() if asked.by == "sentences" else read
+
+
+def _hidden(trace: Trace, asked: Asked, stack: str) -> list[int]:
+    for named, place in asked.hide:
+        if named is None and len(trace.tokens) > 1:
+            stacks = ", ".join(trace.tokens)
+            raise UnknownTokenError(f"hide={place} could be a token of {stacks}: say which, as in {stack}:{place}.")
+        if named is not None and named not in trace.tokens:
+            raise UnknownTokenError(f"there is no stack {named[:60]!r}: there are {', '.join(trace.tokens)}.")
+        length = len(trace.tokens[named or stack])
+        if place >= length:
+            raise UnknownTokenError(f"there is no token {place} to hide: the input has {length}, 0 to {length - 1}.")
+    return sorted({place for named, place in asked.hide if named in (None, stack)})
+
+
+def _is_sparse(layer: LayerRecord, what: What) -> bool:
+    cells = layer.n_heads * layer.n_queries * layer.n_keys
+    return cells > DENSE_CELLS or bool(no_weights(layer) and what != "scores")
+
+
+def _dense(weights: Weights, as_bytes: bool) -> np.ndarray | Coded:
+    shape = (weights.n_heads, weights.n_queries, weights.n_keys)
+    if weights.what != "pattern" or (math.prod(shape) <= HALF_CELLS and not as_bytes):
+        return _halves(weights, shape)
+    bytes_ = np.zeros(shape, np.uint8)
+    into = torch.from_numpy(bytes_)
+
+    def code(heads: slice, rows: slice, columns: slice, tile: Tensor) -> None:
+        into[heads, rows, columns] = tile.nan_to_num_(nan=0.0).sqrt_().mul_(255).round_().clamp_max_(255).cpu()
+
+    weights.tiles(code)
+    return Coded(bytes_)
+
+
+def _halves(weights: Weights, shape: tuple[int, int, int]) -> np.ndarray:
+    """Half floats; whole ones if some number is too large for those."""
+    is_scores = weights.what == "scores"
+    found = torch.full(shape, float("-inf") if is_scores else 0.0, dtype=torch.float16)
+
+    def put(heads: slice, rows: slice, columns: slice, tile: Tensor) -> None:
+        found[heads, rows, columns] = (tile if is_scores else tile.nan_to_num_(nan=0.0)).half().cpu()
+
+    weights.tiles(put)
+    if weights.what != "pattern" and bool((found == float("inf")).any()):
+        return weights.whole().cpu().numpy()
+    return found.numpy()
+
+
+def _read_sparse(weights: Weights, asked: Asked) -> Part:
+    """The strongest keys of each query where the summary does not have them, because tokens are read otherwise."""
+    kept = min(weights.n_keys, 8, max(1, SPARSE_CELLS // (weights.n_heads * weights.n_queries)))
+    keys = torch.zeros(weights.n_heads, weights.n_queries, kept, dtype=torch.int32)
+    found = torch.zeros(keys.shape)
+
+    def choose(heads: slice, rows: slice, columns: slice, tile: Tensor) -> None:
+        best = tile.nan_to_num_(nan=0.0).topk(min(kept, tile.shape[-1]), dim=-1)
+        found[heads, rows, : best.values.shape[-1]] = best.values.cpu()
+        keys[heads, rows, : best.values.shape[-1]] = (best.indices + columns.start).int().cpu()
+
+    weights.tiles(choose)
+    arrays = {"keys": keys.numpy(), "weights": _half(found)}
+    return Part("layer", _props(weights.trace, weights.layer, asked, "sparse", kept), arrays)
+
+
+def _props(read: Trace, layer: LayerRecord, asked: Asked, form, kept: int) -> LayerProps:
+    def names(tokens, stack: str) -> list[str]:
+        is_own = not read.readings and len(read.tokens[stack]) == len(tokens)
+        return [] if is_own else plain_texts(tokens)
+
+    return LayerProps(
+        site=str(layer.site),
+        what=asked.what,
+        form=form,
+        by=asked.by,
+        kept=kept,
+        queries=names(read.query_tokens(layer.site), layer.site.stack),
+        keys=names(read.key_tokens(layer.site), layer.key_stack),
+    )
+
+
+def plain_texts(tokens) -> list[str]:
+    """The texts of tokens, with nothing that UTF-8 cannot hold."""
+    return [text.encode("utf-8", "replace").decode() for text in tokens.texts]
+
+
+def _norms(layer: LayerRecord) -> dict[str, np.ndarray]:
+    return {} if layer.value_norms is None else {"norms": layer.value_norms.float().cpu().numpy()}
+
+
+def _half(values: Tensor) -> np.ndarray:
+    """As half floats, unless one is too large for that."""
+    finite = values[values.isfinite()] if bool((~values.isfinite()).any()) else values
+    fits = not finite.numel() or float(finite.abs().max()) <= _LARGEST_HALF
+    return (values.half() if fits else values.float()).cpu().numpy()

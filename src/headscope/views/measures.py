@@ -1,0 +1,79 @@
+"""Measures of every head for the page: figures that any summary gives, and those that need whole patterns."""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from headscope.scores import Scores
+from headscope.sites import Head
+from headscope.traces import Trace
+from headscope.views.contract import MethodProps, ScoresProps
+from headscope.views.weights import no_weights
+from headscope.views.wire import Part
+
+# Measures go through every weight of every head: up to so many tokens, and weights, it is a matter of seconds.
+MEASURED_TOKENS = 1024
+MEASURED_CELLS = 64 * 2**20
+SHARE_OF_FIRST = "first_token"
+
+
+def scores_part(trace: Trace, more: Sequence[Scores] = ()) -> Part:
+    """`scores`: one number a head and method, NaN where a method says nothing of a head; `more` come from elsewhere."""
+    heads = trace.heads
+    methods, arrays = [], {}
+    for scores in [*more, *measured(trace)]:
+        values = np.array([scores.values_by_head.get(head, math.nan) for head in heads], np.float32)
+        if scores.method in arrays or np.isnan(values).all():
+            continue
+        arrays[scores.method] = values
+        methods.append(_method(scores, values, trace))
+    return Part("scores", ScoresProps([str(head) for head in heads], methods), arrays)
+
+
+def measured(trace: Trace) -> list[Scores]:
+    """Every measure that applies to this trace: all of them, or beyond some length those that a summary gives."""
+    from headscope.analysis.measure import MEASURES, measure_all  # brings models along, which take seconds to import
+
+    is_whole = _is_measurable(trace)
+    names = [one.name for one in MEASURES.values() if is_whole or one.figure is not None]
+    found = measure_all(names, trace, skip=True)
+    if SHARE_OF_FIRST not in found and (scores := _first_token(trace)) is not None:
+        found[SHARE_OF_FIRST] = scores
+    return list(found.values())
+
+
+def _is_measurable(trace: Trace) -> bool:
+    layers = trace.layers.values()
+    cells = sum(layer.n_heads * layer.n_queries * layer.n_keys for layer in layers)
+    longest = max(max(layer.n_queries, layer.n_keys) for layer in layers)
+    has_weights = not any(no_weights(layer) for layer in layers)
+    return has_weights and cells <= MEASURED_CELLS and longest <= MEASURED_TOKENS
+
+
+def _first_token(trace: Trace) -> Scores | None:
+    """The mean weight that the first token receives, which a summary holds."""
+    values: dict[Head, float] = {}
+    for layer in trace.layers.values():
+        if layer.site.kind == "cross" or layer.summary.received is None:
+            continue
+        values |= dict(zip(layer.heads(), layer.summary.received[:, 0].tolist(), strict=True))
+    return Scores(SHARE_OF_FIRST, values) if values else None
+
+
+def _method(scores: Scores, values: np.ndarray, trace: Trace) -> MethodProps:
+    from headscope.analysis.measure import MEASURES
+
+    known = MEASURES.get(scores.method)
+    low, high = 0.0, 1.0
+    if known is not None and known.unit == "nats":
+        high = math.log(max(2, max(layer.n_keys for layer in trace.layers.values())))
+    elif known is None or known.unit:
+        low, high = min(0.0, float(np.nanmin(values))), float(np.nanmax(values))
+    return MethodProps(
+        name=scores.method,
+        about=known.about if known is not None else scores.method,
+        baseline=scores.baseline,
+        low=low,
+        high=high if high > low else low + 1.0,
+    )

@@ -1,0 +1,269 @@
+"""A view as one HTML file: its parts, the page's script and style, and nothing from anywhere else."""
+
+import base64
+import hashlib
+import html
+import importlib.resources
+import json
+import re
+import zlib
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from headscope.errors import HeadscopeError, InputError, LoadError, NotRecordedError
+from headscope.traces import LayerRecord
+from headscope.views.about import trace_part
+from headscope.views.contract import SavedProps
+from headscope.views.keys import Asked
+from headscope.views.layers import DENSE_CELLS, HALF_CELLS, layer_part, sparse_part
+from headscope.views.numbers import strongest
+from headscope.views.parts import maps_part
+from headscope.views.weights import no_scores, no_weights
+from headscope.views.wire import Part
+
+if TYPE_CHECKING:
+    from headscope.views.view import View
+
+STATIC = Path(str(importlib.resources.files("headscope"))) / "static"
+MEGABYTE = 10**6
+BUDGET = 18.0
+# Browsers read larger pages slowly, and strings of half a gigabyte not at all.
+LARGEST = 50.0
+# Layers that take no more than this, all together, are saved in full.
+_SMALL_CELLS = 2**19
+# What is nice to have may take so many bytes.
+_EXTRA = 0.4 * MEGABYTE
+_SAMPLE = 2**18
+_TABLE_ROWS = 50
+_FOREIGN = re.compile(r"[^\x00-\x7f]")
+
+
+@dataclass(frozen=True)
+class Page:
+    """The file, and what was left out to keep it small."""
+
+    html: str
+    notes: list[str]
+
+
+def page(view: "View", *, budget: float = BUDGET, static: Path | None = None) -> Page:
+    """The page of a view in at most about `budget` megabytes: layers that do not fit keep their strongest keys."""
+    if not 0 < budget <= LARGEST:
+        raise InputError(
+            f"budget={budget} megabytes is outside 0 to {LARGEST:g}: browsers do not open larger pages well."
+        )
+    script, style = _built(static or STATIC)
+    parts, notes = _parts(view, budget * MEGABYTE - len(script) - len(style))
+    saved = SavedProps(view=view.kind, selection=asdict(view.selection), notes=notes, theme=view.theme)
+    parts["saved"] = _packed(Part("saved", saved))
+    return Page(_written(view, parts, script, style), notes)
+
+
+def frame(document: str, title: str, *, height: int = 640) -> str:
+    """A page in a frame of its own, for a notebook: nothing in it can reach the notebook."""
+    # Scripts to draw, downloads to save; no origin, so no cookies, no storage, no way to the parent.
+    return (
+        f'<iframe title="{_escaped(title)}" sandbox="allow-scripts allow-downloads" '
+        f'style="width:100%;height:{height}px;border:0" srcdoc="{html.escape(document, quote=True)}"></iframe>'
+    )
+
+
+# What goes in
+
+
+def _parts(view: "View", room: float) -> tuple[dict[str, str], list[str]]:
+    """Parts by key, packed; and what had to be left out of them."""
+    trace = view.trace
+    parts = {"trace": _packed(trace_part(trace)), "scores": _packed(view.scores_part)}
+    try:
+        parts |= _maps(view)
+    except NotRecordedError as reason:
+        return parts, [str(reason)]
+    chosen = trace.layer(view.selection.site)
+    if view.selection.what == "scores":
+        parts |= _scores(view, chosen)
+    room -= sum(map(len, parts.values()))
+    others = [layer for layer in trace.layers.values() if layer is not chosen]
+    is_small = sum(map(_cells, trace.layers.values())) <= _SMALL_CELLS
+    least = len(_packed(sparse_part(trace, Asked("layer", str(others[0].site))))) if others else 0
+    cut: dict[str, list[LayerRecord]] = {}
+    for place, layer in enumerate((chosen, *others)):
+        # Room is kept for the strongest keys of the layers to come. Once one layer did not fit in full the next are not
+        # tried so: they would not fit either, and packing takes time.
+        spare = room - least * (len(others) - place)
+        how, packed = _fitting(view, layer, (spare, room), is_exact=layer is chosen or is_small, is_full=_is_cut(cut))
+        if packed:
+            parts[_key(layer)] = packed
+            room -= len(packed)
+        if how:
+            cut.setdefault(how, []).append(layer)
+    # Nice to have, so only where they hardly show in the size.
+    more = _scores(view, chosen) if _cells(chosen) <= HALF_CELLS and not no_scores(chosen) else {}
+    if sum(map(len, more.values())) <= min(room, _EXTRA):
+        parts |= more
+    return parts, [_NOTES[how].format(_listed(layers)) for how, layers in cut.items()]
+
+
+def _maps(view: "View") -> dict[str, str]:
+    """Maps of all heads: the finest, unless they are much of the page."""
+    packed = _packed(maps_part(view.trace, 96))
+    if len(packed) <= max(_EXTRA, sum(map(_cells, view.trace.layers.values())) / 20):
+        return {"maps?size=96": packed}
+    return {"maps?size=48": _packed(maps_part(view.trace, 48))}
+
+
+def _scores(view: "View", layer: LayerRecord) -> dict[str, str]:
+    asked = Asked("layer", str(layer.site), what="scores")
+    return {f"layer/{layer.site}?what=scores": _packed(layer_part(view.trace, asked))}
+
+
+_NOTES = {
+    "bytes": "weights of {} are rounded, to within 0.004",
+    "sparse": "of {} only the strongest keys of each query are here",
+    "left out": "{} are left out but for their maps",
+}
+
+
+def _is_cut(cut: dict[str, list[LayerRecord]]) -> bool:
+    return any(not no_weights(layer) for how in ("sparse", "left out") for layer in cut.get(how, []))
+
+
+def _fitting(
+    view: "View", layer: LayerRecord, room: tuple[float, float], *, is_exact: bool, is_full: bool
+) -> tuple[str, str]:
+    """The best way to save a layer that there is room for: of the first kind in full, of the second otherwise."""
+    for how, made in _ways(view, layer, is_exact=is_exact, is_full=is_full):
+        packed = _packed(made)
+        if len(packed) <= room[how == "sparse"]:
+            return how, packed
+    return "left out", ""
+
+
+def _ways(view: "View", layer: LayerRecord, *, is_exact: bool, is_full: bool) -> Iterator[tuple[str, Part]]:
+    """Ways to save a layer, each smaller than the one before, with what it costs in exactness."""
+    asked = Asked("layer", str(layer.site))
+    is_dense = _cells(layer) <= DENSE_CELLS and not no_weights(layer)
+    if is_dense and not is_full:
+        if is_exact and _cells(layer) <= HALF_CELLS:
+            yield "", layer_part(view.trace, asked)
+        yield "bytes", layer_part(view.trace, asked, as_bytes=True)
+    yield "sparse", sparse_part(view.trace, asked)
+
+
+def _key(layer: LayerRecord) -> str:
+    return f"layer/{layer.site}?what=pattern"
+
+
+def _cells(layer: LayerRecord) -> int:
+    return layer.n_heads * layer.n_queries * layer.n_keys
+
+
+def _listed(layers: list[LayerRecord]) -> str:
+    names = [str(layer.site) for layer in layers]
+    return ", ".join(names) if len(names) <= 4 else f"{len(names)} layers ({names[0]} to {names[-1]})"
+
+
+def _packed(part: Part) -> str:
+    """Gzipped, in base64, which HTML leaves alone."""
+    message = part.encode()
+    # Weights that look like noise pack better, and ten times as fast, when no repetitions are looked for.
+    sample = message[:_SAMPLE]
+    strategy = min((zlib.Z_DEFAULT_STRATEGY, zlib.Z_RLE), key=lambda one: len(_gzipped(sample, one)))
+    return base64.b64encode(_gzipped(message, strategy)).decode("ascii")
+
+
+def _gzipped(data: bytes, strategy: int) -> bytes:
+    packer = zlib.compressobj(6, zlib.DEFLATED, 16 + zlib.MAX_WBITS, 9, strategy)
+    return packer.compress(data) + packer.flush()
+
+
+# How it is written
+
+
+def _built(static: Path) -> tuple[str, str]:
+    found = []
+    for name in ("headscope.js", "headscope.css"):
+        try:
+            found.append((static / name).read_text("utf-8"))  # with newlines as HTML reads them
+        except FileNotFoundError as error:
+            raise LoadError(
+                f"the page is not built ({name} is missing in {static}). In a checkout of the repository, build it "
+                "with `python scripts/web`; an installed package brings it along."
+            ) from error
+    # In a script element, these end the script or begin what looks like a comment; escaped, they mean the same.
+    script = found[0].replace("</script", "<\\/script").replace("</SCRIPT", "<\\/SCRIPT").replace("<!--", "<\\!--")
+    style = found[1].replace("</style", "<\\/style")
+    # In ASCII, the page survives being written in whatever encoding a system prefers.
+    script = _FOREIGN.sub(lambda one: json.dumps(one[0])[1:-1], script)
+    return script, _FOREIGN.sub(lambda one: f"\\{ord(one[0]):x} ", style)
+
+
+def _written(view: "View", parts: dict[str, str], script: str, style: str) -> str:
+    rules = [
+        "default-src 'none'",
+        f"script-src {_digest(script)}",
+        f"style-src {_digest(style)}",
+        "img-src blob: data:",
+        "font-src data:",
+        "base-uri 'none'",
+        "form-action 'none'",
+    ]
+    inside = "\n".join(
+        f'<script type="application/octet-stream+base64" data-key="{html.escape(key, quote=True)}">{text}</script>'
+        for key, text in parts.items()
+    )
+    return f"""<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{html.escape("; ".join(rules), quote=True)}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<meta name="generator" content="Headscope">
+<title>{_escaped(view.title)}</title>
+<style>{style}</style>
+</head>
+<body>
+<div data-headscope="file">
+{inside}
+</div>
+<noscript>
+{_table(view)}
+</noscript>
+<script type="module">{script}</script>
+</body>
+</html>
+"""
+
+
+def _digest(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+def _table(view: "View") -> str:
+    """For a browser that runs no scripts: the strongest connections, in plain HTML."""
+    try:
+        table = strongest(view, _TABLE_ROWS)
+    except HeadscopeError as error:
+        return f"<p>{_escaped(view.title)}. {_escaped(str(error))}</p>"
+    head = "".join(f'<th scope="col">{_escaped(name)}</th>' for name in table.columns)
+    rows = "\n".join(
+        "<tr>" + "".join(f"<td>{_escaped(_cell(value))}</td>" for value in row) + "</tr>" for row in table.rows()
+    )
+    return (
+        f"<h1>{_escaped(view.title)}</h1>\n<p>This page is drawn by JavaScript, which is switched off; "
+        f"these are the {len(table)} strongest connections.</p>\n"
+        f"<table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{rows}\n</tbody>\n</table>"
+    )
+
+
+def _cell(value: object) -> str:
+    return f"{value:.3f}" if isinstance(value, float) else str(value)
+
+
+def _escaped(text: str) -> str:
+    return (
+        html.escape(text.encode("utf-8", "replace").decode(), quote=True).encode("ascii", "xmlcharrefreplace").decode()
+    )

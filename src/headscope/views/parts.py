@@ -1,0 +1,52 @@
+"""Every part that the page can ask of a trace, by its key."""
+
+import torch
+
+from headscope.attention.summaries import cell
+from headscope.errors import NotRecordedError
+from headscope.traces import Trace
+from headscope.views.about import trace_part
+from headscope.views.closeups import row_part, window_part
+from headscope.views.contract import MapsProps
+from headscope.views.keys import parse_key
+from headscope.views.layers import layer_part
+from headscope.views.measures import scores_part
+from headscope.views.wire import Coded, Part
+
+
+def part(trace: Trace, key: str, *, id: str = "") -> Part:
+    """What a key asks for: the keys are those of `views/contract.py`.
+
+    `id` is the name under which the page knows the trace.
+    """
+    asked = parse_key(key)
+    match asked.kind:
+        case "trace":
+            return trace_part(trace, id)
+        case "maps":
+            return maps_part(trace, asked.size)
+        case "layer":
+            return layer_part(trace, asked)
+        case "row":
+            return row_part(trace, asked)
+        case "window":
+            return window_part(trace, asked)
+        case _:
+            return scores_part(trace)
+
+
+def maps_part(trace: Trace, size: int) -> Part:
+    """`maps`: every head's map as the summary holds it, pooled further by whole factors where asked to."""
+    cells, arrays = {}, {}
+    for site, layer in trace.layers.items():
+        found = layer.summary.map
+        if found is None:
+            raise NotRecordedError(
+                f"this trace holds only row figures of {site}. Run with record='summary' or 'heads' for maps."
+            )
+        rows, columns = (-(-length // size) for length in found.shape[1:])
+        if (rows, columns) != (1, 1):
+            found = torch.nn.functional.max_pool2d(found.nan_to_num(nan=0.0), (rows, columns), ceil_mode=True)
+        cells[str(site)] = (rows * cell(layer.n_queries), columns * cell(layer.n_keys))
+        arrays[str(site)] = Coded.of(found.cpu().numpy())
+    return Part("maps", MapsProps(size, cells), arrays)

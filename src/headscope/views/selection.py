@@ -1,0 +1,137 @@
+"""The selection that a view opens with, in the words of the page's own (`web/src/selection.ts`)."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, get_args
+
+from headscope.errors import InputError, NotRecordedError, UnknownHeadError, UnknownTokenError
+from headscope.sites import Head, Site
+from headscope.traces import LayerRecord, Trace
+from headscope.views.contract import By, What
+from headscope.views.weights import no_contributions, no_scores
+
+Scale = Literal["model", "head"]
+Side = Literal["query", "key"]
+Form = Literal["lines", "matrix"]
+Axis = Literal["vertical", "horizontal"]
+Filter = Literal["all", "threshold", "mass", "top"]
+Pair = Literal["all", "AA", "AB", "BA", "BB"]
+Hide = Literal["special", "first"]
+Thumbnails = Literal["heat", "lines"]
+
+Places = str | Head | Site | Sequence["str | Head | Site"]
+
+MOST_TOP = 64
+
+
+@dataclass(frozen=True)
+class Spot:
+    """A token on one side, by its position among the tokens as read."""
+
+    side: Side
+    index: int
+
+
+@dataclass(frozen=True)
+class Selection:
+    """What is looked at, and how. `web/src/selection.ts` says what each means."""
+
+    scale: Scale = "model"
+    site: str = ""
+    head: int = 0
+    shown: list[int] = field(default_factory=list)
+    average: bool = False
+    form: Form = "lines"
+    axis: Axis = "vertical"
+    what: What = "pattern"
+    by: By = "tokens"
+    hide: list[Hide] = field(default_factory=list)
+    off: list[str] = field(default_factory=list)
+    filter: Filter = "all"
+    threshold: float = 0.05
+    mass: float = 0.7
+    top: int = 3
+    pair: Pair = "all"
+    token: Spot | None = None
+    thumbnails: Thumbnails = "heat"
+    sort: str = ""
+    colour: str = ""
+    least: float = 0.0
+
+
+def choice(name: str, value: str, kind) -> None:
+    """Refuse a value that is none of the few that there are."""
+    if value not in get_args(kind):
+        raise InputError(f"{name}={value!r} is not known: choose one of {', '.join(map(repr, get_args(kind)))}.")
+
+
+def share(name: str, value: float) -> float:
+    """A number between 0 and 1."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
+        raise InputError(f"{name}={value!r} is not between 0 and 1.")
+    return float(value)
+
+
+def heads_of(trace: Trace, places: Places | None) -> tuple[Site, list[int]]:
+    """The layer and the heads of it that places name; all heads of the first layer where none are named."""
+    if places is None:
+        layer = next(iter(trace.layers.values()))
+        return layer.site, list(range(layer.n_heads))
+    given = [places] if isinstance(places, str | Head | Site) else list(places)
+    if not given:
+        raise UnknownHeadError("no head was named: leave heads out for all of the first layer, or name some: 'L3H2'.")
+    heads = list(dict.fromkeys(head for place in given for head in trace.find(place)))
+    sites = list(dict.fromkeys(head.site for head in heads))
+    if len(sites) > 1:
+        named = ", ".join(map(str, sites))
+        raise InputError(f"a head view shows heads of one layer, these are of {named}: choose one, or use model_view.")
+    return sites[0], sorted(head.index for head in heads)
+
+
+def check_what(layer: LayerRecord, what: What, is_read: bool) -> None:
+    """Refuse contributions or scores that the layer does not have."""
+    choice("what", what, What)
+    reason = {"pattern": "", "contribution": no_contributions(layer), "scores": no_scores(layer)}[what]
+    if reason:
+        raise NotRecordedError(f"there is no {what} of {layer.site} to show: {reason}.")
+    if what == "scores" and is_read:
+        raise InputError("scores belong to the model's own tokens: show them by tokens, with none hidden or off.")
+
+
+def hidden_groups(hide: str | Iterable[str]) -> list[Hide]:
+    """Groups of tokens to hide, each once."""
+    found: list[Hide] = []
+    for one in [hide] if isinstance(hide, str) else hide:
+        choice("hide", one, Hide)
+        found.append(one)  # type: ignore[arg-type]
+    return list(dict.fromkeys(found))
+
+
+def off_tokens(trace: Trace, off: Iterable[int | str]) -> list[str]:
+    """Single tokens that are switched off, as `stack:position`; a bare position where there is one stack."""
+    found = []
+    for one in off:
+        stack, _, place = str(one).rpartition(":")
+        if not stack and len(trace.tokens) > 1:
+            raise UnknownTokenError(f"off={one!r} could be of {', '.join(trace.tokens)}: write 'encoder:{place}'.")
+        stack = stack or next(iter(trace.tokens))
+        if stack not in trace.tokens:
+            raise UnknownTokenError(f"off={one!r}: there is no stack {stack!r}, there are {', '.join(trace.tokens)}.")
+        length = len(trace.tokens[stack])
+        if not place.isdecimal() or int(place) >= length:
+            raise UnknownTokenError(f"off={one!r}: {stack} has {length} tokens, 0 to {length - 1}.")
+        found.append(f"{stack}:{int(place)}")
+    return list(dict.fromkeys(found))
+
+
+def hidden_positions(trace: Trace, selection: Selection) -> tuple[tuple[str | None, int], ...]:
+    """All positions that are left out, by stack, as `Asked.hide` has them."""
+    found: list[tuple[str | None, int]] = []
+    for stack, tokens in trace.tokens.items():
+        gone = {place for place, token in enumerate(tokens) if "special" in selection.hide and token.special}
+        gone |= {0} if "first" in selection.hide else set()
+        # Hiding never leaves nothing: a stack of special tokens alone stays as it is.
+        gone = gone if len(gone) < len(tokens) else set()
+        gone |= {int(one.rpartition(":")[2]) for one in selection.off if one.rpartition(":")[0] == stack}
+        found += [(stack, place) for place in sorted(gone)]
+    return tuple(found)

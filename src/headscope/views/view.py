@@ -1,0 +1,264 @@
+"""Views: a trace with a selection, which can be saved, drawn and read as numbers."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from headscope.errors import InputError, UnknownHeadError
+from headscope.scores import Scores
+from headscope.sites import Head
+from headscope.traces import Trace
+from headscope.views.contract import By, What
+from headscope.views.measures import scores_part
+from headscope.views.numbers import Table, spot, table_of
+from headscope.views.selection import (
+    MOST_TOP,
+    Axis,
+    Filter,
+    Form,
+    Hide,
+    Pair,
+    Places,
+    Scale,
+    Selection,
+    Side,
+    Spot,
+    Thumbnails,
+    check_what,
+    choice,
+    heads_of,
+    hidden_groups,
+    off_tokens,
+    share,
+)
+from headscope.views.wire import Part
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Theme = Literal["system", "light", "dark"]
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """A trace as it is looked at: draws itself in a notebook; `save` writes it as a page, a picture or numbers."""
+
+    kind: Scale
+    trace: Trace
+    selection: Selection
+    scores: tuple[Scores, ...] = ()
+    theme: Theme = "system"
+
+    def __repr__(self) -> str:
+        where = ""
+        if self.kind == "head":
+            count = len(self.selection.shown)
+            where = f", {self.selection.site}, {count} head{'s' if count > 1 else ''}"
+        return f"View({self.kind!r}, {self.trace.model!r}{where})"
+
+    @property
+    def title(self) -> str:
+        """What a page or a picture of it is called."""
+        head = self.selection.site if self.kind == "head" else ""
+        if head and len(self.selection.shown) == 1:
+            head = f"{head}H{self.selection.shown[0]}"
+        return f"{self.trace.model}{', ' + head if head else ''}: {self.kind} view"
+
+    @cached_property
+    def scores_part(self) -> Part:
+        """Measures of all heads, those that were given with the view first."""
+        return scores_part(self.trace, self.scores)
+
+    def table(self) -> Table:
+        """The numbers shown, strongest first: weights between tokens; in a model view, heads with their scores."""
+        return table_of(self)
+
+    def figure(self, *, theme: Literal["light", "dark"] = "light") -> "Figure":
+        """A matplotlib figure of it, for print: `view.figure().savefig("head.pdf")`."""
+        from headscope.views.figures import draw
+
+        return draw(self, theme)
+
+    def html(self, *, budget: float = 18.0) -> str:
+        """One page that needs nothing else, of about `budget` megabytes at most."""
+        from headscope.views.page import page
+
+        return page(self, budget=budget).html
+
+    def save(self, path: str | Path) -> Path:
+        """Write it, by suffix: .html (a page), .png .svg .pdf (a picture), .csv .json .parquet (the numbers)."""
+        from headscope.views.files import save
+
+        save(self, path)
+        return Path(path)
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        return {"text/html": self._repr_html_(), "text/plain": repr(self)}
+
+    def _repr_html_(self) -> str:
+        from headscope.views.page import frame
+
+        return frame(self.html(), self.title)
+
+
+def head_view(
+    trace: Trace,
+    heads: Places | None = None,
+    *,
+    average: bool = False,
+    form: Form = "lines",
+    axis: Axis = "vertical",
+    what: What = "pattern",
+    by: By = "tokens",
+    hide: Hide | Iterable[Hide] = (),
+    off: Iterable[int | str] = (),
+    filter: Filter | None = None,
+    threshold: float | None = None,
+    mass: float | None = None,
+    top: int | None = None,
+    pair: Pair = "all",
+    token: int | tuple[Side, int] | None = None,
+    theme: Theme = "system",
+) -> View:
+    """Heads of one layer as lines between tokens, or as a matrix.
+
+    Without `heads`, all of the first layer. `threshold`, `mass` or `top` filter the lines: from a weight on, the
+    strongest that make up a share of each query's weight, or the strongest few of each query. `hide` leaves out
+    "special" or "first" tokens, `off` single ones (by position), and brings rows back to one.
+
+    >>> import headscope as hs
+    >>> hs.head_view(trace, "L3H2", by="words", hide="special", top=3).save("head.html")  # doctest: +SKIP
+    """
+    _check_trace(trace)
+    site, shown = heads_of(trace, heads)
+    for name, value, kind in (("form", form, Form), ("axis", axis, Axis), ("by", by, By), ("pair", pair, Pair)):
+        choice(name, value, kind)
+    groups, single = hidden_groups(hide), off_tokens(trace, off)
+    layer = trace.layers[site]
+    check_what(layer, what, bool(groups or single or by != "tokens"))
+    segments = {token.segment for token in trace.tokens[site.stack] if not token.special}
+    if pair != "all" and (site.kind == "cross" or segments != {"A", "B"}):
+        raise InputError(f"pair={pair!r} needs a pair of texts, and {site} has none: leave it out.")
+    view = View(
+        "head",
+        trace,
+        Selection(
+            scale="head",
+            site=str(site),
+            head=shown[0],
+            shown=shown,
+            average=bool(average),
+            form=form,
+            axis=axis,
+            what=what,
+            by=by,
+            hide=groups,
+            off=single,
+            pair=pair,
+            token=_spot(token),
+        ),
+        theme=_theme(theme),
+    )
+    view = replace(view, selection=_filtered(view.selection, filter, threshold, mass, top))
+    spot(view)  # refuses a token that is not there
+    return view
+
+
+def model_view(
+    trace: Trace,
+    head: str | Head | None = None,
+    *,
+    thumbnails: Thumbnails = "heat",
+    sort: str | Scores = "",
+    colour: str | Scores = "",
+    least: float = 0.0,
+    scores: Scores | Sequence[Scores] = (),
+    theme: Theme = "system",
+) -> View:
+    """All heads of all layers on one page.
+
+    `sort` orders and `colour` colours them by a measure: its name, or Scores from elsewhere, as of `hs.measure` over a
+    corpus; `least` leaves heads whose colour is below that share of the range. `head` is the one in focus.
+
+    >>> import headscope as hs
+    >>> hs.model_view(trace, colour="previous_token", least=0.5).save("model.html")  # doctest: +SKIP
+    """
+    _check_trace(trace)
+    choice("thumbnails", thumbnails, Thumbnails)
+    given = [scores] if isinstance(scores, Scores) else list(scores)
+    given += [one for one in (sort, colour) if isinstance(one, Scores)]
+    sort, colour = (one.method if isinstance(one, Scores) else one for one in (sort, colour))
+    focus = trace.heads[0]
+    if head is not None:
+        named = trace.find(head)
+        if len(named) > 1:
+            raise UnknownHeadError(f"{head} is a layer of {len(named)} heads: say which, as in {named[0]}.")
+        focus = named[0]
+    selection = Selection(
+        scale="model",
+        site=str(focus.site),
+        head=focus.index,
+        shown=[focus.index],
+        thumbnails=thumbnails,
+        sort=sort,
+        colour=colour,
+        least=share("least", least),
+    )
+    view = View("model", trace, selection, tuple(given), _theme(theme))
+    if least and not colour:
+        raise InputError(f"least={least} needs colour=, the measure that it is a share of.")
+    for name, value in (("sort", sort), ("colour", colour)):
+        if value and value not in view.scores_part.arrays:
+            known = ", ".join(view.scores_part.arrays)
+            raise InputError(f"{name}={value!r} is no measure of this trace: choose one of {known}, or give Scores.")
+    return view
+
+
+def _check_trace(trace: Trace) -> None:
+    if not isinstance(trace, Trace):
+        raise InputError(f"a view is of a trace, as model.run() returns it, not of {type(trace).__name__}.")
+    if not trace.layers:
+        raise InputError("this trace has no attention layers to show.")
+    if trace.readings:
+        raise InputError("give the trace itself, and say how to read it: by='words', hide='special', off=[3].")
+
+
+def _filtered(
+    selection: Selection, filter: Filter | None, threshold: float | None, mass: float | None, top: int | None
+) -> Selection:
+    """The filter that was named, or that the one number given belongs to."""
+    given = {
+        name: value for name, value in (("threshold", threshold), ("mass", mass), ("top", top)) if value is not None
+    }
+    if filter is None:
+        if len(given) > 1:
+            raise InputError(f"{' and '.join(given)} are two filters: give one, or say which with filter=.")
+        filter = next(iter(given), "all")  # type: ignore[assignment]
+    assert filter is not None
+    choice("filter", filter, Filter)
+    if top is not None and (isinstance(top, bool) or not isinstance(top, int) or not 1 <= top <= MOST_TOP):
+        raise InputError(f"top={top!r} is not a whole number from 1 to {MOST_TOP}.")
+    return replace(
+        selection,
+        filter=filter,
+        threshold=selection.threshold if threshold is None else share("threshold", threshold),
+        mass=selection.mass if mass is None else share("mass", mass),
+        top=selection.top if top is None else top,
+    )
+
+
+def _spot(token: int | tuple[Side, int] | None) -> Spot | None:
+    if token is None:
+        return None
+    side, index = ("query", token) if isinstance(token, int) else token
+    choice("token", side, Side)
+    if isinstance(index, bool) or not isinstance(index, int) or index < 0:
+        raise InputError(f"token={token!r} is no position: write token=5 for a query, token=('key', 5) for a key.")
+    return Spot(side, index)
+
+
+def _theme(theme: Theme) -> Theme:
+    choice("theme", theme, Theme)
+    return theme

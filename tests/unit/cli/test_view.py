@@ -1,0 +1,104 @@
+"""`headscope view`: what it writes, what it prints, what it refuses."""
+
+import json
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+from headscope.cli import view as command
+from headscope.views import page, selection
+from headscope.views.contract import By, What
+from headscope.views.view import Theme
+
+
+@pytest.fixture(autouse=True)
+def stand_in(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path_factory.mktemp("static")
+    (folder / "headscope.js").write_text("const page = 1;")
+    (folder / "headscope.css").write_text("p { color: red }")
+    monkeypatch.setattr(page, "STATIC", folder)
+    return folder
+
+
+@pytest.mark.parametrize("suffix", ["html", "png", "csv", "json"])
+def test_a_head_view_is_written_and_told(call, models, tmp_path, suffix):
+    target = tmp_path / f"x.{suffix}"
+    result = call("view", "head", models / "gpt", "the cat sat", "--head", "L1H2", "--top", 2, "-o", target)
+    assert result.exit_code == 0, result.output
+    assert result.stdout.startswith(f"saved {target} (")
+    assert "L1H2: head view" in result.stdout
+    assert target.stat().st_size > 100
+
+
+def test_a_model_view_of_a_pair(call, models, tmp_path):
+    target = tmp_path / "x.html"
+    options = ("--pair", "the dog", "--sort", "entropy", "--colour", "confidence", "--least", 0.1, "--json")
+    result = call("view", "model", models / "bert", "the cat", *options, "-o", target)
+    assert result.exit_code == 0, result.output
+    told = json.loads(result.stdout)
+    assert (told["saved"], told["view"], told["notes"]) == (str(target), "model", [])
+    assert told["selection"]["sort"] == "entropy" and told["bytes"] == target.stat().st_size
+
+
+def test_without_a_file_the_numbers_are_printed(call, models):
+    result = call("view", "head", models / "gpt", "the cat sat", "--layer", "L1")
+    assert result.exit_code == 0, result.output
+    assert "query token" in result.stdout and "the strongest 20 of" in result.stdout
+    told = json.loads(call("view", "head", models / "gpt", "the cat sat", "--head", "L0H0", "--json").stdout)
+    assert told["columns"][0] == "head" and {row[0] for row in told["rows"]} == {"L0H0"}
+
+
+def test_an_encoder_decoder_with_a_target(call, models, tmp_path):
+    target = tmp_path / "x.csv"
+    given = ("the cat", "--target", "a dog", "--head", "cross.L2H1", "--by", "words", "--hide", "special")
+    assert call("view", "head", models / "marian", *given, "-o", target).exit_code == 0
+    assert "cross.L2H1" in target.read_text("utf-8-sig")
+
+
+def test_a_saved_trace_needs_no_model(call, models, tmp_path):
+    assert call("trace", models / "gpt", "the cat sat", "-o", tmp_path / "run").exit_code == 0
+    assert call("view", "model", tmp_path / "run", "-o", tmp_path / "x.html").exit_code == 0
+
+
+def test_what_was_left_out_is_told(call, models, tmp_path, monkeypatch):
+    monkeypatch.setattr(page.page, "__kwdefaults__", {"budget": 0.0005, "static": None})
+    result = call("view", "model", models / "gpt", "the cat sat", "-o", tmp_path / "x.html")
+    assert "to keep it small: " in result.stdout
+
+
+@pytest.mark.parametrize(
+    "options, told",
+    [
+        (("--head", "L9H9"), "there is no L9H9"),
+        (("--head", "L0H0", "--layer", "L1"), "give one of them"),
+        (("--token", "left:3"), "--token left:3 is no token"),
+        (("--top", 2, "--mass", 0.5), "two filters"),
+        (("-o", "x.gif"), "'x.gif' ends in none of them"),
+        (("-o", "missing/x.html"), "there is no folder missing"),
+        (("--between", "AB"), "needs a pair of texts"),
+    ],
+)
+def test_mistakes_are_explained_before_or_after_the_run(refused, models, options, told):
+    assert told in refused("view", "head", models / "gpt", "the cat sat", *options)
+
+
+def test_a_saved_trace_takes_no_text(call, refused, models, tmp_path):
+    call("trace", models / "gpt", "the cat sat", "-o", tmp_path / "run")
+    assert "holds a trace, whose input is known" in refused("view", "head", tmp_path / "run", "the cat")
+
+
+def test_help_has_an_example(call):
+    for view in ("head", "model"):
+        result = call("view", view, "--help")
+        assert result.exit_code == 0 and f"headscope view {view} builtin:" in result.stdout
+
+
+def test_the_choices_are_those_of_python():
+    kinds = {
+        command.Form: selection.Form, command.Axis: selection.Axis, command.What: What, command.By: By,
+        command.Hide: selection.Hide, command.Between: selection.Pair, command.Thumbnails: selection.Thumbnails,
+        command.Theme: Theme,
+    }  # fmt: skip
+    for mine, theirs in kinds.items():
+        assert tuple(mine) == get_args(theirs)

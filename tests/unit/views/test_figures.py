@@ -1,0 +1,78 @@
+"""Figures: every kind is drawn, with tokens as plain text."""
+
+import numpy as np
+import pytest
+import torch
+from made_traces import made_layer, made_trace
+
+import headscope as hs
+from headscope.attention import Formula
+from headscope.traces import Trace
+
+pytest.importorskip("matplotlib")
+TRACE = made_trace(made_layer(Formula(1.0), 9), made_layer(Formula(1.0), 9))
+NASTY = Trace.from_patterns([torch.eye(4)[None]], ["$x_1$", "a\nb", "日本", "   "], model="$m$")
+
+
+def pixels(figure) -> np.ndarray:
+    figure.canvas.draw()
+    return np.asarray(figure.canvas.buffer_rgba())
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize(
+    "view",
+    [
+        hs.head_view(TRACE, "L1"),
+        hs.head_view(TRACE, "L1H2", axis="horizontal", top=2),
+        hs.head_view(TRACE, "L0H1", form="matrix"),
+        hs.head_view(TRACE, "L0", form="matrix", what="scores"),
+        hs.head_view(TRACE, "L0", average=True, form="matrix", hide="first"),
+        hs.head_view(TRACE, "L0", what="contribution"),
+        hs.model_view(TRACE),
+        hs.model_view(TRACE, thumbnails="lines", sort="entropy", colour="confidence"),
+        hs.model_view(TRACE, colour="confidence", least=0.2),
+    ],
+    ids=lambda view: f"{view.kind} {view.selection.form} {view.selection.what} {view.selection.thumbnails}",
+)
+def test_every_kind_is_drawn(view, theme):
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    figure = view.figure(theme=theme)
+    FigureCanvasAgg(figure)
+    drawn = pixels(figure)[..., :3]
+    background = drawn[0, 0]
+    assert (background > 200).all() if theme == "light" else (background < 60).all()
+    assert (np.abs(drawn.astype(int) - background).sum(-1) > 60).mean() > 0.005
+
+
+def test_tokens_are_texts_not_formulas(tmp_path):
+    figure = hs.head_view(NASTY).figure()
+    texts = [text.get_text() for text in figure.axes[0].texts]
+    assert texts == ["$x_1$", "a⏎b", "日本", "␣␣␣"] * 2
+    figure.savefig(tmp_path / "x.png")
+    hs.head_view(NASTY, form="matrix").save(tmp_path / "y.pdf")
+
+
+def test_fonts_are_embedded_as_fonts(tmp_path):
+    hs.head_view(TRACE).save(tmp_path / "x.pdf")
+    assert b"/FontFile2" in (tmp_path / "x.pdf").read_bytes()
+    import matplotlib
+
+    assert matplotlib.rcParams["pdf.fonttype"] == 3  # as it was before
+
+
+def test_a_long_matrix_is_pooled_and_says_so():
+    trace = made_trace(made_layer(Formula(1.0), 600))
+    figure = hs.head_view(trace, "L0H0", form="matrix").figure()
+    (image,) = figure.axes[0].images
+    assert image.get_array().shape == (300, 300)
+    assert "max-pooled by 2 × 2 tokens" in figure.get_supxlabel()
+
+
+def test_too_many_lines_are_counted(monkeypatch):
+    from headscope.views.figures import head
+
+    monkeypatch.setattr(head, "MOST_LINES", 50)
+    drawn = hs.head_view(TRACE, "L0").figure()
+    assert "50 of 324 lines drawn" in drawn.get_supxlabel()
