@@ -1,11 +1,11 @@
-"""The command line: `headscope serve`, `view`, `trace`, `models`, `doctor`, `demo`. Heavy imports wait until needed."""
+"""The command line: `headscope serve`, `view`, `trace`, `models`, `doctor`. Heavy imports wait until needed."""
 
 from typing import Annotated
 
 import typer
 
 from headscope import __version__
-from headscope.cli import demo, doctor, models, serve, trace, view
+from headscope.cli import doctor, models, serve, trace, view
 from headscope.cli.console import Commands, print_text
 
 __all__ = ["app"]
@@ -38,4 +38,3 @@ app.add_typer(view.app, name="view")
 app.command(epilog=trace.EXAMPLE)(trace.trace)
 app.command(epilog=models.EXAMPLE)(models.models)
 app.command(epilog=doctor.EXAMPLE)(doctor.doctor)
-app.command(epilog=demo.EXAMPLE)(demo.demo)

@@ -64,7 +64,7 @@ def trace(
         check_output(output, force)
     if generate is not None and (pair or target):
         raise InputError("--generate takes a text (or image, or sound) alone: leave out --pair and --target.")
-    source = _source(text)
+    source = read_text(text)
     with working("Reading edits" if edit or edits else "Starting"):
         chosen = read_edits(edit or [], edits)
     loaded = load_model(
@@ -183,7 +183,7 @@ def token_line(stack: str, tokens: Any) -> Text:
     return Text.assemble((name, "bold"), f"{len(tokens)}: {' '.join(texts)}{more}")
 
 
-def _source(text: str | None) -> str | None:
+def read_text(text: str | None) -> str | None:
     """The text as given, or from stdin without the newline at its end."""
     if text is None:
         return None

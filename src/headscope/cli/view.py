@@ -10,7 +10,7 @@ from rich.text import Text
 
 from headscope.cli.console import Debug, Json, print_json, print_text, shown, working
 from headscope.cli.loading import AllowPickle, Device, Dtype, TrustRemoteCode, load_model
-from headscope.cli.trace import _source as read_text
+from headscope.cli.trace import read_text
 from headscope.errors import InputError
 
 if TYPE_CHECKING:

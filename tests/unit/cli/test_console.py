@@ -28,7 +28,7 @@ PROGRAM = [sys.executable, "-c", SCRIPT]
 def test_help_lists_every_command(call) -> None:
     result = call("--help")
     assert result.exit_code == 0
-    for name in ("serve", "trace", "models", "doctor", "demo", "--version"):
+    for name in ("serve", "trace", "models", "doctor", "--version"):
         assert name in result.stdout
 
 
@@ -36,7 +36,7 @@ def test_the_version_is_that_of_the_package(call) -> None:
     assert call("--version").stdout == f"headscope {hs.__version__}\n"
 
 
-@pytest.mark.parametrize("command", ["serve", "trace", "models", "doctor", "demo"])
+@pytest.mark.parametrize("command", ["serve", "trace", "models", "doctor"])
 def test_every_command_has_help_with_an_example(call, command: str) -> None:
     result = call(command, "--help")
     assert result.exit_code == 0
