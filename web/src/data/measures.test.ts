@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import type { ScoresProps } from "../contract";
 import type { Grid, Part } from "../wire";
-import { Measures, number } from "./measures";
+import { along, Measures, number, spoken } from "./measures";
 
 const values = (...of: number[]): Grid => ({
   dtype: "float32",
@@ -42,7 +42,21 @@ it("writes numbers with as many digits as they need", () => {
 
 it("tells first what was asked for, then what is far from chance", () => {
   const measures = new Measures(part);
-  expect(measures.telling("L0H0", [], 1).map((one) => one.name)).toEqual(["induction"]);
-  expect(measures.telling("L0H0", ["distance"], 2).map((one) => one.name)).toEqual(["distance", "induction"]);
-  expect(measures.telling("L0H1", [], 2).map((one) => one.name)).toEqual(["distance"]);
+  expect(measures.striking("L0H0", [], 1).map((one) => one.name)).toEqual(["induction"]);
+  expect(measures.striking("L0H0", ["distance"], 2).map((one) => one.name)).toEqual(["distance", "induction"]);
+  expect(measures.striking("L0H1", [], 2).map((one) => one.name)).toEqual(["distance"]);
+});
+
+it("gives what is known of a head, and of that what lies furthest from chance", () => {
+  const measures = new Measures(part);
+  expect(measures.known("L0H1").map((one) => one.method.name)).toEqual(["distance"]);
+  expect(measures.known("L9H9")).toEqual([]);
+  expect(measures.telling("L0H0", 1).map((one) => one.method.name)).toEqual(["induction"]);
+  expect(measures.telling("L0H0", 9)).toHaveLength(2);
+});
+
+it("keeps bars between their ends", () => {
+  const method = { name: "entropy", about: "", baseline: null, low: 0, high: 2 };
+  expect([-1, 0.5, 9].map((value) => along(method, value))).toEqual([0, 0.25, 1]);
+  expect(spoken("previous_token")).toBe("previous token");
 });

@@ -3,6 +3,11 @@
 import type { MethodProps, ScoresProps } from "../contract";
 import { floats, type Part } from "../wire";
 
+export interface Measured {
+  method: MethodProps;
+  value: number;
+}
+
 export class Measures {
   readonly methods: MethodProps[];
   private readonly places: Map<string, number>;
@@ -22,13 +27,27 @@ export class Measures {
   /** A value as a share of its measure's range. */
   share(head: string, method: string): number {
     const about = this.methods.find((one) => one.name === method);
-    if (!about) return Number.NaN;
-    const share = (this.of(head, method) - about.low) / Math.max(1e-12, about.high - about.low);
-    return Math.min(1, Math.max(0, share));
+    return about ? along(about, this.of(head, method)) : Number.NaN;
+  }
+
+  /** What is known of a head, without measures that say nothing about it. */
+  known(head: string): Measured[] {
+    return this.methods
+      .map((method) => ({ method, value: this.of(head, method.name) }))
+      .filter((one) => !Number.isNaN(one.value));
+  }
+
+  /** The `count` of those that lie furthest from what chance gives, in their usual order. */
+  telling(head: string, count: number): Measured[] {
+    const known = this.known(head);
+    const far = ({ method, value }: Measured) =>
+      method.baseline === null ? 0 : Math.abs(along(method, value) - along(method, method.baseline));
+    const chosen = new Set([...known].sort((a, b) => far(b) - far(a)).slice(0, count));
+    return known.filter((one) => chosen.has(one));
   }
 
   /** The measures that say most about a head: those asked for, then those furthest from what chance gives. */
-  telling(head: string, asked: string[], count: number): { name: string; value: number }[] {
+  striking(head: string, asked: string[], count: number): { name: string; value: number }[] {
     const far = ({ name, baseline, low, high }: MethodProps) =>
       asked.includes(name) ? 9 : (this.of(head, name) - (baseline ?? high)) / Math.max(1e-12, high - low);
     return this.methods
@@ -51,6 +70,12 @@ export class Measures {
     }
     return found;
   }
+}
+
+/** Where a value lies between the ends of its measure's bar, 0 to 1. */
+export function along(method: MethodProps, value: number): number {
+  const span = method.high - method.low;
+  return span > 0 ? Math.min(1, Math.max(0, (value - method.low) / span)) : 0;
 }
 
 /** The name of a measure as people write it. */

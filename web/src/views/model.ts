@@ -402,7 +402,7 @@ class ModelView implements Mounted {
   private describe({ site, head }: Place): string[] {
     const name = headName(site.site, head);
     const { sort, colour } = this.selection as Selection;
-    const values = this.measures.telling(name, [sort, colour], 4);
+    const values = this.measures.striking(name, [sort, colour], 4);
     return [name, ...values.map((one) => `${spoken(one.name)} ${number(one.value)}`)];
   }
 }
