@@ -9,27 +9,31 @@ export PYTHON WORKERS
 .PHONY: help demo test quick check clean
 
 help:
-	@echo "make demo    set up .venv and show Headscope at work"
+	@echo "make demo    set up .venv, build the page and open the workbench"
 	@echo "make test    set up .venv, then run every check and every test"
 	@echo "make quick   the unit tests alone"
-	@echo "make check   format, lint, types and layers alone"
+	@echo "make check   format, lint, types and layers alone, of Python and of the page"
 	@echo "make clean   remove .venv and everything that was built"
 
 demo:
-	@sh scripts/setup
-	@.venv/bin/headscope demo
+	@sh scripts/setup serve
+	@.venv/bin/python scripts/web
+	@.venv/bin/headscope serve
 
 test: check
+	@sh scripts/chromium install >/dev/null || true
 	@sh scripts/test --durations=15 --durations-min=1
 
 quick:
 	@sh scripts/setup dev
+	@.venv/bin/python scripts/web
 	@sh scripts/test src tests/unit
 
 check:
 	@sh scripts/setup dev
+	@.venv/bin/python scripts/web
 	@sh scripts/check
 
 clean:
-	@rm -rf .venv .pytest_cache .ruff_cache .import_linter_cache build dist src/headscope/static
+	@rm -rf .venv .pytest_cache .ruff_cache .import_linter_cache .pictures build dist src/headscope/static web/node_modules
 	@find src tests training benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true

@@ -1,0 +1,92 @@
+"""One Chromium and one server for all browser tests, kept in one process by `tests/conftest.py`; a page for each."""
+
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, sync_playwright
+
+import headscope as hs
+from browser.server import Server
+from browser.word_model import save_word_model
+from browser.workbench import Workbench
+
+ROOT = Path(__file__).parents[2]
+PICTURES = ROOT / ".pictures"
+FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"]
+FLAGS += ["--disable-background-networking", "--disable-component-update"]
+WINDOW: Any = {"viewport": {"width": 1440, "height": 860}, "color_scheme": "light", "reduced_motion": "reduce"}
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item):
+    """Keep a picture of the page that a test failed on."""
+    report = yield
+    if report.when == "call" and report.failed and (bench := getattr(item, "funcargs", {}).get("bench")):
+        PICTURES.mkdir(exist_ok=True)
+        name = "".join(letter if letter.isalnum() else "_" for letter in item.name)[:100]
+        bench.page.screenshot(path=PICTURES / f"{name}.png")
+    return report
+
+
+# For this folder and no longer: while Playwright runs, its event loop does, and no other test could start one.
+@pytest.fixture(scope="package")
+def browser() -> Iterator[Browser]:
+    found = subprocess.run(["sh", str(ROOT / "scripts" / "chromium")], capture_output=True, text=True, check=False)
+    if found.returncode:
+        (pytest.fail if os.environ.get("CI") else pytest.skip)(found.stderr.strip())
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=found.stdout.strip(), args=FLAGS)
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture(scope="session")
+def gpt() -> hs.Model:
+    """The model that most pages here show, to compare numbers with."""
+    return hs.load("builtin:gpt")
+
+
+@pytest.fixture(scope="session")
+def word_model(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The folder of a model for texts that the built-in ones would cut to pieces, or that are too long for them."""
+    folder = tmp_path_factory.mktemp("models") / "words"
+    save_word_model(folder)
+    return str(folder)
+
+
+@pytest.fixture(scope="package")
+def server(tmp_path_factory: pytest.TempPathFactory, word_model: str) -> Iterator[Server]:
+    with Server(tmp_path_factory.mktemp("server") / "log", "--allow", str(Path(word_model).parent)) as running:
+        yield running
+
+
+@pytest.fixture
+def context(browser: Browser, server: Server) -> Iterator[BrowserContext]:
+    """A browser of someone who is signed in and has been here before."""
+    fresh = browser.new_context(**WINDOW)
+    fresh.grant_permissions(["clipboard-read", "clipboard-write"], origin=server.host)
+    fresh.add_cookies([{"name": name, "value": value, "url": server.host} for name, value in server.cookies.items()])
+    yield fresh
+    fresh.close()
+
+
+@pytest.fixture
+def bench(context: BrowserContext, server: Server) -> Iterator[Workbench]:
+    """The workbench in a fresh page. Whatever goes wrong in it fails the test, asked about or not."""
+    workbench = Workbench(context.new_page(), server)
+    yield workbench
+    assert workbench.problems() == []
+
+
+@pytest.fixture
+def offline(browser: Browser, server: Server) -> Iterator[Workbench]:
+    """A browser without any network, and without a cookie: what it shows, it has from a file."""
+    context = browser.new_context(**WINDOW, offline=True)
+    workbench = Workbench(context.new_page(), server)
+    yield workbench
+    assert workbench.problems() == []
+    context.close()

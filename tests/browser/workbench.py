@@ -1,0 +1,158 @@
+"""The workbench as a user meets it: opened by a link, waited for, watched."""
+
+import io
+import re
+import shutil
+from pathlib import Path
+from urllib.parse import urlencode, urlsplit
+
+from browser.server import Server
+from PIL import Image
+from playwright.sync_api import ConsoleMessage, Locator, Page, Request, expect
+
+ROOT = "[data-headscope]"
+LIMIT = 30_000  # ms; long, as machines may be busy with other tests
+expect.set_options(timeout=LIMIT)
+
+
+class Workbench:
+    """One page. It remembers what went wrong in it: errors, and anything asked of another machine."""
+
+    def __init__(self, page: Page, server: Server) -> None:
+        self.page, self.server = page, server
+        self._wrong: list[str] = []
+        self._expected: list[str] = []
+        page.set_default_timeout(LIMIT)
+        page.on("console", self._hear)
+        page.on("pageerror", lambda error: self._wrong.append(f"page error: {error}"))
+        page.on("request", self._watch)
+
+    def _hear(self, message: ConsoleMessage) -> None:
+        if message.type in ("error", "warning"):
+            self._wrong.append(f"console: {message.text} ({message.location.get('url', '')})")
+
+    def _watch(self, request: Request) -> None:
+        where = urlsplit(request.url)
+        if where.scheme in ("http", "https", "ws", "wss") and f"{where.scheme}://{where.netloc}" != self.server.host:
+            self._wrong.append(f"asked another machine: {request.url}")
+
+    def expect(self, pattern: str) -> None:
+        """This is meant to go wrong."""
+        self._expected.append(pattern)
+
+    def problems(self) -> list[str]:
+        return [one for one in self._wrong if not any(re.search(pattern, one) for pattern in self._expected)]
+
+    def open(self, model: str = "builtin:gpt", **given: str) -> None:
+        """A link to an input and a selection, as `web/src/app/link.ts` writes it."""
+        self.visit(f"{self.server.host}/#{urlencode({'model': model, **given})}")
+
+    def visit(self, address: str) -> None:
+        # Only the fragment differs between links: without this, the page would stay and merely follow.
+        self.page.goto("about:blank")
+        self.page.goto(address)
+        self.ready()
+
+    def ready(self) -> None:
+        """Wait until everything is drawn."""
+        self.page.wait_for_selector(f'{ROOT}[data-ready="true"]', state="attached")
+
+    def links_to(self, **expected: str | None) -> None:
+        """Wait until the address says so; None: until it says nothing of the kind. Sliders and keys take a moment."""
+        self.page.wait_for_function(
+            """expected => {
+                const found = new URLSearchParams(location.hash.slice(1));
+                return Object.entries(expected).every(([name, value]) => found.get(name) === value);
+            }""",
+            arg=expected,
+        )
+
+    def choose(self, group: str, option: str) -> None:
+        """Press one of a row of buttons."""
+        self.page.get_by_role("group", name=group, exact=True).get_by_role("button", name=option, exact=True).click()
+        self.ready()
+
+    def is_chosen(self, group: str, option: str) -> bool:
+        button = self.page.get_by_role("group", name=group, exact=True).get_by_role("button", name=option, exact=True)
+        return button.get_attribute("aria-pressed") == "true"
+
+    def press(self, *keys: str) -> None:
+        for key in keys:
+            self.page.keyboard.press(key)
+            self.ready()
+
+    @property
+    def status(self) -> Locator:
+        """The line that says what is drawn."""
+        return self.page.locator("main .status [role=status]")
+
+    def label(self, text: str) -> Locator:
+        """Text drawn by the view: names of heads, tokens."""
+        return self.page.locator(".view span:visible").get_by_text(text, exact=True)
+
+    def head_at(self, name: str) -> tuple[float, float]:
+        """The middle of a head's picture in the model view: where its row and its column meet."""
+        return self.heads()[name]
+
+    def heads(self) -> dict[str, tuple[float, float]]:
+        texts = self._texts()
+        rows = [(text, y) for text, _, y in texts if re.fullmatch(r"L\d+", text)]
+        columns = [(text, x) for text, x, _ in texts if re.fullmatch(r"H\d+", text)]
+        return {layer + head: (x, y) for layer, y in rows for head, x in columns}
+
+    def token(self, text: str, side: str) -> tuple[float, float]:
+        """The middle of a token in the head view, its columns side by side: queries left, keys right."""
+        found = sorted((box for box in self._texts() if box[0] == text), key=lambda box: box[1])
+        assert len(found) >= 2, f"{text!r} is not on both sides: {self._texts()}"
+        return found[0 if side == "query" else -1][1:]
+
+    def hover(self, text: str, side: str) -> None:
+        self.page.mouse.move(*self.token(text, side), steps=3)
+        self.ready()
+
+    def numbers(self) -> dict[str, float]:
+        """What is written beside tokens, by the token: the weights of the one that the pointer is on."""
+        texts = self._texts()
+        figures = [box for box in texts if re.fullmatch(r"[−-]?\d*\.?\d+", box[0])]
+        found = {}
+        for figure, x, y in figures:
+            beside = [box for box in texts if abs(box[2] - y) < 4 and not re.search(r"\d", box[0])]
+            token = min(beside, key=lambda box: abs(box[1] - x))[0]
+            found[token] = float(figure.replace("−", "-"))
+        return found
+
+    def _texts(self) -> list[tuple[str, float, float]]:
+        """Everything written in the picture, with its middle."""
+        return self.page.evaluate("""() => [...document.querySelectorAll('.view span')].filter(one => !one.hidden)
+            .map(one => [one.textContent, one.getBoundingClientRect()])
+            .map(([text, box]) => [text, box.x + box.width / 2, box.y + box.height / 2])""")
+
+    def stage(self) -> str:
+        """What the view has drawn: pixels, then text."""
+        self.ready()
+        return self.page.evaluate("""() => [...document.querySelectorAll('.view canvas')].map(one => one.toDataURL())
+            .concat([...document.querySelectorAll('.view span')].filter(one => !one.hidden).map(one => one.outerHTML))
+            .join('')""")
+
+    def save(self, kind: str, folder: Path) -> Path:
+        """Choose something of the Save menu; the file."""
+        self.button("Save").click()
+        with self.page.expect_download() as download:
+            self.page.get_by_role("group", name="Save").get_by_role("button", name=re.compile(kind)).first.click()
+        return Path(shutil.move(download.value.path(), folder / download.value.suggested_filename))
+
+    def screen(self) -> Image.Image:
+        return Image.open(io.BytesIO(self.page.screenshot())).convert("RGB")
+
+    def button(self, name: str | re.Pattern[str]) -> Locator:
+        return self.page.get_by_role("button", name=name, exact=True)
+
+
+def around(screen: Image.Image, x: float, y: float, size: float) -> Image.Image:
+    """A square of a picture about a point."""
+    return screen.crop((round(x - size / 2), round(y - size / 2), round(x + size / 2), round(y + size / 2)))
+
+
+def is_drawn(picture: Image.Image) -> bool:
+    """Whether there is more than one colour."""
+    return len(picture.getcolors(1 << 12) or "many") > 1
