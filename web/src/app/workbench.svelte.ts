@@ -1,6 +1,7 @@
 /** The state of the page, and everything that changes it. One per mounted page; nothing outside it remembers anything. */
 
 import type { ModelProps, RunEvent, RunRequest, SavedProps, ScoresProps, Settings, TraceProps } from "../contract";
+import { layerKey } from "../data/load";
 import { saved } from "../hosts/file";
 import { load, run, settings, traceSource } from "../hosts/page";
 import { carried, changed, cleaned, DEFAULT, fitted, type Selection } from "../selection";
@@ -58,6 +59,8 @@ export class Workbench {
   viewProblem = $state.raw<SourceError | null>(null);
   view = $state.raw<Mounted | null>(null);
   isDrawn = $state(false);
+  /** The run whose measures were asked for. */
+  #measured: Shown | null = null;
   asTable = $state(false);
   toast = $state("");
 
@@ -237,6 +240,13 @@ export class Workbench {
     }
   }
 
+  /** What a link shows first is asked for beside the trace, not after it. */
+  #warm(source: Source, selection: Selection | null, signal: AbortSignal) {
+    if (selection?.scale !== "head" || !selection.site) return;
+    // A link may name a layer that is not there: then another is shown, and this is of no matter.
+    source.part(layerKey(selection.site, selection.what), signal).catch(() => undefined);
+  }
+
   async #run(wanted: Wanted) {
     this.#stop?.abort();
     const stop = new AbortController();
@@ -252,6 +262,7 @@ export class Workbench {
     try {
       const id = await run(request, (event) => this.#stop === stop && this.#hear(event), stop.signal);
       const source = traceSource(id);
+      this.#warm(source, wanted.selection, stop.signal);
       const trace = (await source.part<TraceProps>("trace", stop.signal)).props;
       if (this.#stop !== stop) return;
       this.#show({ request, trace, source }, wanted.selection);
@@ -288,10 +299,18 @@ export class Workbench {
     this.scores = null;
     this.selection = selection ? fitted(selection, shown.trace) : carried(this.selection, shown.trace);
     this.shown = shown;
-    void this.#measure(shown);
+    this.#measured = null;
   }
 
-  /** Measures come after the first picture: nobody waits for them. */
+  /** The picture is complete. */
+  drawn() {
+    this.isDrawn = true;
+    if (!this.shown || this.#measured === this.shown) return;
+    this.#measured = this.shown;
+    void this.#measure(this.shown);
+  }
+
+  /** Measures come after the first picture: nobody waits for them, and they take the server some work. */
   async #measure(shown: Shown) {
     try {
       const scores = await shown.source.part<ScoresProps>("scores");

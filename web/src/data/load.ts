@@ -17,6 +17,21 @@ export interface Loaded {
 
 const PLAIN = { by: "tokens", hide: [], off: [] } as const satisfies Pick<Selection, "by" | "hide" | "off">;
 
+/** The part that holds a layer as it is: contributions are made from weights. */
+export function layerKey(site: string, what: Selection["what"]): string {
+  return `layer/${site}?what=${what === "scores" ? "scores" : "pattern"}`;
+}
+
+/** Ask for the layers beside this one, which are likely to be wanted next. */
+export function askAhead(source: Source, trace: TraceProps, selection: Selection, signal: AbortSignal): void {
+  if (!source.isLive) return;
+  const place = trace.layers.findIndex((one) => one.site === selection.site);
+  for (const beside of [trace.layers[place + 1], trace.layers[place - 1]]) {
+    // Whatever goes wrong is said when somebody looks at that layer.
+    if (beside) source.part(layerKey(beside.site, selection.what), signal).catch(() => undefined);
+  }
+}
+
 export async function loadLayer(
   source: Source,
   trace: TraceProps,
@@ -30,7 +45,7 @@ export async function loadLayer(
   const keyStack = stackOf(trace, site.key_stack);
   const queries = readingOf(queryStack, site.n_queries, how);
   const keys = readingOf(keyStack, site.n_keys, how);
-  const part = await source.part<LayerProps>(`layer/${site.site}?what=${what}`, signal);
+  const part = await source.part<LayerProps>(layerKey(site.site, what), signal);
   const isPlain = queries.isPlain && keys.isPlain;
   const tail = readingTail(trace, site, how);
   if (part.props.form === "dense" || isPlain) {

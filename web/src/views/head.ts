@@ -1,6 +1,6 @@
 /** The head view: one layer's heads between tokens, as lines or as a matrix. */
 
-import { type Loaded, loadLayer } from "../data/load";
+import { askAhead, type Loaded, loadLayer } from "../data/load";
 import { exactRow, isInexact } from "../data/rows";
 import { Raster } from "../marks/raster";
 import type { Selection } from "../selection";
@@ -199,6 +199,7 @@ class HeadView implements Mounted, Handled {
     this.draw();
     this.tell();
     await this.complete(signal);
+    askAhead(source, trace, selection, signal);
   }
 
   /** What comes after the first draw: exact numbers of the pinned token, the matrix of a long input. */
