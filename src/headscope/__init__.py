@@ -9,6 +9,7 @@ __version__ = "0.1.0"
 _NAMES = {
     "Difference": "headscope.traces",
     "Head": "headscope.sites",
+    "HeadsReport": "headscope.reports",
     "HeadscopeError": "headscope.errors",
     "HeadscopeWarning": "headscope.errors",
     "Intervention": "headscope.interventions",
@@ -25,6 +26,7 @@ _NAMES = {
     "find_heads": "headscope.analysis",
     "gate": "headscope.interventions",
     "head_view": "headscope.views",
+    "heads": "headscope.reports",
     "load": "headscope.models",
     "load_interventions": "headscope.interventions",
     "load_trace": "headscope.traces",
@@ -53,6 +55,7 @@ _PACKAGES = (
     "errors",
     "interventions",
     "models",
+    "reports",
     "runs",
     "scores",
     "sites",
@@ -104,6 +107,8 @@ if TYPE_CHECKING:
     from headscope.models import Model as Model
     from headscope.models import bake as bake
     from headscope.models import load as load
+    from headscope.reports import HeadsReport as HeadsReport
+    from headscope.reports import heads as heads
     from headscope.scores import Scores as Scores
     from headscope.sites import Head as Head
     from headscope.traces import Difference as Difference

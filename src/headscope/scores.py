@@ -36,6 +36,9 @@ class Scores(Mapping[Head, float]):
             raise UnknownHeadError(f"{head} names {len(found)} heads: say which; {describe(self.values_by_head)}.")
         return self.values_by_head[found[0]]
 
+    def __contains__(self, head: object) -> bool:
+        return head in self.values_by_head
+
     def __iter__(self) -> Iterator[Head]:
         return iter(self.values_by_head)
 

@@ -6,7 +6,24 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PAGES = ["README.md", *(f"docs/{page}.md" for page in ("traces", "interventions", "models", "measures", "builtin"))]
+PAGES = [
+    "README.md",
+    *(
+        f"docs/{page}.md"
+        for page in (
+            "traces",
+            "interventions",
+            "models",
+            "measures",
+            "builtin",
+            "views",
+            "relevance",
+            "corpora",
+            "runs",
+            "heads",
+        )
+    ),
+]
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -4,6 +4,7 @@ from headscope.analysis.antecedents import antecedents as antecedents
 from headscope.analysis.averages import rank_correlation as rank_correlation
 from headscope.analysis.between import between_sentences as between_sentences
 from headscope.analysis.bias import bias as bias
+from headscope.analysis.copying import copying as copying
 from headscope.analysis.decay import decay as decay
 from headscope.analysis.find import find_heads as find_heads
 from headscope.analysis.importance import ablation as ablation
@@ -15,3 +16,4 @@ from headscope.analysis.measure import measure_all as measure_all
 from headscope.analysis.relevance import relevance as relevance
 from headscope.analysis.relevance import relevance_scores as relevance_scores
 from headscope.analysis.repeats import repeated_tokens as repeated_tokens
+from headscope.analysis.streaming import streaming as streaming

@@ -6,19 +6,17 @@ A query counts when it has somewhere to look. Functions give None where they say
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
-import torch
-from torch import Tensor
 
-from headscope.analysis.samples import Sample
 from headscope.traces import Tokens
 
 OPENING = {"(": ")", "[": "]", "{": "}", "«": "»", "“": "”", "„": "“", "\u2018": "\u2019"}
 STRAIGHT = ('"',)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Places:
     """The tokens on both sides of a pattern."""
 
@@ -26,15 +24,28 @@ class Places:
     keys: Tokens
     is_cross: bool
 
-    @property
+    @cached_property
     def plain_queries(self) -> np.ndarray:
         """True for queries that are not special tokens [query]."""
         return np.array([not token.special for token in self.queries])
 
-    @property
+    @cached_property
     def plain_keys(self) -> np.ndarray:
         """True for keys that are not special tokens [key]."""
         return np.array([not token.special for token in self.keys])
+
+    @cached_property
+    def same_ids(self) -> np.ndarray | None:
+        """True where query and key are the same token [query, key]; None where tokens have no ids."""
+        ids = np.array([-1 if token.id is None or token.special else token.id for token in self.queries])
+        if self.is_cross or (ids == -1).all():
+            return None
+        return (ids[:, None] == ids[None, :]) & (ids[:, None] != -1)
+
+    @cached_property
+    def marks(self) -> np.ndarray:
+        """True for keys that are punctuation [key]."""
+        return np.array([is_mark(token.text) and not token.special for token in self.keys])
 
 
 @dataclass(frozen=True)
@@ -44,30 +55,22 @@ class Target:
     wanted: np.ndarray
     among: np.ndarray | None = None
 
-    def samples(self, patterns: Tensor) -> list[Sample]:
-        """The weight that each head's pattern [head, query, key] puts on the wanted cells, and what chance would."""
-        queries = self.wanted.any(1)
-        wanted = torch.from_numpy(self.wanted[queries])
-        weights = patterns[:, torch.from_numpy(queries)].double()
-        totals = (weights * wanted).sum((1, 2))
-        if self.among is None:
-            n_wanted = torch.from_numpy(self.wanted[queries].sum(1) / visible(patterns[0])[queries])
-            return [Sample(float(total), float(queries.sum()), float(n_wanted.sum())) for total in totals]
-        among = torch.from_numpy(self.among[queries])
-        sent = (weights * among).sum(-1)
-        share = wanted.sum(1) / among.sum(1).clamp_min(1)
-        chances = (sent * share).sum(-1)
-        return [Sample(*map(float, one)) for one in zip(totals, sent.sum(-1), chances, strict=True)]
-
 
 TargetOf = Callable[[Places], Target | None]
 
+# All targets of a batch ask about the same tokens, one target after another: the places of a few batches are kept.
+_KEPT = 256
+_recent: dict[tuple[int, int, bool], Places] = {}
 
-def visible(pattern: Tensor) -> np.ndarray:
-    """How many keys each query can see [query]: in a causal pattern the weights above the diagonal are zero."""
-    n_queries, n_keys = pattern.shape
-    is_causal = n_queries == n_keys and not pattern.triu(1).any()
-    return np.arange(1, n_queries + 1) if is_causal else np.full(n_queries, n_keys)
+
+def places_of(queries: Tokens, keys: Tokens, is_cross: bool) -> Places:
+    """The places between these tokens, made once for all targets."""
+    found = _recent.get((id(queries), id(keys), is_cross))
+    if found is None or found.queries is not queries or found.keys is not keys:
+        if len(_recent) >= _KEPT:
+            _recent.clear()
+        found = _recent[id(queries), id(keys), is_cross] = Places(queries, keys, is_cross)
+    return found
 
 
 # By where a token stands
@@ -109,19 +112,19 @@ def special_tokens(places: Places) -> Target | None:
 
 def duplicate_token(places: Places) -> Target | None:
     """Earlier occurrences of the query's own token."""
-    same = _same_ids(places)
+    same = places.same_ids
     return None if same is None else Target(np.tril(same, -1))
 
 
 def same_token(places: Places) -> Target | None:
     """Other occurrences of the query's own token, before and after."""
-    same = _same_ids(places)
+    same = places.same_ids
     return None if same is None else Target(same & ~np.eye(len(same), dtype=bool))
 
 
 def induction(places: Places) -> Target | None:
     """What followed earlier occurrences of the query's own token (Olsson et al., 2022): on [A][B] … [A], B."""
-    same = _same_ids(places)
+    same = places.same_ids
     if same is None:
         return None
     wanted = np.zeros_like(same)
@@ -131,7 +134,7 @@ def induction(places: Places) -> Target | None:
 
 def punctuation(places: Places) -> Target | None:
     """Marks: tokens without a letter or a digit."""
-    marks = np.array([_is_mark(token.text) and not token.special for token in places.keys])
+    marks = places.marks
     return Target(places.plain_queries[:, None] & marks[None, :]) if marks.any() else None
 
 
@@ -240,14 +243,6 @@ def _one_key(places: Places, index: int) -> Target:
     return Target(wanted)
 
 
-def _same_ids(places: Places) -> np.ndarray | None:
-    """True where query and key are the same token [query, key]; None where tokens have no ids."""
-    ids = np.array([-1 if token.id is None or token.special else token.id for token in places.queries])
-    if places.is_cross or (ids == -1).all():
-        return None
-    return (ids[:, None] == ids[None, :]) & (ids[:, None] != -1)
-
-
 def _crosses(places: Places) -> np.ndarray:
     """True where a cell leads from one sentence to the other [query, key]."""
     plain = places.plain_queries[:, None] & places.plain_keys[None, :]
@@ -264,10 +259,11 @@ def _words(tokens: Tokens) -> list[str | None]:
         if token.word is not None:
             whole[token.word] = whole.get(token.word, "") + token.text.casefold()
     found = [None if token.word is None or token.special else whole[token.word] for token in tokens]
-    return [word if word and not _is_mark(word) else None for word in found]
+    return [word if word and not is_mark(word) else None for word in found]
 
 
-def _is_mark(text: str) -> bool:
+def is_mark(text: str) -> bool:
+    """Whether a text is punctuation: not blank, without a letter or a digit."""
     return bool(text.strip()) and not any(letter.isalnum() for letter in text)
 
 

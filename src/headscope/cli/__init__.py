@@ -1,11 +1,11 @@
-"""The command line: `headscope serve`, `view`, `trace`, `models`, `doctor`. Heavy imports wait until needed."""
+"""The command line: `headscope serve`, `view`, `trace`, `heads`, `study` and more. Heavy imports wait until needed."""
 
 from typing import Annotated
 
 import typer
 
 from headscope import __version__
-from headscope.cli import doctor, models, serve, trace, view
+from headscope.cli import doctor, heads, models, serve, study, trace, view
 from headscope.cli.console import Commands, print_text
 
 __all__ = ["app"]
@@ -36,5 +36,7 @@ def main(
 app.command(epilog=serve.EXAMPLE)(serve.serve)
 app.add_typer(view.app, name="view")
 app.command(epilog=trace.EXAMPLE)(trace.trace)
+app.command(epilog=heads.EXAMPLE)(heads.heads)
+app.command(epilog=study.EXAMPLE)(study.study)
 app.command(epilog=models.EXAMPLE)(models.models)
 app.command(epilog=doctor.EXAMPLE)(doctor.doctor)

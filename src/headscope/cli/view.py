@@ -1,5 +1,6 @@
 """`headscope view head|model`: run a model on one input and save what its heads did as a page, a picture or numbers."""
 
+import math
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 HEAD_EXAMPLE = "Example: headscope view head builtin:gpt 'The doctor asked the nurse. She' --head L3H2 -o head.html"
 MODEL_EXAMPLE = "Example: headscope view model builtin:bert 'I like cats' --pair 'I like dogs' -o model.png"
 ROWS_SHOWN = 20
+# Of a model view, what tells heads apart at a glance; a terminal has no room for all measures.
+MEASURES_SHOWN = ("confidence", "previous_token", "first_token", "distance")
 
 app = typer.Typer(
     help="Save what a model's heads did on one input: as a page, a picture or numbers.",
@@ -284,11 +287,31 @@ def _finish(view: "View", output: Path | None, json: bool) -> None:
 
 
 def _show(view: "View", table: Any) -> None:
+    names = list(table.columns) if view.kind == "head" else _measures_shown(view, list(table.columns))
     drawn = Table(title=Text(shown(view.title)), title_justify="left", title_style="bold")
-    for name in table.columns:
+    for name in names:
         drawn.add_column(name)
-    for row in table.rows(ROWS_SHOWN):
-        drawn.add_row(*(Text(f"{one:.3f}" if isinstance(one, float) else shown(str(one))) for one in row))
+    for row in zip(*(table.columns[name][:ROWS_SHOWN].tolist() for name in names), strict=True):
+        drawn.add_row(*(Text(_cell(one)) for one in row))
     print_text(drawn)
     if len(table) > ROWS_SHOWN:
         print_text(f"(the strongest {ROWS_SHOWN} of {len(table):,}; -o x.csv saves all)")
+    if left := len(table.columns) - len(names):
+        print_text(f"({left} more columns: -o x.csv saves them, --json prints them, --sort and --colour choose)")
+
+
+def _measures_shown(view: "View", columns: list[str]) -> list[str]:
+    """The head, and the measures asked for; where none are, the one that orders the heads and others like it."""
+    measures = columns[3:]  # after head, layer, index
+    chosen = [one for one in (view.selection.sort, view.selection.colour) if one]
+    if not view.selection.sort:
+        chosen.insert(0, measures[0])  # which orders them
+    if not view.selection.sort and not view.selection.colour:
+        chosen += [one for one in (*MEASURES_SHOWN, *measures) if one in measures and one != measures[0]]
+    return ["head", *list(dict.fromkeys(chosen))[: len(MEASURES_SHOWN)]]
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, float):
+        return "–" if math.isnan(value) else f"{value:.3f}"
+    return shown(str(value))

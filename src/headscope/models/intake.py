@@ -3,6 +3,7 @@
 import inspect
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
@@ -65,7 +66,7 @@ class Intake:
         """The model's class, for messages."""
         return type(self.module).__name__
 
-    @property
+    @cached_property
     def arguments(self) -> dict[str, inspect.Parameter]:
         """The named arguments of the model's forward."""
         named = inspect.signature(self.module.forward).parameters
@@ -183,11 +184,16 @@ class Intake:
         is_rotary = any(hasattr(config, name) for name in ("rope_parameters", "rope_theta", "rotary_dim"))
         return Limit(stated, not is_rotary)
 
+    @cached_property
+    def _embeddings(self) -> list[tuple[str, nn.Embedding]]:
+        """Every embedding of the model, by its path; found once for all inputs of a call."""
+        return [(path, part) for path, part in self.module.named_modules() if isinstance(part, nn.Embedding)]
+
     def _position_tables(self, side: str) -> list[nn.Embedding]:
         found = []
-        for path, part in self.module.named_modules():
+        for path, part in self._embeddings:
             parts = path.split(".")
-            if not isinstance(part, nn.Embedding) or not parts[-1].startswith(_POSITION_TABLES):
+            if not parts[-1].startswith(_POSITION_TABLES):
                 continue
             is_other = ({"encoder", "decoder"} - {side}).intersection(parts) and self.is_encoder_decoder
             if not is_other and not any(word in path for word in ("vision", "visual", "image")):

@@ -79,11 +79,12 @@ class Batch:
     def _word_weights(self) -> Tensor:
         real = self.real[self.text_stack]
         words = self.words()
-        weights = torch.zeros(len(self), max((len(one) for one in words), default=0), real.shape[1])
+        weights = np.zeros((len(self), max((len(one) for one in words), default=0), real.shape[1]), np.float32)
         for example, groups in enumerate(words):
             for word, positions in enumerate(groups):
-                weights[example, word, list(positions)] = 1.0
-        return weights.to(real.device)
+                for position in positions:
+                    weights[example, word, position] = 1.0
+        return torch.from_numpy(weights).to(real.device)
 
     def _filled(self, stack: str, value: Callable[[Any], Any], filler: Any) -> Tensor:
         real = self.real[stack]
@@ -122,7 +123,8 @@ class Layer:
     @property
     def heads(self) -> list[Head]:
         """The heads it shows."""
-        return [self.site.head(self.first_head + index) for index in range(self.pattern.shape[1])]
+        first, count = self.first_head, self.pattern.shape[1]
+        return self.once("heads", lambda: [self.site.head(first + index) for index in range(count)])
 
     @property
     def plain_queries(self) -> Tensor:
@@ -147,6 +149,12 @@ class Layer:
         """Sums over queries [example, head] (or [example], where all heads agree) as a tally."""
         shaped = [None if one is None else one if one.ndim == 2 else one[:, None] for one in (total, n_queries, chance)]
         return Tally(self.heads, self.batch.places[self.rows], *shaped, key=key)
+
+    def once(self, key: Any, make: Callable[[], Any]) -> Any:
+        """Something worked out once a layer, and shared by measures."""
+        if key not in self._known:
+            self._known[key] = make()
+        return self._known[key]
 
     def by_words(self) -> Tensor:
         """The pattern by words [example, head, word, word]: to a word the sum over its pieces, from it the mean.
@@ -174,7 +182,9 @@ class Layer:
                 raise NotRecordedError(f"no contributions for {self.site}: {reason or 'its values are not in sight'}.")
             part = gram[self.first_head : self.first_head + self.pattern.shape[1]]
             value = self.value.to(part.dtype)
-            squared = torch.linalg.vecdot(value @ part.to(value.device), value)
+            # One product a head for all examples, rather than one for each of both.
+            turned = torch.einsum("ehkd,hdc->ehkc", value, part.to(value.device))
+            squared = torch.linalg.vecdot(turned, value)
             self._known["norms"] = squared.clamp_min(0.0).sqrt()
         return self._known["norms"]
 

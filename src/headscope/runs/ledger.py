@@ -12,6 +12,7 @@ from headscope.runs.plan import Plan
 from headscope.sites import Head
 
 _TOTAL, _QUERIES, _CHANCE, _EXAMPLES = range(4)
+_NAMES = ["measure", "key", "head", "example"]
 
 
 class Ledger:
@@ -22,6 +23,7 @@ class Ledger:
         self.n_blocks = -(-len(self.ids) // plan.block)
         self.heads: dict[Head, int] = {}
         self.sums: dict[tuple[str, str], np.ndarray] = {}  # [sum, block, head]
+        self._known: dict[int, tuple[Sequence[Head], np.ndarray]] = {}
         self.refusals: dict[str, list] = {}  # measure -> [how many, the first reason]
         self.passed_over: dict[str, str] = {}
         self.notes: list = []  # how many examples came with warnings of ours, and the first
@@ -47,12 +49,12 @@ class Ledger:
         self.notes[0] += 1
 
     def _add(self, measure: str, tally: Tally) -> None:
-        columns = np.array([self.heads.setdefault(head, len(self.heads)) for head in tally.heads], dtype=int)
+        columns = self._columns(tally.heads)
         blocks = np.asarray(tally.places, dtype=int) // self.plan.block
         shape = (len(blocks), len(columns))
         sums = self._room(measure, tally.key, blocks)
         chance = float("nan") if tally.chance is None else numbers(tally.chance)
-        values = (numbers(tally.total), numbers(tally.n_queries), chance, 1.0)
+        values = (numbers(tally.total), numbers(tally.n_queries), chance, numbers(tally.n_examples))
         for which, value in enumerate(values):
             try:
                 spread = np.broadcast_to(np.asarray(value, dtype=np.float64), shape)
@@ -62,13 +64,26 @@ class Ledger:
                 ) from error
             np.add.at(sums[which], (blocks[:, None], columns[None, :]), spread)
 
+    def _columns(self, heads: Sequence[Head]) -> np.ndarray:
+        """The columns of heads; the measures of a layer share the list, which is looked up once."""
+        known = self._known.get(id(heads))
+        if known is None or known[0] is not heads:
+            columns = np.array([self.heads.setdefault(head, len(self.heads)) for head in heads], dtype=int)
+            self._known = {id(heads): (heads, columns)}
+            return columns
+        return known[1]
+
     def _room(self, measure: str, key: str, blocks: np.ndarray) -> np.ndarray:
         if blocks.size and not 0 <= blocks.min() <= blocks.max() < self.n_blocks:
             raise HeadscopeError(f"{measure} counted an example that the shard does not have.")
-        self.sums.setdefault((measure, key), np.zeros((4, self.n_blocks, 0)))
-        if self.sums[measure, key].shape[2] < len(self.heads):
-            self.sums[measure, key] = self._padded(measure, key)
-        return self.sums[measure, key]
+        room = (4, self.n_blocks, len(self.heads))
+        held = self.sums.get((measure, key))
+        if held is None or held.shape[2] < len(self.heads):
+            grown = np.zeros(room)
+            if held is not None:
+                grown[:, :, : held.shape[2]] = held
+            self.sums[measure, key] = held = grown
+        return held
 
     def parquet(self, measures: Sequence[str], digest: str) -> bytes:
         """The sums as a Parquet file, a row group a measure; the same sums give the same bytes."""
@@ -82,7 +97,10 @@ class Ledger:
         }
         sink = pa.BufferOutputStream()
         schema = _schema(pa).with_metadata(about)
-        with pq.ParquetWriter(sink, schema, compression="zstd") as writer:
+        # Sums are all different: a dictionary of them would be larger than they are.
+        with pq.ParquetWriter(
+            sink, schema, compression="zstd", use_dictionary=_NAMES, write_statistics=_NAMES
+        ) as writer:
             for measure in measures:
                 keys = sorted(key for name, key in self.sums if name == measure)
                 if keys:
@@ -92,13 +110,16 @@ class Ledger:
     def _rows(self, pa, schema, measure: str, keys: list[str]):
         """The rows of one measure, by key, block and head."""
         heads = sorted(self.heads)
+        order = np.array([self.heads[head] for head in heads])
         first = self.index * self.plan.shard_size // self.plan.block
         places, values = [], []
         for number, key in enumerate(keys):
-            sums = self._padded(measure, key)[:, :, [self.heads[head] for head in heads]]
-            block, column = np.nonzero(sums[_EXAMPLES])
+            sums = self.sums[measure, key]
+            there = np.flatnonzero(order < sums.shape[2])  # heads that came later have nothing here
+            block, at = np.nonzero(sums[_EXAMPLES][:, order[there]])
+            column = there[at]
             places.append(np.stack([np.full(len(block), number), block, column]))
-            values.append(sums[:, block, column])
+            values.append(sums[:, block, order[column]])
         (key, block, column), sums = np.concatenate(places, axis=1), np.concatenate(values, axis=1)
 
         def named(codes: np.ndarray, names: list[str]):
@@ -116,10 +137,6 @@ class Ledger:
             "n_examples": pa.array(sums[_EXAMPLES].astype(np.int32)),
         }
         return pa.Table.from_arrays([columns[field.name] for field in schema], schema=schema)
-
-    def _padded(self, measure: str, key: str) -> np.ndarray:
-        known = self.sums[measure, key]
-        return np.pad(known, ((0, 0), (0, 0), (0, len(self.heads) - known.shape[2])))
 
 
 def arrow():

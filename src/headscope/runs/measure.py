@@ -36,7 +36,8 @@ class Tally:
     """The samples of some heads on some examples: arrays [example, head], or [example, 1] where all heads agree.
 
     `places` are the numbers of the examples within the shard. `key` tells quantities of one measure apart: a relation,
-    an offset, a tag. `chance` is None where there is no such thing.
+    an offset, a tag. `chance` is None where there is no such thing. A measure with many keys may sum over neighbouring
+    examples by itself, and give the sums to the first of them: `n_examples` says of how many.
     """
 
     heads: Sequence[Head]
@@ -45,6 +46,7 @@ class Tally:
     n_queries: Any
     chance: Any = None
     key: str = ""
+    n_examples: Any = 1.0
 
 
 @dataclass(frozen=True)

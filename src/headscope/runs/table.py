@@ -1,7 +1,8 @@
 """What was counted over a corpus, and the means and intervals that follow from it."""
 
+import functools
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,6 +15,8 @@ from headscope.sites import Head, parse
 
 N_RESAMPLES = 1000
 _AT_A_TIME = 50
+# The draws for so many blocks (16 MB) are kept from one score to the next.
+_REMEMBERED_BLOCKS = 2000
 
 
 class Sums(NamedTuple):
@@ -91,18 +94,18 @@ class Table:
         """95 % bootstrap intervals of Σ total / Σ n_queries, resampling blocks [block, head]; the same resamples for
         every head.
         """
-        rng, n = np.random.default_rng(self.seed), len(total)
         means = []
-        for first in range(0, N_RESAMPLES, _AT_A_TIME):
-            n_rows = min(_AT_A_TIME, N_RESAMPLES - first)
-            chosen = rng.integers(0, n, (n_rows, n)) + np.arange(n_rows)[:, None] * n
-            counts = np.bincount(chosen.ravel(), minlength=n_rows * n).reshape(n_rows, n).astype(np.float64)
+        for counts in _resampled(self.seed, len(total)):
             with np.errstate(invalid="ignore", divide="ignore"):
                 means.append((counts @ total) / (counts @ n_queries))
         found = np.concatenate(means)
+        is_known = np.isfinite(found)
         bounds = np.full((2, found.shape[1]), np.nan)
-        known = np.isfinite(found).any(axis=0)
-        bounds[:, known] = np.nanquantile(np.where(np.isfinite(found), found, np.nan)[:, known], [0.025, 0.975], axis=0)
+        whole, some = is_known.all(axis=0), is_known.any(axis=0) & ~is_known.all(axis=0)
+        bounds[:, whole] = np.quantile(found[:, whole], [0.025, 0.975], axis=0)
+        if some.any():  # the same, but slow
+            partly = np.where(is_known, found, np.nan)[:, some]
+            bounds[:, some] = np.nanquantile(partly, [0.025, 0.975], axis=0)
         return {head: (float(low), float(high)) for head, low, high in zip(heads, *bounds, strict=True)}
 
     def _of(self, key: str) -> tuple[list[Head], np.ndarray]:
@@ -131,9 +134,14 @@ class Table:
             _, pq = arrow()
             self._sums = {}
             for file in self.files:
-                rows = pq.read_table(file, filters=[("measure", "=", self.measure)])
-                if rows.num_rows:
-                    self._take(rows)
+                with pq.ParquetFile(file) as opened:
+                    for group in range(opened.num_row_groups):
+                        # A row group is one measure's, and says so: the others are not even read.
+                        about = opened.metadata.row_group(group).column(0).statistics
+                        if about is None or not about.has_min_max or about.min == self.measure:
+                            rows = opened.read_row_group(group)
+                            if rows.num_rows and rows.column("measure")[0].as_py() == self.measure:
+                                self._take(rows)
         return self._sums
 
     def _take(self, rows) -> None:
@@ -157,6 +165,27 @@ class Table:
             for which, values in enumerate(sums):
                 np.add.at(held[which], (block[chosen], places[head_codes[chosen]]), values[chosen])
             self._sums[key] = (names, held)
+
+
+def _resampled(seed: int, n: int) -> Iterator[np.ndarray]:
+    """How often each of n blocks is drawn, for every resample, some at a time [resample, block]."""
+    if n <= _REMEMBERED_BLOCKS:
+        yield from _remembered(seed, n)
+        return
+    yield from _drawn(seed, n)
+
+
+@functools.lru_cache(maxsize=1)
+def _remembered(seed: int, n: int) -> list[np.ndarray]:
+    return list(_drawn(seed, n))
+
+
+def _drawn(seed: int, n: int) -> Iterator[np.ndarray]:
+    rng = np.random.default_rng(seed)
+    for first in range(0, N_RESAMPLES, _AT_A_TIME):
+        n_rows = min(_AT_A_TIME, N_RESAMPLES - first)
+        chosen = rng.integers(0, n, (n_rows, n)) + np.arange(n_rows)[:, None] * n
+        yield np.bincount(chosen.ravel(), minlength=n_rows * n).reshape(n_rows, n).astype(np.float64)
 
 
 def _head(name: str) -> Head:

@@ -102,3 +102,17 @@ def test_the_choices_are_those_of_python():
     }  # fmt: skip
     for mine, theirs in kinds.items():
         assert tuple(mine) == get_args(theirs)
+
+
+def test_a_terminal_shows_the_measures_that_fit_it(call, models):
+    def columns(*options: str) -> list[str]:
+        told = call("view", "model", models / "gpt", "the cat sat", *options).stdout
+        return [one.strip() for one in told.splitlines()[2].strip("┃").split("┃")]
+
+    assert columns() == ["head", "confidence", "previous_token", "first_token", "distance"]
+    assert columns("--sort", "entropy") == ["head", "entropy"]
+    assert columns("--sort", "entropy", "--colour", "distance") == ["head", "entropy", "distance"]
+    told = call("view", "model", models / "gpt", "the cat sat")
+    assert "more columns: -o x.csv saves them" in told.stdout
+    whole = json.loads(call("view", "model", models / "gpt", "the cat sat", "--json").stdout)
+    assert len(whole["columns"]) > 8

@@ -1,0 +1,84 @@
+"""`headscope study`: the checks that papers published, on any model, with their numbers beside."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from headscope.cli.console import Debug, Json, print_json, print_text, shown
+from headscope.cli.heads import (
+    Address,
+    EngineName,
+    EngineOption,
+    Every,
+    Limit,
+    OnError,
+    OnErrorOption,
+    check_folder,
+    corpus_of,
+    drawn,
+    engine_of,
+    told_apart,
+)
+from headscope.cli.loading import AllowPickle, Device, Dtype, TrustRemoteCode, load_model
+
+EXAMPLE = "Example: headscope study voita --model builtin:translate --corpus en_ewt-ud-dev.conllu -o study --limit 300"
+
+
+class StudyName(StrEnum):
+    """A paper."""
+
+    vig = "vig"
+    voita = "voita"
+    raganato = "raganato"
+
+
+def study(
+    name: Annotated[StudyName, typer.Argument(help="The paper: vig (2019), voita (2019) or raganato (2018).")],
+    model: Annotated[str, typer.Option(help="builtin:gpt, a folder, or a hub id.")],
+    corpus: Annotated[Path, typer.Option(help="A treebank in CoNLL-U.")],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="The folder to write to; a stopped run goes on there.")
+    ],
+    limit: Limit = None,
+    every: Every = 1,
+    on_error: OnErrorOption = OnError.fail,
+    engine: EngineOption = EngineName.local,
+    address: Address = None,
+    device: Device = None,
+    dtype: Dtype = None,
+    allow_pickle: AllowPickle = False,
+    trust_remote_code: TrustRemoteCode = False,
+    json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """The checks of a paper on a model and a treebank, published numbers beside ours: a table, Markdown, HTML, JSON."""
+    works_at, examples = engine_of(engine, address), corpus_of(corpus, None, None, on_error)
+    check_folder(output)
+    options: dict[str, Any] = {"device": device, "dtype": dtype, "allow_pickle": allow_pickle}
+    loaded = load_model(model, **options, trust_remote_code=trust_remote_code) if engine == EngineName.local else model
+    from headscope.reports.studies import study as study_of
+
+    with told_apart(output), drawn() as progress:
+        options = {"limit": limit, "every": every, "engine": works_at, "progress": progress}
+        made = study_of(name.value, loaded, examples, output, **options)
+    if json:
+        print_json(made.to_json() | {"folder": str(output)})
+        return
+    print_text(Text(shown(made.title), "bold"))
+    print_text(
+        f"{shown(made.model)} on {made.n_examples:,} examples of {shown(made.corpus)}. Published: {made.published_for}."
+    )
+    for part, checks in made.parts().items():
+        table = Table(title=Text(part), title_justify="left", title_style="bold")
+        for column in ("", "published", "here"):
+            table.add_column(column)
+        for one in checks:
+            table.add_row(Text(one.what), Text(one.published), Text(shown(one.ours)))
+        print_text(table)
+    for note in made.notes:
+        print_text(f"- {shown(note)}")
+    print_text(Text.assemble(("page: ", "bold"), str(output / "index.html")))

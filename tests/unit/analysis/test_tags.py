@@ -1,0 +1,47 @@
+"""Shares of parts of speech."""
+
+import pytest
+from made_treebank import TAGS, example, one_hot, tokens, trace, uniform
+
+import headscope as hs
+
+ONE = example()
+
+
+def shares(pattern, **options):
+    return hs.analysis.measure_all(["tags"], trace(pattern, on=tokens(ONE, **options)), examples=[ONE])
+
+
+def test_a_head_that_looks_at_the_noun_gives_it_all():
+    found = shares(one_hot([3] * 7))
+    assert found["tags/to NOUN"]["L0H0"] == 1 and found["tags/to VERB"]["L0H0"] == 0
+    assert found["tags/to NOUN"].baseline == pytest.approx(1 / 5)
+    assert found["tags/from NOUN"]["L0H0"] == pytest.approx(1 / 5)
+
+
+def test_shares_add_up_to_one_both_ways_special_tokens_left_out():
+    found = shares(uniform(9), split=(2, 4))
+    for way in ("to", "from"):
+        assert sum(found[f"tags/{way} {tag}"]["L0H0"] for tag in TAGS) == pytest.approx(1)
+    # cat is two of seven pieces, and both have its tag; even attention scores what chance gives.
+    assert found["tags/to NOUN"]["L0H0"] == pytest.approx(2 / 7)
+    assert found["tags/to NOUN"].baseline == pytest.approx(2 / 7)
+
+
+def test_what_goes_to_special_tokens_is_no_part_of_the_whole():
+    pattern = one_hot([0] * 7)
+    pattern[4] = uniform(7)[0]  # only the verb looks at words at all
+    found = shares(pattern)
+    assert found["tags/from VERB"]["L0H0"] == pytest.approx(1) and found["tags/from VERB"].baseline == pytest.approx(
+        1 / 5
+    )
+    assert found["tags/to DET"]["L0H0"] == pytest.approx(1 / 5)
+
+
+def test_one_of_several_scores_is_asked_for_by_name():
+    on = trace(one_hot([3] * 7), on=tokens(ONE))
+    assert hs.measure("tags/to NOUN", on, examples=[ONE])["L0H0"] == 1
+    with pytest.raises(hs.HeadscopeError, match="several scores"):
+        hs.measure("tags", on, examples=[ONE])
+    with pytest.raises(hs.HeadscopeError, match="words and tags"):
+        hs.measure("tags", on)
