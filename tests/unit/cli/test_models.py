@@ -63,7 +63,7 @@ def test_listing_and_help_do_not_import_torch() -> None:
     script = """
 import sys
 from headscope.cli import app
-for arguments in (["models"], ["models", "--json"], ["--help"], ["trace", "--help"], ["--version"], ["serve", "--help"]):
+for arguments in (["models"], ["models", "--json"], ["--help"], ["serve", "--help"], ["--version"]):
     try:
         app(arguments)
     except SystemExit as left:
