@@ -121,8 +121,8 @@ class Catalogue:
         known = self._known.get(name)
         if known is not None and name in self._models:
             return known
-        about = self._about(name)
-        return ModelProps(name, about, False, *((known.kinds, known.shape) if known else ([], "")), "", None, [])
+        about, presets = self._about(name), self._presets(name)
+        return ModelProps(name, about, False, *((known.kinds, known.shape) if known else ([], "")), "", None, presets)
 
     def all(self) -> list[ModelProps]:
         """Every model that can be chosen: those given at the start, the built-in ones, others that were loaded."""
@@ -153,6 +153,7 @@ class Catalogue:
 
     def _presets(self, name: str) -> list[PresetProps]:
         rows: list[dict[str, Any]] = self._examples.get(name.removeprefix("builtin:"), [])
+        rows = rows if name in self.builtin else []
         own = ("name", "look_for", "text", "pair", "target", "image")
         return [PresetProps(**({"look_for": ""} | {key: row[key] for key in own if key in row})) for row in rows]
 

@@ -8,6 +8,7 @@ from headscope.server.messages import PageRequest
 from headscope.traces import Trace
 from headscope.views.contract import By, What
 from headscope.views.numbers import about
+from headscope.views.selection import Filter
 from headscope.views.view import View, head_view, model_view
 
 Format = Literal["csv", "json", "parquet"]
@@ -20,7 +21,7 @@ TYPES: dict[Format, str] = {
 
 @dataclass(frozen=True)
 class TableQuery:
-    """The numbers of which heads, and how they are read. Lists are separated by commas."""
+    """The numbers of which heads, how they are read and filtered, as in a Selection. Lists are separated by commas."""
 
     format: Format = "csv"
     view: Literal["head", "model"] = "head"
@@ -29,6 +30,10 @@ class TableQuery:
     by: By = "tokens"
     hide: str = ""
     off: str = ""
+    filter: Filter | None = None
+    threshold: float | None = None
+    mass: float | None = None
+    top: int | None = None
 
     def bytes(self, trace: Trace) -> bytes:
         """The table as a file."""
@@ -44,7 +49,18 @@ class TableQuery:
 
     def _heads(self, trace: Trace) -> View:
         hide, off = _listed(self.hide), _listed(self.off)
-        return head_view(trace, _listed(self.heads) or None, what=self.what, by=self.by, hide=hide, off=off)  # type: ignore[arg-type]
+        return head_view(
+            trace,
+            _listed(self.heads) or None,
+            what=self.what,
+            by=self.by,
+            hide=hide,  # type: ignore[arg-type]
+            off=off,
+            filter=self.filter,
+            threshold=self.threshold,
+            mass=self.mass,
+            top=self.top,
+        )
 
 
 def saved_page(trace: Trace, wanted: PageRequest) -> bytes:

@@ -10,6 +10,7 @@ from starlette.responses import JSONResponse
 
 from headscope.errors import BudgetError, HeadscopeError, InputError, LoadError
 from headscope.server.messages import Problem
+from headscope.views.numbers import TooManyNumbersError
 
 UNEXPECTED = Problem(
     "Unexpected", "something went wrong inside the server.", "The terminal it runs in says where: please report it."
@@ -38,6 +39,8 @@ def problem_of(error: HeadscopeError) -> Problem:
     hint, message = "", str(error)
     if isinstance(error, LoadError) and any(word in message for word in ("pickle", "trust_remote_code")):
         hint = "The workbench reads safetensors only, and never runs code that comes with a model."
+    elif isinstance(error, TooManyNumbersError):
+        hint = 'Save "Numbers on screen", or show fewer heads or fewer lines: only the strongest keys of each query.'
     elif isinstance(error, BudgetError):
         hint = "To let it keep more, start the server with --max-memory, as in --max-memory 8GB."
     elif isinstance(error, InputError) and "truncate=True" in message:

@@ -51,7 +51,9 @@ class Runs:
     def start(self, request: RunRequest) -> str | Job:
         """The id of a trace that is there already, or the job that makes it."""
         self._check(request)
-        request = replace(request, model=self.catalogue.permitted(request.model))
+        # A field of the page that was left empty is one that was not filled in.
+        pair, target = request.pair or None, request.target or None
+        request = replace(request, model=self.catalogue.permitted(request.model), pair=pair, target=target)
         id = self.id_of(request)
         if self.kept.get(id) is not None:
             return id

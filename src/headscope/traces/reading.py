@@ -36,15 +36,18 @@ class Reading:
         groups: list[tuple[int, ...]] = []
         merged: list[Token] = []
         last: object = None
+        before: Token | None = None
         for group, token in zip(self.groups, self.tokens, strict=True):
             mark = key(token)
-            if mark is not None and mark == last:
+            if before is not None and mark is not None and mark == last:
+                # Inside a word, what lies between two pieces is a piece that was left out, not a space.
+                is_cut = token.word is not None and token.word == before.word and group[0] > groups[-1][-1] + 1
                 groups[-1] += group
-                merged[-1] = _joined(merged[-1], token)
+                merged[-1] = _joined(merged[-1], token, "" if is_cut else " ")
             else:
                 groups.append(group)
                 merged.append(token)
-            last = mark
+            last, before = mark, token
         return replace(self, groups=tuple(groups), tokens=Tokens(tuple(merged), self.tokens.kind))
 
     def without(self, chosen: TokenChoice, renormalise: bool) -> "Reading":
@@ -87,10 +90,10 @@ class Reading:
         return pattern.new_zeros(shape).index_add_(axis, groups, pattern)
 
 
-def _joined(first: Token, second: Token) -> Token:
+def _joined(first: Token, second: Token, space: str) -> Token:
     between = ""
     if first.end is not None and second.start is not None and second.start > first.end:
-        between = " "
+        between = space
     elif first.end is not None and second.start is not None and second.start < first.end:
         # Two pieces of one character, shown as "é 1/2" and "é 2/2": together they are the character.
         return replace(first, text=_PART.sub("", first.text), id=None, end=max(first.end, second.end or 0))

@@ -1,5 +1,7 @@
 """One run for the page: what was read, which layers there are, what the model answered."""
 
+import re
+
 import torch
 
 from headscope.errors import NotRecordedError
@@ -34,6 +36,14 @@ def trace_part(trace: Trace, id: str = "") -> Part:
             steps=None if trace.steps is None else list(trace.steps),
         ),
     )
+
+
+def short_name(model: str) -> str:
+    """A model's name for those who do not have its files: of a folder the last part, others as they are."""
+    looks_like_path = model.startswith((".", "/", "~")) or model.count("/") > 1 or "\\" in model
+    if model.startswith("builtin:") or not looks_like_path:
+        return model
+    return re.split(r"[/\\]+", model.rstrip("/\\"))[-1] or model
 
 
 def is_causal(layer: LayerRecord) -> bool:

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import math
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -11,9 +12,10 @@ import torch
 
 from headscope.errors import InputError, MissingExtraError, NotRecordedError
 from headscope.traces import Tokens
+from headscope.traces.reading import Reading
 from headscope.views.keys import Asked
 from headscope.views.layers import read_as
-from headscope.views.selection import Selection, Spot, hidden_positions
+from headscope.views.selection import MOST_TOP, Selection, Spot, hidden_positions
 from headscope.views.weights import Weights, no_weights
 
 if TYPE_CHECKING:
@@ -23,6 +25,10 @@ if TYPE_CHECKING:
 MOST_ROWS = 2_000_000
 _BAND_CELLS = 8 * 2**20
 VALUES = {"pattern": "weight", "contribution": "contribution", "scores": "score"}
+
+
+class TooManyNumbersError(InputError):
+    """A table would hold more rows than anybody can use; the message says what would fit."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,8 +146,16 @@ def _weights(view: "View") -> Table:
     if no_weights(layer) and layer.summary.top_keys is not None:
         return _strongest_known(view)
     found = shown(view)
-    drawn = lines(view, found)
-    return _named(view, found.names, found.weights.queries, found.weights.keys, *drawn)
+    head, query, key, value = lines(view, found)
+    table = _named(view, found.names, found.weights.queries, found.weights.keys, head, query, key, value)
+    for name, reading in (("query position", found.weights.by_row), ("key position", found.weights.by_column)):
+        table.columns[name] = _own_positions(table.columns[name], reading)
+    return table
+
+
+def _own_positions(places: np.ndarray, reading: Reading | None) -> np.ndarray:
+    """Positions among the model's own tokens; of a word or a sentence, that of its first piece."""
+    return places if reading is None else np.array([group[0] for group in reading.groups], int)[places]
 
 
 def lines(view: "View", found: Shown, most: int = MOST_ROWS) -> tuple[np.ndarray, ...]:
@@ -162,15 +176,24 @@ def lines(view: "View", found: Shown, most: int = MOST_ROWS) -> tuple[np.ndarray
         head, row, key = _drawn(strength, selection).nonzero(as_tuple=True)
         count += len(head)
         if count > most:
-            raise InputError(
-                f"there are more than {most:,} numbers: show fewer heads, or the strongest alone, as with top=3."
-            )
+            raise TooManyNumbersError(_too_many(found, most))
         heads.append(head)
         queries.append(row + first)
         keys.append(key)
         values.append(band[head, row, key])
     places = [torch.cat([torch.zeros(0, dtype=torch.long), *some]).numpy() for some in (heads, queries, keys)]
     return (*places, torch.cat([torch.zeros(0), *values]).numpy())
+
+
+def _too_many(found: Shown, most: int) -> str:
+    """What was asked for, and what would fit."""
+    heads, queries, keys = len(found.names), found.weights.n_queries, found.weights.n_keys
+    asked = f"{heads} {'heads' if heads > 1 else 'head'} of {queries:,} queries and {keys:,} keys"
+    fit = most // (queries * keys)
+    whole = f"whole, {fit} of these heads fit" if fit else f"whole, one head of {math.isqrt(most):,} tokens fits"
+    top = min(MOST_TOP, most // (heads * queries))
+    filtered = f"filtered, the strongest {top} of each query do (top={top})" if top else "show fewer heads"
+    return f"there are more than {most:,} numbers in {asked}: {whole}; {filtered}."
 
 
 def _largest(view: "View", found: Shown) -> float:

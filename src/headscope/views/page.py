@@ -8,13 +8,14 @@ import json
 import re
 import zlib
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from headscope.errors import HeadscopeError, InputError, LoadError, NotRecordedError
+from headscope.sites import Site
 from headscope.traces import LayerRecord
-from headscope.views.about import trace_part
+from headscope.views.about import short_name, trace_part
 from headscope.views.contract import SavedProps
 from headscope.views.keys import Asked
 from headscope.views.layers import DENSE_CELLS, HALF_CELLS, layer_part, sparse_part
@@ -76,7 +77,9 @@ def frame(document: str, title: str, *, height: int = 640) -> str:
 def _parts(view: "View", room: float) -> tuple[dict[str, str], list[str]]:
     """Parts by key, packed; and what had to be left out of them."""
     trace = view.trace
-    parts = {"trace": _packed(trace_part(trace)), "scores": _packed(view.scores_part)}
+    # Who reads the page has no use for the folder that the model lies in.
+    told = trace_part(replace(trace, model=short_name(trace.model)))
+    parts = {"trace": _packed(told), "scores": _packed(view.scores_part)}
     try:
         parts |= _maps(view)
     except NotRecordedError as reason:
@@ -161,8 +164,18 @@ def _cells(layer: LayerRecord) -> int:
 
 
 def _listed(layers: list[LayerRecord]) -> str:
-    names = [str(layer.site) for layer in layers]
-    return ", ".join(names) if len(names) <= 4 else f"{len(names)} layers ({names[0]} to {names[-1]})"
+    """Their names in order; of many, the first and last of every unbroken run."""
+    sites = sorted((layer.site for layer in layers), key=lambda site: (site.stack, site.kind, site.layer))
+    if len(sites) <= 4:
+        return ", ".join(map(str, sites))
+    runs: list[list[Site]] = []
+    for site in sites:
+        if runs and replace(runs[-1][-1], layer=site.layer) == site and runs[-1][-1].layer + 1 == site.layer:
+            runs[-1].append(site)
+        else:
+            runs.append([site])
+    told = ", ".join(str(run[0]) if len(run) == 1 else f"{run[0]} to {run[-1]}" for run in runs)
+    return f"{len(sites)} layers ({told})"
 
 
 def _packed(part: Part) -> str:

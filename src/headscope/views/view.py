@@ -10,6 +10,7 @@ from headscope.errors import InputError, UnknownHeadError
 from headscope.scores import Scores
 from headscope.sites import Head
 from headscope.traces import Trace
+from headscope.views.about import short_name
 from headscope.views.contract import By, What
 from headscope.views.measures import scores_part
 from headscope.views.numbers import Table, spot, table_of
@@ -64,7 +65,7 @@ class View:
         head = self.selection.site if self.kind == "head" else ""
         if head and len(self.selection.shown) == 1:
             head = f"{head}H{self.selection.shown[0]}"
-        return f"{self.trace.model}{', ' + head if head else ''}: {self.kind} view"
+        return f"{short_name(self.trace.model)}{', ' + head if head else ''}: {self.kind} view"
 
     @cached_property
     def scores_part(self) -> Part:

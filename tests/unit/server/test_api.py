@@ -230,3 +230,7 @@ def test_32_clients_at_once_get_their_parts_without_an_error(listen, models: Pat
     with ThreadPoolExecutor(32) as pool:
         assert [one for found in pool.map(ask, range(32)) for one in found] == [200] * 160
     assert not workbench.parts._going
+
+
+def test_an_empty_pair_or_target_is_none(client: TestClient, run) -> None:
+    assert run(client, pair="", target="")[-1]["trace"] == run(client)[-1]["trace"] != ""

@@ -132,3 +132,10 @@ def test_a_chat_template_makes_a_chat_model() -> None:
     tokenizer = tiny_models.tiny_tokenizer()
     tokenizer.chat_template = "{% for message in messages %}{{ message['content'] }}{% endfor %}"
     assert kinds_of(Intake.of(tokenizer, tiny_models.FAMILIES["gpt2"].build())) == ["text", "chat"]
+
+
+def test_presets_of_built_in_models_are_told_before_these_are_loaded() -> None:
+    catalogue = Catalogue(Options())
+    told = catalogue.props("builtin:gpt")
+    assert not told.is_loaded and told.presets and all(one.name for one in told.presets)
+    assert catalogue.props("gpt").presets == []

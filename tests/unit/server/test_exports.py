@@ -6,6 +6,7 @@ import pyarrow.parquet
 import pytest
 from starlette.testclient import TestClient
 
+import headscope.views.numbers
 import headscope.views.view
 from headscope.server.exports import checked_view
 from headscope.server.messages import PageRequest
@@ -90,3 +91,29 @@ def test_an_empty_selection_is_the_view_s_own(client: TestClient, id: str) -> No
     assert checked_view(trace, PageRequest("model")).kind == "model"
     spot = Selection(scale="head", site="L0", shown=[1], token=Spot("key", 2))
     assert checked_view(trace, PageRequest("head", spot)).selection is spot
+
+
+def test_a_table_is_filtered_as_the_page_filters_lines(client: TestClient, id: str) -> None:
+    def rows(query: str) -> list[list]:
+        return client.get(f"/api/traces/{id}/table?format=json&heads=L1H0&{query}").json()["rows"]
+
+    whole = rows("filter=all")
+    assert whole == rows("") == rows("filter=all&top=3&threshold=0.5&mass=0.7")
+    queries = {row[1] for row in whole}
+    assert len(rows("filter=top&top=1")) == len(rows("top=1")) == len(queries)
+    assert rows("threshold=0.3&filter=threshold") == [row for row in whole if row[5] >= 0.3]
+    assert len(queries) <= len(rows("mass=0.5")) < len(whole)
+
+
+@pytest.mark.parametrize("query", ["filter=some", "top=0", "top=x", "threshold=2", "mass=nan", "top=2&mass=0.5"])
+def test_a_filter_that_is_none_is_refused_in_words(client: TestClient, id: str, query: str) -> None:
+    answer = client.get(f"/api/traces/{id}/table?{query}")
+    assert answer.status_code == 422 and answer.json()["message"]
+
+
+def test_a_table_that_is_too_large_says_what_fits(client: TestClient, id: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(headscope.views.numbers.lines, "__defaults__", (12,))
+    answer = client.get(f"/api/traces/{id}/table?heads=L1H0")
+    assert answer.status_code == 422 and "more than 12 numbers in 1 head of" in answer.json()["message"]
+    assert answer.json()["hint"].startswith('Save "Numbers on screen", or show fewer heads')
+    assert client.get(f"/api/traces/{id}/table?heads=L1H0&threshold=1").status_code == 200

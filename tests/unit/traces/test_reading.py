@@ -122,3 +122,17 @@ def test_stacks_are_read_each_by_its_own_words():
     assert trace.words().pattern("cross.L0H0").tolist() == [[0.5, 0.5], [1.0, 0.0]]
     # A token is left out where it is found, and it need not be in both.
     assert trace.without("it").pattern("cross.L0H0").tolist() == [[0.5, 0.5], [1.0, 0.0]]
+
+
+def test_a_piece_left_out_of_a_word_leaves_no_space():
+    pieces = Tokens(
+        (
+            Token("un", word=0, sentence=0, start=0, end=2),
+            Token("believ", word=0, sentence=0, start=2, end=8),
+            Token("able", word=0, sentence=0, start=8, end=12),
+            Token("tale", word=1, sentence=0, start=13, end=17),
+        )
+    )
+    rest = Trace.from_patterns([torch.eye(4)[None]], pieces).without(1)
+    assert rest.words().query_tokens("L0").texts == ["unable", "tale"]
+    assert rest.sentences().query_tokens("L0").texts == ["unable tale"]

@@ -1,11 +1,12 @@
 """What the page is told of a run."""
 
+import pytest
 import torch
 from made_traces import made_layer, made_trace
 
 from headscope.attention import Formula, Mask
 from headscope.traces import Inputs, Predictions, Token, Tokens, Trace
-from headscope.views.about import is_causal
+from headscope.views.about import is_causal, short_name
 from headscope.views.parts import part
 
 PAIR = Tokens(
@@ -81,3 +82,20 @@ def test_texts_are_told_as_they_were_and_always_encode():
     assert found.props.stacks[0].texts == ["?", "</script>"]
     assert (found.props.text, found.props.pair, found.props.steps) == ("? </script>", "я", [None, 3])
     assert b"</script>" in found.encode()
+
+
+@pytest.mark.parametrize(
+    ("model", "short"),
+    [
+        ("builtin:gpt", "builtin:gpt"),
+        ("gpt2", "gpt2"),
+        ("openai/gpt2", "openai/gpt2"),
+        ("/home/anna/gpt", "gpt"),
+        ("../models/gpt/", "gpt"),
+        ("a/b/gpt", "gpt"),
+        ("C:\\models\\gpt", "gpt"),
+        ("/", "/"),
+    ],
+)
+def test_a_folder_is_called_by_its_last_part(model: str, short: str) -> None:
+    assert short_name(model) == short

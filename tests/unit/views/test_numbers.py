@@ -68,12 +68,14 @@ def test_filters_leave_what_the_page_draws(options, expected):
 def test_tokens_left_out_and_words_are_read_as_the_trace_does():
     rest = TRACE.without([0]).words().pattern("L0H0")
     found = cells(hs.head_view(TRACE, "L0H0", hide="special", by="words"))
+    first_pieces = [1, 3]
     assert found == [
-        (query, key, pytest.approx(float(rest[query, key]), abs=1e-4))
+        (first_pieces[query], first_pieces[key], pytest.approx(float(rest[query, key]), abs=1e-4))
         for query, key in sorted(np.argwhere(rest > 0).tolist(), key=lambda at: (-rest[tuple(at)], *at))
     ]
-    # A token that is switched off still counts when another is chosen by its position.
-    assert {cell[0] for cell in cells(hs.head_view(TRACE, "L0H0", off=[1], token=3))} == {2}
+    # A token that is switched off still counts, when another is chosen by its position and in the table.
+    found = cells(hs.head_view(TRACE, "L0H0", off=[1], token=3))
+    assert {cell[0] for cell in found} == {3} and {cell[1] for cell in found} == {0, 2, 3}
 
 
 def test_the_mean_of_heads_is_one_head():
@@ -105,8 +107,13 @@ def test_a_summary_gives_its_strongest_keys():
 
 def test_too_many_numbers_are_refused_with_what_to_do(monkeypatch):
     monkeypatch.setattr(numbers.lines, "__defaults__", (5,))
-    with pytest.raises(InputError, match=r"more than 5 numbers: .* top=3"):
+    told = r"more than 5 numbers in 2 heads of 4 queries and 4 keys: whole, one head of 2 tokens fits; show fewer heads"
+    with pytest.raises(InputError, match=told):
         hs.head_view(TRACE).table()
+    monkeypatch.setattr(numbers.lines, "__defaults__", (9,))
+    with pytest.raises(InputError, match=r"in 1 head of .* fits; filtered, the strongest 2 of each query do \(top=2\)"):
+        hs.head_view(TRACE, "L0H0").table()
+    assert len(hs.head_view(TRACE, "L0H0", top=2).table()) == 7
 
 
 def test_bands_of_rows_give_the_same_table(monkeypatch):
@@ -130,6 +137,14 @@ def test_csv_is_for_spreadsheets():
     # What a spreadsheet would take for a formula stays a text.
     assert rows[1][2] == "'=cards"
     assert rows[1][5] == "0.4"
+
+
+def test_csv_of_heads_has_at_most_six_digits():
+    trace = Trace.from_patterns([torch.rand(2, 4, 4).softmax(-1)], TOKENS)
+    rows = list(csv.reader(io.StringIO(hs.model_view(trace).table().csv().decode("utf-8-sig"))))
+    for row in rows[1:]:
+        for value in row[3:]:
+            assert value == "nan" or float(value) == float(f"{float(value):.6g}")
 
 
 def test_json_says_what_it_is_about():

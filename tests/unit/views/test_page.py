@@ -4,6 +4,7 @@ import base64
 import gzip
 import hashlib
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
@@ -16,7 +17,7 @@ from headscope.attention import Formula, Mask
 from headscope.errors import InputError, LoadError
 from headscope.sites import Site
 from headscope.traces import LayerRecord, Token, Tokens, Trace
-from headscope.views.page import page
+from headscope.views.page import _listed, page
 from headscope.views.parts import part
 from headscope.views.wire import Coded, decode
 
@@ -131,7 +132,7 @@ def test_pages_are_small(causal):
 def test_long_pages_keep_to_their_budget_and_say_what_is_missing():
     trace = random_trace(200, 6, 8, causal=False)
     whole = page(hs.head_view(trace, "L2"))
-    assert whole.notes == ["weights of 5 layers (L0 to L5) are rounded, to within 0.004"]
+    assert whole.notes == ["weights of 5 layers (L0 to L1, L3 to L5) are rounded, to within 0.004"]
     small = page(hs.head_view(trace, "L2"), budget=1.3)
     assert len(small.html) <= 1.3e6
     held = read(small)
@@ -173,3 +174,25 @@ def test_in_a_notebook_it_lives_in_a_frame_of_its_own():
     assert tag == "iframe" and attrs["sandbox"] == "allow-scripts allow-downloads"
     assert attrs["srcdoc"] == view.html()
     assert attrs["title"] == '"><b>: model view'
+
+
+def test_layers_are_listed_in_order_whichever_was_looked_at():
+    layers = list(random_trace(8, 6, 1, causal=False).layers.values())
+    assert _listed([layers[5], *layers[:5]]) == "6 layers (L0 to L5)"
+    assert _listed([layers[3], layers[0]]) == "L0, L3"
+    stacks = [
+        Site("encoder", 1),
+        Site("encoder", 0),
+        Site("decoder", 0),
+        Site("decoder", 1),
+        Site("decoder", 0, "cross"),
+    ]
+    told = "5 layers (cross.L0, decoder.L0 to decoder.L1, encoder.L0 to encoder.L1)"
+    assert _listed([replace(layers[0], site=site) for site in stacks]) == told
+
+
+def test_a_page_does_not_tell_where_a_model_lies():
+    trace = Trace.from_patterns([torch.eye(3)[None]], "abc", model="/home/anna/secret/tiny-gpt/")
+    made = page(hs.head_view(trace, "L0H0"))
+    assert read(made)["trace"].props["model"] == "tiny-gpt"
+    assert "secret" not in made.html and "<title>tiny-gpt, L0H0: head view</title>" in made.html

@@ -1,6 +1,10 @@
 """`head_view` and `model_view` of BertViz 1.4.1: attention as a model returns it, tokens as a tokenizer spells them."""
 
+import atexit
+import functools
+import itertools
 import logging
+import shutil
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -20,6 +24,7 @@ from headscope.views import model_view as our_model_view
 from headscope.views.page import frame
 
 _log = logging.getLogger("headscope")
+_count = itertools.count(1)
 
 
 @dataclass(frozen=True)
@@ -194,10 +199,23 @@ def _done(view: View, action: str) -> View | Html | None:
 
         display(view)
         return None
-    path = Path(tempfile.mkdtemp(prefix="headscope-")) / f"{view.kind}_view.html"
+    path = _folder() / f"{view.kind}_view_{next(_count)}.html"
     view.save(path)
-    _log.warning("the %s view is in %s: open it in a browser.", view.kind, path)
+    _log.warning(
+        "the %s view is in %s: open it in a browser. It is removed when Python ends; .save('view.html') of what is "
+        "returned keeps it.",
+        view.kind,
+        path,
+    )
     return view
+
+
+@functools.cache
+def _folder() -> Path:
+    """Where pages lie for as long as this process runs."""
+    folder = Path(tempfile.mkdtemp(prefix="headscope-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
 
 
 def _in_notebook() -> bool:

@@ -5,6 +5,7 @@ import gzip
 import inspect
 import re
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -13,7 +14,7 @@ import torch
 import transformers
 
 from headscope.compat import bertviz
-from headscope.compat.bertviz import head_view, model_view
+from headscope.compat.bertviz import head_view, model_view, views
 from headscope.compat.bertviz.util import format_attention, format_special_chars, num_heads, num_layers
 from headscope.views.wire import decode
 
@@ -305,3 +306,19 @@ def test_its_helpers_are_there():
         format_attention([torch.rand(3, 3)])
     with pytest.raises(ValueError, match="eager"):
         format_attention([None])
+
+
+def test_outside_a_notebook_pages_share_a_folder_that_goes_when_python_ends(monkeypatch, caplog):
+    at_exit = []
+    monkeypatch.setattr(views.atexit, "register", lambda *call, **options: at_exit.append((call, options)))
+    views._folder.cache_clear()
+    try:
+        for _ in range(2):
+            head_view(maps(1), ["a", "b", "c"])
+        first, second = map(Path, re.findall(r"view is in (\S+\.html)", caplog.text))
+        assert first != second and first.parent == second.parent and first.is_file() and second.is_file()
+        (((remove, *arguments), options),) = at_exit
+        remove(*arguments, **options)
+        assert not first.parent.exists()
+    finally:
+        views._folder.cache_clear()
