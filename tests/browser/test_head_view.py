@@ -132,12 +132,35 @@ def test_a_click_switches_a_token_off_and_on(bench):
     bench.links_to(off="main:5")
     expect(bench.status).to_contain_text("renormalised")
     assert bench.stage() != before
-    bench.button("switch all on").first.click()
+    bench.button(re.compile("Tokens: ")).click()
+    bench.button("switch all on").click()
     bench.ready()
     bench.page.mouse.move(700, 20)
     bench.ready()
     bench.links_to(off=None)
     assert bench.stage() == before
+
+
+def test_a_double_click_switches_that_token_on_again(bench):
+    bench.open(text=NURSE, view="head", at="L3H2", off="main:5")
+    bench.page.mouse.dblclick(*bench.token("nurse", "key"))
+    bench.links_to(off=None)
+
+
+def test_a_pinned_token_counts_its_own_lines(bench):
+    bench.open(text=NURSE, view="head", at="L3H2", token="query:2")
+    expect(bench.status).to_contain_text("of 3 lines drawn, from doctor")
+
+
+def test_many_heads_tell_their_strongest_ends_beside_the_pointer(bench, gpt):
+    bench.open(text=NURSE, view="head", at="L3H2", heads="0,1,2,3,4,5,6,7")
+    bench.hover("She", "query")
+    tip = bench.page.get_by_role("tooltip")
+    trace = gpt.run(NURSE)
+    for head in range(8):
+        weights = trace.pattern(f"L3H{head}")[9]
+        text = next(iter(trace.tokens.values())).texts[int(weights.argmax())]
+        expect(tip).to_contain_text(re.compile(rf"L3H{head} +→ {re.escape(text)} +{weights.max():.2f}"))
 
 
 def test_words_and_sentences_join_tokens(bench):

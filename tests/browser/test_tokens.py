@@ -79,7 +79,7 @@ def test_the_keyboard_scrolls_a_long_input_and_finds_in_it(bench, word_model):
 
 def test_the_model_view_shows_two_thousand_tokens_and_says_what_it_pools(bench, word_model):
     bench.open(model=word_model, text=words(2000))
-    expect(bench.status).to_contain_text("24 heads, 2000 tokens")
+    expect(bench.status).to_contain_text("24 heads, 2,000 tokens")
     expect(bench.status).to_contain_text(re.compile(r"strongest of up to \d+ × \d+"))
 
 

@@ -8,6 +8,8 @@ export interface Source {
   part<Props>(key: string, signal?: AbortSignal): Promise<Part<Props>>;
   /** Whether it can be asked for anything (a server), or holds only what was saved. */
   readonly isLive: boolean;
+  /** Whether it holds a part, where it can be asked for nothing else. */
+  has?(key: string): boolean;
 }
 
 export class SourceError extends Error {

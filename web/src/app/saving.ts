@@ -10,6 +10,9 @@ import { python } from "./python";
 import { csv, json } from "./sheets";
 import type { Workbench } from "./workbench.svelte";
 
+/** More than this would not fit into a page's memory. */
+const MOST_ROWS = 1_000_000;
+
 export function savePage(bench: Workbench) {
   return attempt(bench, async () => {
     const { shown, home, selection } = bench;
@@ -34,13 +37,19 @@ export function savePicture(bench: Workbench) {
 /** Every number that is drawn, as the page has it. */
 export function saveNumbers(bench: Workbench, format: "csv" | "json") {
   return attempt(bench, async () => {
-    const sheet = bench.view?.numbers(Number.POSITIVE_INFINITY);
+    const sheet = bench.view?.numbers(MOST_ROWS);
     if (!sheet) return;
-    const file = new Blob([format === "csv" ? csv(sheet) : json(sheet)], {
+    // Spreadsheets take a file without a byte order mark for one in their own old encoding.
+    const file = new Blob([format === "csv" ? `\ufeff${csv(sheet)}` : json(sheet)], {
       type: format === "csv" ? "text/csv" : "application/json",
     });
     download(file, `${fileName(bench)}.${format}`);
-    bench.say(`Saved ${sheet.rows.length.toLocaleString("en")} rows as ${fileName(bench)}.${format}.`);
+    const count = (value: number) => value.toLocaleString("en");
+    const rows =
+      sheet.total > sheet.rows.length
+        ? `the first ${count(sheet.rows.length)} of ${count(sheet.total)}`
+        : count(sheet.total);
+    bench.say(`Saved ${rows} rows as ${fileName(bench)}.${format}.`);
   });
 }
 
@@ -57,12 +66,19 @@ export function saveTable(bench: Workbench, format: "csv" | "parquet" | "json") 
       by: selection.by,
       hide: selection.hide.join(","),
       off: selection.off.join(","),
+      ...lineFilter(selection),
     };
     bench.say("Collecting the numbers …");
     const file = await table(shown.trace.id, options);
     download(file, `${fileName(bench)}-all.${format}`);
     bench.say(`Saved ${fileName(bench)}-all.${format} (${size(file)}).`);
   });
+}
+
+/** The filter of lines, where there is one: it is also what makes a long input's table small enough. */
+function lineFilter({ filter, threshold, mass, top }: Selection): Record<string, string> {
+  if (filter === "all") return {};
+  return { filter, [filter]: String({ threshold, mass, top }[filter]) };
 }
 
 /** A frame in a notebook has no address that could be passed on. */

@@ -159,6 +159,25 @@ describe("a layer of which the strongest keys are known", () => {
     expect([...(plane.keys as Int32Array).subarray(0, 2)]).toEqual([0, -1]);
   });
 
+  it("came without the tokens that are switched off, on both sides", () => {
+    // The source numbers a, b and c as 0, 1 and 2 once <s> is off.
+    const read: Part<LayerProps> = {
+      ...part,
+      arrays: {
+        keys: { ...keys, shape: [2, 3, 2], values: Int32Array.from([0, 0, 1, 0, 2, 1, 0, 1, 0, 1, 0, 1]) },
+        weights: grid([1, 0, 0.75, 0.25, 0.5, 0.25, ...new Array(6).fill(0.5)], [2, 3, 2]),
+      },
+    };
+    const plane = layer({ off: ["model:0"] }, "pattern", read, true).head(0);
+    expect(plane.nQueries).toBe(4);
+    expect([...(plane.keys as Int32Array)]).toEqual([-1, -1, 1, -1, 2, 1, 3, 2]);
+    expect(rounded(plane.values)).toEqual([0, 0, 1, 0, 0.75, 0.25, 0.5, 0.25]);
+    const [queries, all] = [["model:3"], []].map((off) => readingOf(stack, 4, { by: "tokens", hide: [], off }));
+    if (!queries || !all) throw new Error("two readings");
+    const ofQueries = new Layer(site, read, "pattern", queries, all, true).head(0);
+    expect([...(ofQueries.keys as Int32Array)]).toEqual([0, -1, 1, 0, 2, 1, -1, -1]);
+  });
+
   it("finds who looks at a key", () => {
     const found: [number, number][] = [];
     const plane = layer({}, "pattern", part).head(0);

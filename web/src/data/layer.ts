@@ -99,7 +99,7 @@ export class Layer {
     const raw = floats(this.weights, head * rows * width, (head + 1) * rows * width);
     const given = (this.part.arrays.keys as Grid).values.subarray(head * rows * width, (head + 1) * rows * width);
     const toQuery = places(this.queries, rows, this.isRead);
-    const toKey = places(this.keys, this.keys.texts.length, this.isRead);
+    const toKey = places(this.keys, 0, this.isRead);
     const n = this.queries.texts.length;
     const keys = new Int32Array(n * width).fill(-1);
     const values = new Float32Array(n * width);
@@ -115,7 +115,8 @@ export class Layer {
         values[place] = norms ? weight * (norms[key] as number) : weight;
       }
     }
-    return new Plane(n, this.keys.texts.length, values, this.strengths(values), keys, width);
+    const total = this.what === "pattern" ? 1 : null;
+    return new Plane(n, this.keys.texts.length, values, this.strengths(values), keys, width, total);
   }
 
   private normsOf(head: number, columns: number): Float32Array | null {
@@ -174,7 +175,7 @@ export class Layer {
   }
 }
 
-/** Where the rows (or columns) of a part are shown: those read already skip what is switched off. */
+/** Where the rows (or columns) of a part are shown, at least `count` of them: those read already skip what is switched off. */
 function places(reading: Reading, count: number, isRead: boolean): number[] {
   const shown = reading.texts.map((_, index) => index);
   const found = isRead ? shown.filter((index) => !reading.isOff[index]) : shown;

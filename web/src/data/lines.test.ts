@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Selection } from "../selection";
-import { type Between, betweenOf, cutOff, Lines, possible } from "./lines";
+import { type Between, betweenOf, cutOff, Lines, possible, reachOf } from "./lines";
 import { Plane } from "./plane";
 import { readingOf } from "./reading";
 
@@ -71,6 +71,17 @@ describe("lines drawn", () => {
     expect(drawn(lines)).toBe("x x. x. x.");
     expect(lines.count).toBe(4);
   });
+
+  it("are a share of the whole weight where only the strongest keys are known: all of them when they do not reach it", () => {
+    const keys = Int32Array.from([0, 1, 1, 0, 2, 0, 0, 1]);
+    const values = Float32Array.from([0.8, 0.1, 0.6, 0.1, 0.4, 0.2, 0.25, 0.25]);
+    const few = new Plane(4, 4, values, values, keys, 2, 1);
+    expect(drawn(new Lines(few, by("mass", 0.7), 1, ALL))).toBe("x. xx xx xx");
+    expect(drawn(new Lines(few, by("mass", 0.25), 1, ALL))).toBe("x. x. x. x.");
+    // Without key 0, the share is one of what can go to the others: 0.2, 0.9, 0.8 and 0.75.
+    const others = { queries: ALL.queries, keys: Uint8Array.of(0, 1, 1, 1) };
+    expect(drawn(new Lines(few, by("mass", 0.5), 1, others))).toBe(".x x. x. .x");
+  });
 });
 
 describe("the cut", () => {
@@ -109,14 +120,24 @@ describe("lines possible", () => {
 
   it("count pairs that the mask allows", () => {
     const plain = reading("tokens");
-    expect(possible(plain, plain, betweenOf(plain, plain, "all"), false)).toBe(16);
-    expect(possible(plain, plain, betweenOf(plain, plain, "all"), true)).toBe(10);
-    expect(possible(plain, plain, betweenOf(plain, plain, "BA"), true)).toBe(4);
-    expect(possible(plain, plain, betweenOf(plain, plain, "AB"), true)).toBe(0);
+    const of = (pair: Selection["pair"], isCausal: boolean) =>
+      possible(reachOf(plain, plain, isCausal), betweenOf(plain, plain, pair), null);
+    expect(of("all", false)).toBe(16);
+    expect(of("all", true)).toBe(10);
+    expect(of("BA", true)).toBe(4);
+    expect(of("AB", true)).toBe(0);
+  });
+
+  it("count those of one token", () => {
+    const plain = reading("tokens");
+    const of = (side: "query" | "key", index: number, isCausal: boolean) =>
+      possible(reachOf(plain, plain, isCausal), betweenOf(plain, plain, "all"), { side, index });
+    expect([of("query", 1, true), of("key", 1, true)]).toEqual([2, 3]);
+    expect([of("query", 1, false), of("key", 1, false)]).toEqual([4, 4]);
   });
 
   it("leave out what is switched off", () => {
     const off = reading("tokens", ["m:0"]);
-    expect(possible(off, off, betweenOf(off, off, "all"), true)).toBe(6);
+    expect(possible(reachOf(off, off, true), betweenOf(off, off, "all"), null)).toBe(6);
   });
 });

@@ -1,7 +1,7 @@
 /** Which lines of a head are drawn. Every filter comes down to the least strength drawn of each query, so that asking
  *  for one line is one comparison: nothing is computed again when the pointer moves. */
 
-import type { Selection } from "../selection";
+import type { Selection, Side } from "../selection";
 import type { Plane } from "./plane";
 import type { Reading } from "./reading";
 
@@ -68,17 +68,22 @@ export class Lines {
   }
 
   private rank(query: number, filter: Filter, scratch: Float32Array): void {
-    const { strength, keys, width } = this.plane;
+    const { strength, keys, width, total: whole } = this.plane;
     const allowed = this.between.keys;
     const isMass = filter.filter === "mass";
     const start = query * width;
-    let total = 0;
+    let known = 0;
+    let elsewhere = 0;
     for (let cell = start; isMass && cell < start + width; cell++) {
       const key = keys ? (keys[cell] as number) : cell - start;
-      if (key >= 0 && allowed[key]) total += strength[cell] as number;
+      if (key < 0) continue;
+      if (allowed[key]) known += strength[cell] as number;
+      else elsewhere += strength[cell] as number;
     }
+    // Where only the strongest are known, the share is one of all that goes to keys that count.
+    const total = whole === null ? known : Math.max(known, whole - elsewhere);
     // Cells below this are together less than what may be missing: none of them can be needed.
-    const needless = isMass ? ((1 - filter.mass) * total) / width : 0;
+    const needless = isMass && whole === null ? ((1 - filter.mass) * total) / width : 0;
     let size = 0;
     for (let cell = start; cell < start + width; cell++) {
       const one = strength[cell] as number;
@@ -160,25 +165,29 @@ export function betweenOf(queries: Reading, keys: Reading, pair: Selection["pair
   };
 }
 
-/** How many lines there could be: pairs that the mask allows. */
-export function possible(queries: Reading, keys: Reading, between: Between, isCausal: boolean): number {
+/** How many keys each query can see, from the first on: those that begin no later than the query ends. */
+export function reachOf(queries: Reading, keys: Reading, isCausal: boolean): Int32Array {
   const n = keys.texts.length;
-  if (!isCausal) return sum(between.queries) * sum(between.keys);
-  // Keys that begin no later than the query ends.
-  const before = new Int32Array(n + 1);
-  for (let key = 0; key < n; key++) before[key + 1] = (before[key] as number) + (between.keys[key] as number);
-  let total = 0;
+  if (!isCausal) return new Int32Array(queries.texts.length).fill(n);
   let key = 0;
-  for (let query = 0; query < queries.texts.length; query++) {
-    const end = queries.members[query]?.at(-1) ?? -1;
+  return Int32Array.from(queries.members, (group) => {
+    const end = group.at(-1) ?? -1;
     while (key < n && ((keys.members[key] as number[])[0] as number) <= end) key++;
-    if (between.queries[query]) total += before[key] as number;
-  }
-  return total;
+    return key;
+  });
 }
 
-function sum(flags: Uint8Array): number {
+/** How many lines there could be: pairs that the mask allows; those of one token, where one is given. */
+export function possible(reach: Int32Array, between: Between, token: { side: Side; index: number } | null): number {
+  const before = new Int32Array(between.keys.length + 1);
+  between.keys.forEach((isAllowed, key) => {
+    const counts = token?.side !== "key" || token.index === key;
+    before[key + 1] = (before[key] as number) + (counts ? isAllowed : 0);
+  });
   let total = 0;
-  for (const flag of flags) total += flag;
+  reach.forEach((seen, query) => {
+    if (token?.side === "query" && token.index !== query) return;
+    if (between.queries[query]) total += before[seen] as number;
+  });
   return total;
 }

@@ -11,25 +11,35 @@ export interface Loaded {
   layer: Layer;
   /** What could not be done as asked, in words. */
   notes: string[];
+  /** How tokens are read here, which is not as asked where a saved page cannot. */
+  reading: How;
   /** How the source was asked to read: the tail of `layer`, `row` and `window` keys, empty for tokens as they are. */
   how: string;
 }
 
-const PLAIN = { by: "tokens", hide: [], off: [] } as const satisfies Pick<Selection, "by" | "hide" | "off">;
+type How = Pick<Selection, "by" | "hide" | "off">;
+
+const PLAIN: How = { by: "tokens", hide: [], off: [] };
 
 /** The part that holds a layer as it is: contributions are made from weights. */
 export function layerKey(site: string, what: Selection["what"]): string {
   return `layer/${site}?what=${what === "scores" ? "scores" : "pattern"}`;
 }
 
-/** Ask for the layers beside this one, which are likely to be wanted next. */
-export function askAhead(source: Source, trace: TraceProps, selection: Selection, signal: AbortSignal): void {
+/** Ask for the layer that is likely to be wanted next: the one further in the direction last gone, else the one after. */
+export function askAhead(
+  source: Source,
+  trace: TraceProps,
+  selection: Selection,
+  before: string | null,
+  signal: AbortSignal,
+): void {
   if (!source.isLive) return;
   const place = trace.layers.findIndex((one) => one.site === selection.site);
-  for (const beside of [trace.layers[place + 1], trace.layers[place - 1]]) {
-    // Whatever goes wrong is said when somebody looks at that layer.
-    if (beside) source.part(layerKey(beside.site, selection.what), signal).catch(() => undefined);
-  }
+  const step = before !== null && trace.layers[place + 1]?.site === before ? -1 : 1;
+  const next = trace.layers[place + step];
+  // Whatever goes wrong is said when somebody looks at that layer.
+  if (next) source.part(layerKey(next.site, selection.what), signal).catch(() => undefined);
 }
 
 export async function loadLayer(
@@ -40,7 +50,11 @@ export async function loadLayer(
   signal: AbortSignal,
 ): Promise<Loaded> {
   const what = selection.what === "scores" ? "scores" : "pattern";
-  const how = { by: what === "scores" ? "tokens" : selection.by, hide: selection.hide, off: selection.off } as const;
+  const how = {
+    by: what === "scores" ? "tokens" : selection.by,
+    hide: selection.hide,
+    off: selection.off,
+  } satisfies How;
   const queryStack = stackOf(trace, site.stack);
   const keyStack = stackOf(trace, site.key_stack);
   const queries = readingOf(queryStack, site.n_queries, how);
@@ -49,19 +63,20 @@ export async function loadLayer(
   const isPlain = queries.isPlain && keys.isPlain;
   const tail = readingTail(trace, site, how);
   if (part.props.form === "dense" || isPlain) {
-    return { layer: new Layer(site, part, selection.what, queries, keys, false), notes: [], how: isPlain ? "" : tail };
+    const layer = new Layer(site, part, selection.what, queries, keys, false);
+    return { layer, notes: [], reading: how, how: isPlain ? "" : tail };
   }
   if (!source.isLive) {
     const notes = ["words, sentences and hiding need the workbench for inputs this long: tokens are shown as they are"];
     const plain = [readingOf(queryStack, site.n_queries, PLAIN), readingOf(keyStack, site.n_keys, PLAIN)] as const;
-    return { layer: new Layer(site, part, selection.what, ...plain, false), notes, how: "" };
+    return { layer: new Layer(site, part, selection.what, ...plain, false), notes, reading: PLAIN, how: "" };
   }
   const read = await source.part<LayerProps>(`layer/${site.site}?what=${selection.what}${tail}`, signal);
-  return { layer: new Layer(site, read, selection.what, queries, keys, true), notes: [], how: tail };
+  return { layer: new Layer(site, read, selection.what, queries, keys, true), notes: [], reading: how, how: tail };
 }
 
 /** `&by=words&hide=0,7`, as the server reads it. */
-function readingTail(trace: TraceProps, site: SiteProps, how: Pick<Selection, "by" | "hide" | "off">): string {
+function readingTail(trace: TraceProps, site: SiteProps, how: How): string {
   const positions: string[] = [];
   for (const name of new Set([site.stack, site.key_stack])) {
     const stack = stackOf(trace, name);

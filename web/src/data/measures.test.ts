@@ -36,6 +36,14 @@ it("names what stands out in a head, if anything does", () => {
   expect(new Measures(null).best("L0H0")).toBeNull();
 });
 
+it("leaves out what is counted in a unit when it says what stands out", () => {
+  const entropy = { name: "entropy", about: "", baseline: 0.5, low: 0, high: 3 };
+  const props = { ...part.props, methods: [entropy, ...part.props.methods] };
+  expect(
+    new Measures({ ...part, props, arrays: { ...part.arrays, entropy: values(2.9, 2.9) } }).best("L0H1"),
+  ).toBeNull();
+});
+
 it("writes numbers with as many digits as they need", () => {
   expect([0.834, 0.0042, 0, -3.5, 123.4, Number.NaN].map(number)).toEqual(["0.83", "0.004", "0", "−3.50", "123", "–"]);
 });

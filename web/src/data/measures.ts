@@ -63,7 +63,7 @@ export class Measures {
     let found: { name: string; value: number } | null = null;
     let most = 0.35;
     for (const { name, baseline, low, high } of this.methods) {
-      if (baseline === null) continue;
+      if (baseline === null || hasUnit(name, high)) continue;
       const value = this.of(head, name);
       const above = (value - baseline) / Math.max(1e-12, high - low);
       if (above > most) [most, found] = [above, { name, value }];
@@ -76,6 +76,11 @@ export class Measures {
 export function along(method: MethodProps, value: number): number {
   const span = method.high - method.low;
   return span > 0 ? Math.min(1, Math.max(0, (value - method.low) / span)) : 0;
+}
+
+/** Whether a measure counts something (nats, tokens) rather than being a share of 1. */
+function hasUnit(name: string, high: number): boolean {
+  return high !== 1 || /^(distance|entropy|norm)/.test(name);
 }
 
 /** The name of a measure as people write it. */

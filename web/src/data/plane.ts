@@ -15,6 +15,8 @@ export class Plane {
     readonly strength: Float32Array,
     readonly keys: Int32Array | null = null,
     readonly width: number = nKeys,
+    /** What a whole row sums to, where only the strongest of it are known; null when that is not known. */
+    readonly total: number | null = null,
   ) {}
 
   get bytes(): number {
@@ -140,5 +142,5 @@ function meanOfFew(planes: Plane[], first: Plane): Plane {
       });
     }
   }
-  return new Plane(first.nQueries, first.nKeys, values, strength, keys, width);
+  return new Plane(first.nQueries, first.nKeys, values, strength, keys, width, first.total);
 }

@@ -10,7 +10,7 @@ export function fileSource(root: Element): Source {
   const own = root.querySelectorAll<HTMLScriptElement>("script[data-key]");
   const found = own.length ? own : root.ownerDocument.querySelectorAll<HTMLScriptElement>("script[data-key]");
   const scripts = new Map([...found].map((one) => [one.dataset.key ?? "", one]));
-  return inlineSource((key) => scripts.get(key)?.textContent ?? null);
+  return { ...inlineSource((key) => scripts.get(key)?.textContent ?? null), has: (key) => scripts.has(key) };
 }
 
 export function inlineSource(text: (key: string) => string | null): Source {

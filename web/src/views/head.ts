@@ -1,6 +1,7 @@
 /** The head view: one layer's heads between tokens, as lines or as a matrix. */
 
 import { askAhead, type Loaded, loadLayer } from "../data/load";
+import { Measures } from "../data/measures";
 import { exactRow, isInexact } from "../data/rows";
 import { Raster } from "../marks/raster";
 import type { Selection } from "../selection";
@@ -14,9 +15,9 @@ import { nextHead, nextLayer, nextToken, switched } from "./moves";
 import { type Handled, Pointer } from "./pointer";
 import { Scene } from "./scene";
 import { Search } from "./search";
-import { pictureOf, Surface } from "./surface";
+import { pictureOf, Surface, titled } from "./surface";
 import { tableOf } from "./table";
-import { type Host, type Mounted, siteOf } from "./view";
+import { type Host, headName, type Mounted, siteOf } from "./view";
 
 const FADE = 0.86; // of other lines, while one token is in focus
 const VALUES = { pattern: "weight", contribution: "contribution", scores: "score" };
@@ -94,14 +95,32 @@ class HeadView implements Mounted, Handled {
     const base = this.surface.raster(scale);
     this.form.paint(base, scale);
     const shown = this.focused(base, scale);
-    return pictureOf(shown, this.labels(), scale);
+    const picture = pictureOf(shown, this.labels(), scale);
+    const { scene } = this;
+    if (!scene) return picture;
+    const theme = themeOf(this.element);
+    const heads = scene.shown.map((one) => ({
+      text: one.name,
+      colour: scene.colourOf(one, theme).colour,
+      isBold: true,
+    }));
+    const model = { text: this.host.trace.model, colour: theme.ink };
+    const drawn = VALUES[scene.selection.what];
+    const notes = this.notes(scene, !this.isLines && this.matrix.isComplete);
+    return titled(picture, [model, ...heads], [drawn, ...notes].join(" · "), theme, scale);
+  }
+
+  get kept(): number | null {
+    const layer = this.loaded?.value.layer;
+    return layer && !layer.isWhole ? layer.kept : null;
   }
 
   numbers(limit: number): { columns: string[]; rows: (string | number)[][]; total: number } {
     const { scene } = this;
     const value = VALUES[this.selection?.what ?? "pattern"];
     const columns = ["head", "query position", "query token", "key position", "key token", value];
-    return { columns, ...(scene ? tableOf(scene, this.isLines ? this.lines : null, limit) : { rows: [], total: 0 }) };
+    if (!scene) return { columns, rows: [], total: 0 };
+    return { columns, ...(this.isLines ? tableOf(scene, this.lines, limit) : this.matrix.table(limit)) };
   }
 
   key(event: KeyboardEvent): boolean {
@@ -179,6 +198,7 @@ class HeadView implements Mounted, Handled {
   private async show(selection: Selection, signal: AbortSignal): Promise<void> {
     const { source, trace } = this.host;
     const site = siteOf(trace, selection.site);
+    const before = this.selection && this.selection.site !== selection.site ? this.selection.site : null;
     const name = JSON.stringify([site.site, selection.what, selection.by, selection.hide, selection.off]);
     if (this.loaded?.name !== name) {
       const value = await loadLayer(source, trace, site, selection, signal);
@@ -199,7 +219,7 @@ class HeadView implements Mounted, Handled {
     this.draw();
     this.tell();
     await this.complete(signal);
-    askAhead(source, trace, selection, signal);
+    askAhead(source, trace, selection, before, signal);
   }
 
   /** What comes after the first draw: exact numbers of the pinned token, the matrix of a long input. */
@@ -265,7 +285,7 @@ class HeadView implements Mounted, Handled {
       const heads = scene.shown.length === 1 ? (scene.shown[0]?.name ?? "") : `${scene.shown.length} heads`;
       const { queries, keys } = scene.layer;
       const pooled = this.matrix.pooledBy(this.surface.scale);
-      const notes = scene.notes(this.matrix.isComplete);
+      const notes = this.notes(scene, this.matrix.isComplete);
       if (pooled > 1) notes.push(`each dot is the strongest of about ${pooled} × ${pooled} weights`);
       const whole = `${count(queries.texts.length)} × ${count(keys.texts.length)}`;
       const { region } = this.matrix;
@@ -274,7 +294,7 @@ class HeadView implements Mounted, Handled {
       return;
     }
     if (!token || !this.lines.pinned) {
-      this.host.say(`${count(scene.drawn)} of ${count(scene.total)} lines drawn`, scene.notes());
+      this.host.say(`${count(scene.drawn)} of ${count(scene.total())} lines drawn`, this.notes(scene));
       return;
     }
     let drawn = 0;
@@ -282,9 +302,19 @@ class HeadView implements Mounted, Handled {
     const reading = token.side === "query" ? scene.layer.queries : scene.layer.keys;
     const verb = token.side === "query" ? "from" : "to";
     this.host.say(
-      `${count(drawn)} of ${count(scene.total)} lines drawn, ${verb} ${reading.texts[token.index]}`,
-      scene.notes(),
+      `${count(drawn)} of ${count(scene.total(token))} lines drawn, ${verb} ${reading.texts[token.index]}`,
+      this.notes(scene),
     );
+  }
+
+  /** The first token's share is the one that the head's card shows, where it applies to what is drawn. */
+  private notes(scene: Scene, isComplete = false): string[] {
+    const { site } = scene.layer;
+    const measures = new Measures(this.host.scores);
+    const values = scene.selection.shown.map((head) => measures.of(headName(site.site, head), "first_token"));
+    const mean = values.reduce((sum, value) => sum + value, 0) / values.length;
+    const isPlain = scene.layer.queries.isPlain && scene.layer.keys.isPlain;
+    return scene.notes(isComplete, isPlain && !Number.isNaN(mean) ? mean : null);
   }
 
   private stillThere(token: Token | null): Token | null {
@@ -325,6 +355,7 @@ class HeadView implements Mounted, Handled {
     if (signal.aborted || scene !== this.scene) return;
     this.lines.exact = { token, of };
     if (same(this.lines.focus, token)) this.drawFocus();
+    if (this.isLines && same(this.lines.pinned, token)) this.tell();
   }
 
   // Acting

@@ -15,6 +15,7 @@ import type { Scene, Shown } from "./scene";
 
 const OTHER = { query: "key", key: "query" } as const;
 const WORTH = 0.005; // weights from here on are written out
+const IN_TIP = 12; // heads at most
 const PASSING = 0.25; // how much of a line is seen whose other end is out of view: they gather at the edges
 
 export interface Exactly {
@@ -169,6 +170,33 @@ export class LinesForm {
     return labels;
   }
 
+  /** In words, where the numbers of several heads have no room beside the tokens: each head's strongest end. */
+  tip(token: Token): string[] {
+    const { scene, columns } = this.all();
+    if (scene.shown.length === 1 || this.hasNumbers) return [];
+    const opposite = token.side === "query" ? scene.layer.keys : scene.layer.queries;
+    const [from, to] = columns.visible(token.side, this.scroll);
+    if (token.index < from || token.index >= to) return [];
+    const found = this.endsOf(token).map(({ strength, values }, which) => {
+      const most = strength.reduce((best, one, index) => (one > (strength[best] as number) ? index : best), 0);
+      const name = (scene.shown[which] as Shown).name;
+      return {
+        strength: strength[most] as number,
+        text: `${name}  ${token.side === "query" ? "→" : "←"} ${opposite.texts[most]}  ${number(values[most] as number)}`,
+      };
+    });
+    const worth = found.filter((one) => one.strength >= WORTH);
+    const shown = new Set([...worth].sort((a, b) => b.strength - a.strength).slice(0, IN_TIP));
+    const lines = worth.filter((one) => shown.has(one)).map((one) => one.text);
+    return worth.length > IN_TIP ? [...lines, `and ${worth.length - IN_TIP} weaker heads`] : lines;
+  }
+
+  /** Whether a number fits beside each token, for every head. */
+  private get hasNumbers(): boolean {
+    const { columns } = this.all();
+    return columns.number >= (columns.isVertical || !columns.isFlat ? 24 : 13);
+  }
+
   /** Numbers of the focused token, for the tip and the table. */
   endsOf(token: Token): Ends[] {
     const { scene } = this.all();
@@ -316,12 +344,11 @@ export class LinesForm {
     const { scene, theme, columns } = this.all();
     const other = OTHER[token.side];
     const [first, last] = columns.visible(other, this.scroll);
-    const isRoom = columns.number >= (columns.isVertical || !columns.isFlat ? 24 : 13);
     const isOne = scene.shown.length === 1;
     const out = other === "key" ? 1 : -1;
     const edge = other === "key" ? columns.end : columns.start;
     const labels: Label[] = [];
-    if (!isRoom && !isOne) return labels;
+    if (!this.hasNumbers && !isOne) return labels;
     this.endsOf(token).forEach((end, which) => {
       for (let index = first; index < last; index++) {
         if (!((end.strength[index] as number) >= WORTH)) continue;

@@ -213,10 +213,42 @@ export class MatrixForm {
     const { queries, keys } = scene.layer;
     const lines = [`${queries.texts[query]} → ${keys.texts[key]}`, `query ${query}, key ${key}`];
     for (const shown of scene.shown) {
-      const value = this.valueAt(shown, query, key);
+      const value = scene.isMasked(query, key) ? Number.NEGATIVE_INFINITY : this.valueAt(shown, query, key);
       lines.push(`${shown.name}  ${Number.isNaN(value) ? "not among the strongest" : number(value)}`);
     }
     return lines;
+  }
+
+  /** The numbers of the cells in view, row by row; without what is masked, switched off or not known. */
+  table(limit: number): { rows: (string | number)[][]; total: number } {
+    const { scene } = this.all();
+    const { queries, keys } = scene.layer;
+    const { rows: tall, columns: wide } = this.seen();
+    const rows: (string | number)[][] = [];
+    let total = 0;
+    for (const shown of scene.shown) {
+      const { plane } = shown;
+      const window = this.windows.get(this.windowName(shown));
+      const exact = window?.isExact ? window : null;
+      for (let query = tall[0]; query < tall[1]; query++) {
+        if (queries.isOff[query]) continue;
+        const add = (key: number, value: number) => {
+          if (keys.isOff[key] || scene.isMasked(query, key) || !Number.isFinite(value)) return;
+          if (++total > limit) return;
+          const written = Number(value.toPrecision(6));
+          rows.push([shown.name, query, queries.texts[query] as string, key, keys.texts[key] as string, written]);
+        };
+        if (exact) {
+          const start = (query - tall[0]) * exact.columns - wide[0];
+          for (let key = wide[0]; key < wide[1]; key++) add(key, exact.values[start + key] as number);
+        } else {
+          plane.row(query, (cell, key) => {
+            if (key >= wide[0] && key < wide[1]) add(key, plane.values[cell] as number);
+          });
+        }
+      }
+    }
+    return { rows, total };
   }
 
   hit(x: number, y: number): Spot | null {

@@ -13,7 +13,7 @@ import type { Grid as Numbers, Part } from "../wire";
 import { blocksOf, type Grid, gridOf, type Place, rankedOf } from "./grid";
 import { type Label, Ruler } from "./labels";
 import { exactPairs, isPooled, pooledPairs } from "./pairs";
-import { pictureOf, Surface } from "./surface";
+import { pictureOf, Surface, titled } from "./surface";
 import { type Host, headName, type Mounted } from "./view";
 
 const SIZES = [24, 48, 96];
@@ -99,7 +99,10 @@ class ModelView implements Mounted {
     const theme = themeOf(this.element);
     const focus = this.focused();
     if (focus && this.grid) frame(raster, around(focus, this.grid.size, 3, scale), theme.accent, 2 * scale);
-    return pictureOf(raster, this.labels(theme), scale);
+    const picture = pictureOf(raster, this.labels(theme), scale);
+    const { line, notes } = this.told();
+    const model = { text: this.host.trace.model, colour: theme.ink };
+    return titled(picture, [model], [line, ...notes].join(" · "), theme, scale);
   }
 
   numbers(limit: number): { columns: string[]; rows: (string | number)[][]; total: number } {
@@ -286,35 +289,53 @@ class ModelView implements Mounted {
     if (!grid.caption) return labels;
     for (const place of grid.places) {
       const name = headName(place.site.site, place.head);
-      const best = sort ? null : this.measures.best(name);
-      if (!sort && (!best || !this.passes(name))) continue;
+      if (!this.passes(name)) continue;
+      const { text, value } = this.captionOf(name);
+      if (Number.isNaN(value) && !sort) continue;
       const y = place.y + grid.size + 9;
-      const small = { y, size: 10, colour: theme.tertiary } as const;
-      const text = sort ? name : spoken(best?.name ?? "");
-      const value = sort ? this.measures.of(name, sort) : (best?.value ?? Number.NaN);
+      const small = { size: 10, colour: theme.tertiary } as const;
       const tone = sort ? theme.secondary : theme.tertiary;
-      if (grid.caption > 20) {
-        labels.push({ ...small, text, x: place.x, align: "left", width: grid.size + 6, colour: tone });
-        labels.push({ ...small, text: number(value), x: place.x, y: y + 12, align: "left", width: grid.size });
-        continue;
-      }
+      const isStacked = grid.caption > 20;
       const room = this.ruler.width(number(value), 10) + 4;
-      labels.push({ ...small, text, x: place.x, align: "left", width: grid.size - room, colour: tone });
-      labels.push({ ...small, text: number(value), x: place.x + grid.size, align: "right", width: room });
+      const width = isStacked ? grid.size + 6 : grid.size - room;
+      // A name that is cut says nothing: the number alone says more.
+      const isNamed = sort !== "" || this.ruler.width(text, 10) <= width;
+      if (isNamed) labels.push({ ...small, text, x: place.x, y, align: "left", width, colour: tone });
+      if (isStacked) {
+        const below = isNamed ? y + 12 : y;
+        labels.push({ ...small, text: number(value), x: place.x, y: below, align: "left", width: grid.size });
+      } else labels.push({ ...small, text: number(value), x: place.x + grid.size, y, align: "right", width: room });
     }
     return labels;
   }
 
+  /** What is written under a head: what heads are sorted by, else coloured by, else what stands out in it. */
+  private captionOf(name: string): { text: string; value: number } {
+    const { sort, colour } = this.selection as Selection;
+    if (sort) return { text: name, value: this.measures.of(name, sort) };
+    if (colour) return { text: spoken(colour), value: this.measures.of(name, colour) };
+    const best = this.measures.best(name);
+    return { text: spoken(best?.name ?? ""), value: best?.value ?? Number.NaN };
+  }
+
   private tell(): void {
+    const { line, notes } = this.told();
+    this.host.say(line, notes);
+  }
+
+  /** What is drawn, in words. */
+  private told(): { line: string; notes: string[] } {
     const { trace } = this.host;
     const total = trace.layers.reduce((sum, site) => sum + site.n_heads, 0);
     const shown = this.grid?.places.filter((one) => this.passes(headName(one.site.site, one.head))).length ?? 0;
-    const tokens = trace.stacks.map((one) => `${one.texts.length}${trace.stacks.length > 1 ? ` ${one.name}` : ""}`);
+    const tokens = trace.stacks.map(
+      (one) => `${one.texts.length.toLocaleString("en")}${trace.stacks.length > 1 ? ` ${one.name}` : ""}`,
+    );
     const cells = Object.values(this.maps?.props.cells ?? {}).reduce((most, [a, b]) => Math.max(most, a, b), 1);
     const notes = cells > 1 ? [`each dot is the strongest of up to ${cells} × ${cells} weights`] : [];
     if (this.selection?.thumbnails === "lines") notes.push("lines from a weight of 0.04 on");
     const heads = shown < total ? `${shown} of ${total} heads` : `${total} heads`;
-    this.host.say(`${heads}, ${tokens.join(" + ")} tokens`, notes);
+    return { line: `${heads}, ${tokens.join(" + ")} tokens`, notes };
   }
 
   private focused(): Place | null {

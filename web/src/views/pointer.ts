@@ -35,7 +35,9 @@ type Drag =
 export class Pointer {
   private drag: Drag | null = null;
   private hasDragged = false;
-  /** What was pinned and switched off before the first of two clicks. */
+  /** The token of the first of two clicks: what is under the second may have moved. */
+  private first: Token | null = null;
+  /** What was pinned and switched off before it. */
   private before: Pick<Selection, "token" | "off"> | null = null;
   private readonly listeners = new AbortController();
 
@@ -112,7 +114,7 @@ export class Pointer {
     if (!token) this.view.host.tip(null);
   }
 
-  /** The whole text of a token that is cut short. */
+  /** The whole text of a token that is cut short, and its numbers where they have no room in the picture. */
   private tipToken(token: Token | null, event: PointerEvent): void {
     const { columns } = this.view.lines;
     if (!token || !columns || !this.view.scene) return;
@@ -120,7 +122,9 @@ export class Pointer {
     const text = reading.texts[token.index] as string;
     const room = columns.isFlat && !columns.isVertical ? columns.pitch - 6 : columns.label[token.side];
     const isCut = this.view.ruler.width(text, columns.pitch >= 19 ? 14 : 13) > room;
-    this.view.host.tip(isCut ? { x: event.clientX, y: event.clientY } : null, isCut ? [text] : []);
+    const figures = this.view.lines.tip(token);
+    const lines = isCut || figures.length ? [text, ...figures] : [];
+    this.view.host.tip(lines.length ? { x: event.clientX, y: event.clientY } : null, lines);
   }
 
   private press(event: PointerEvent): void {
@@ -188,10 +192,13 @@ export class Pointer {
   private click(event: MouseEvent): void {
     if (this.hasDragged || !this.view.scene || !this.view.selection) return;
     const { x, y } = this.at(event);
-    const token: Token | null = this.view.isLines
-      ? (this.view.lines.columns?.hit(x, y, this.view.lines.scroll) ?? null)
-      : this.rowAt(x, y);
-    if (event.detail <= 1) this.before = { token: this.view.selection.token, off: this.view.selection.off };
+    if (event.detail <= 1) {
+      this.first = this.view.isLines
+        ? (this.view.lines.columns?.hit(x, y, this.view.lines.scroll) ?? null)
+        : this.rowAt(x, y);
+      this.before = { token: this.view.selection.token, off: this.view.selection.off };
+    }
+    const token = this.first;
     if (!token) {
       if (this.view.selection.token && this.view.isLines) this.view.host.select({ token: null });
       return;

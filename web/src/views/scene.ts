@@ -1,10 +1,11 @@
 /** What the head view shows: the heads of one layer, which of their lines are drawn, and what there is to say about it. */
 
-import { type Between, betweenOf, Lines, possible } from "../data/lines";
+import { type Between, betweenOf, Lines, possible, reachOf } from "../data/lines";
 import type { Loaded } from "../data/load";
 import type { Plane } from "../data/plane";
 import type { Selection } from "../selection";
 import { headColour, type Rgb, type Theme } from "../theme";
+import type { Token } from "./columns";
 import { headName } from "./view";
 
 export interface Shown {
@@ -18,7 +19,8 @@ export interface Shown {
 export class Scene {
   readonly shown: Shown[];
   readonly between: Between;
-  readonly total: number;
+  /** How many keys each query can see. */
+  private readonly reach: Int32Array;
   private sums: Float32Array | null = null;
 
   constructor(
@@ -39,7 +41,7 @@ export class Scene {
     this.shown = isMean
       ? [show(-1, `mean of ${heads.length} heads`, layer.mean(heads))]
       : heads.map((head) => show(head, headName(layer.site.site, head), layer.head(head)));
-    this.total = this.shown.length * possible(layer.queries, layer.keys, this.between, layer.site.is_causal);
+    this.reach = reachOf(layer.queries, layer.keys, layer.site.is_causal);
   }
 
   get layer() {
@@ -48,6 +50,16 @@ export class Scene {
 
   get isSelf(): boolean {
     return this.layer.site.kind === "self";
+  }
+
+  /** How many lines there could be; of one token, where one is given. */
+  total(token: Token | null = null): number {
+    return this.shown.length * possible(this.reach, this.between, token);
+  }
+
+  /** Whether the mask keeps a query from seeing a key. */
+  isMasked(query: number, key: number): boolean {
+    return key >= (this.reach[query] as number);
   }
 
   get drawn(): number {
@@ -72,10 +84,12 @@ export class Scene {
     return head < 0 ? { colour: theme.ink, dashed: false } : headColour(theme, head);
   }
 
-  /** What is hidden or missing, in words; `isComplete` when all weights are on screen although not all are held here. */
-  notes(isComplete = false): string[] {
+  /** What is hidden or missing, in words; `isComplete` when all weights are on screen although not all are held here,
+   *  `measured` when the first token's share is known from the measures. */
+  notes(isComplete = false, measured: number | null = null): string[] {
     const { layer, notes } = this.loaded;
-    const { hide, off, what, by } = this.selection;
+    const { what } = this.selection;
+    const { hide, off, by } = this.loaded.reading;
     const found = [...notes];
     const isNormed = what !== "scores";
     if (hide.length && (layer.queries.isPartial || layer.keys.isPartial)) {
@@ -85,21 +99,29 @@ export class Scene {
     }
     if (off.length) found.push(`${off.length} switched off${isNormed ? ", rows renormalised" : ""}`);
     if (by !== "tokens" && what !== "scores") found.push(`by ${by}: summed over keys, averaged over queries`);
-    if (what === "scores" && by !== "tokens") found.push("scores belong to the model's own tokens");
+    if (what === "scores" && this.selection.by !== "tokens") found.push("scores belong to the model's own tokens");
     if (!layer.isWhole && !isComplete) found.push(`the ${layer.kept} strongest keys of each query`);
     if (layer.site.no_weights) found.push(layer.site.no_weights);
     if (what === "contribution") found.push("strength: share of the layer's largest value norm");
     if (what === "scores") found.push("strength: share of the largest score");
-    const share = this.firstShare();
+    const share = what === "pattern" && measured !== null ? measured : this.firstShare();
     if (share > 0.5)
       found.push(`the first token takes ${Math.round(share * 100)} % of the weight: hide it to see the rest`);
     return found;
   }
 
+  /** As the measure `first_token` has it: over queries that are no special tokens. */
   private firstShare(): number {
-    const { keys } = this.layer;
+    const { queries, keys } = this.layer;
     const first = keys.groupOf[0] ?? -1;
     if (this.selection.what !== "pattern" || first < 0 || keys.texts.length < 4) return 0;
-    return this.received[first] ?? 0;
+    let sum = 0;
+    let count = 0;
+    for (let query = 0; query < queries.texts.length; query++) {
+      if (queries.isOff[query] || queries.isSpecial[query]) continue;
+      count += this.shown.length;
+      for (const { plane } of this.shown) sum += plane.at(query, first) || 0;
+    }
+    return count ? sum / count : 0;
   }
 }

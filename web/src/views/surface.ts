@@ -1,9 +1,11 @@
 /** A canvas with text over it, as large as the element it is in; coarser while something moves, sharp when it is still. */
 
 import { Raster } from "../marks/raster";
-import { type Label, Labels, paintLabels } from "./labels";
+import { css, type Rgb, type Theme } from "../theme";
+import { type Label, Labels, paintLabels, Ruler } from "./labels";
 
 const STILL = 140; // ms
+const TITLE = 46; // px, over a picture that is saved
 
 export class Surface {
   readonly canvas = document.createElement("canvas");
@@ -20,6 +22,8 @@ export class Surface {
     if (getComputedStyle(element).position === "static") element.style.position = "relative";
     Object.assign(this.canvas.style, { position: "absolute", left: "0", top: "0", width: "100%", height: "100%" });
     this.canvas.setAttribute("aria-hidden", "true");
+    // Without alpha a canvas is black until something is drawn.
+    this.canvas.style.visibility = "hidden";
     this.context = this.canvas.getContext("2d", { alpha: false }) as CanvasRenderingContext2D;
     element.append(this.canvas, this.labels.element);
   }
@@ -53,6 +57,7 @@ export class Surface {
 
   show(raster: Raster, labels: Label[]): void {
     raster.show(this.context);
+    this.canvas.style.visibility = "";
     this.labels.show(labels);
   }
 
@@ -68,6 +73,37 @@ export function pictureOf(raster: Raster, labels: Label[], scale: number): HTMLC
   const canvas = document.createElement("canvas");
   const context = canvas.getContext("2d") as CanvasRenderingContext2D;
   raster.show(context);
+  paintLabels(context, labels, scale);
+  return canvas;
+}
+
+/** The same picture under two lines that say what it is of: once it is saved, nothing around it does. */
+export function titled(
+  picture: HTMLCanvasElement,
+  words: { text: string; colour: Rgb; isBold?: boolean }[],
+  notes: string,
+  theme: Theme,
+  scale: number,
+): HTMLCanvasElement {
+  const canvas = document.createElement("canvas");
+  canvas.width = picture.width;
+  canvas.height = picture.height + TITLE * scale;
+  const context = canvas.getContext("2d") as CanvasRenderingContext2D;
+  context.fillStyle = css(theme.background);
+  context.fillRect(0, 0, canvas.width, canvas.height);
+  context.drawImage(picture, 0, TITLE * scale);
+  const ruler = new Ruler();
+  const room = picture.width / scale - 32;
+  const labels: Label[] = [
+    { text: notes, x: 16, y: 34, align: "left", width: room, size: 11, colour: theme.secondary },
+  ];
+  let x = 16;
+  for (const { text, colour, isBold = false } of words) {
+    const left = room + 16 - x;
+    if (left < 40) break;
+    labels.push({ text, x, y: 16, align: "left", width: left, size: 13, colour, isBold });
+    x += ruler.width(text, 13) * (isBold ? 1.08 : 1) + 12;
+  }
   paintLabels(context, labels, scale);
   return canvas;
 }

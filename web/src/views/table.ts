@@ -5,8 +5,8 @@ import type { Scene, Shown } from "./scene";
 
 type Row = (string | number)[];
 
-/** At most `limit` rows; `lines` where a pinned token's exact numbers may be known to it. */
-export function tableOf(scene: Scene, lines: LinesForm | null, limit: number): { rows: Row[]; total: number } {
+/** At most `limit` rows; `lines` may know the exact numbers of a pinned token. */
+export function tableOf(scene: Scene, lines: LinesForm, limit: number): { rows: Row[]; total: number } {
   const rows: Row[] = [];
   const { queries, keys } = scene.layer;
   let total = 0;
@@ -19,8 +19,8 @@ export function tableOf(scene: Scene, lines: LinesForm | null, limit: number): {
       rows.push([name, query, queries.texts[query] as string, key, keys.texts[key] as string, written]);
     }
   };
-  const pinned = lines?.pinned;
-  if (lines && pinned) {
+  const { pinned } = lines;
+  if (pinned) {
     lines.endsOf(pinned).forEach((end, which) => {
       const pairs = Array.from(end.isDrawn, (isDrawn, other) => ({ isDrawn, other }))
         .filter((one) => one.isDrawn)

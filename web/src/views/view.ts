@@ -35,6 +35,8 @@ export interface Mounted {
   /** Highlight a text among the tokens and bring the next (or previous) place into view; empty clears it. `index` counts
    *  from 0 and is −1 where there is none. */
   find?(text: string, direction: 1 | -1): { index: number; total: number };
+  /** How many of the strongest keys of a query are known, where not all are. */
+  readonly kept?: number | null;
   destroy(): void;
 }
 
