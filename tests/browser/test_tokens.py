@@ -2,11 +2,11 @@
 
 import re
 
-from browser.word_model import FOREIGN, HOSTILE, words
-from browser.workbench import Workbench, around, is_drawn
 from playwright.sync_api import expect
 
 import headscope as hs
+from browser.word_model import FOREIGN, HOSTILE, words
+from browser.workbench import Workbench, around, is_drawn
 
 
 def test_tokens_of_every_script_are_shown_as_they_are(bench, word_model):

@@ -2,6 +2,7 @@
 
 import { copyOfPage } from "../hosts/file";
 import { savedPage, table } from "../hosts/page";
+import type { Selection } from "../selection";
 import { isAborted, problemOf } from "../source";
 import { headName } from "../views/view";
 import { TOO_LONG } from "./address";
