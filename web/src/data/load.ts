@@ -26,20 +26,26 @@ export function layerKey(site: string, what: Selection["what"]): string {
   return `layer/${site}?what=${what === "scores" ? "scores" : "pattern"}`;
 }
 
-/** Ask for the layer that is likely to be wanted next: the one further in the direction last gone, else the one after. */
-export function askAhead(
+/** Ask for what is likely to be wanted next: the layer further in the direction last gone; at the start those on both
+ *  sides, one after the other, so that whatever else is asked for does not wait. */
+export async function askAhead(
   source: Source,
   trace: TraceProps,
   selection: Selection,
   before: string | null,
   signal: AbortSignal,
-): void {
+): Promise<void> {
   if (!source.isLive) return;
   const place = trace.layers.findIndex((one) => one.site === selection.site);
-  const step = before !== null && trace.layers[place + 1]?.site === before ? -1 : 1;
-  const next = trace.layers[place + step];
-  // Whatever goes wrong is said when somebody looks at that layer.
-  if (next) source.part(layerKey(next.site, selection.what), signal).catch(() => undefined);
+  const [next, previous] = [trace.layers[place + 1], trace.layers[place - 1]];
+  const wanted = before === null ? [next, previous] : [next?.site === before ? previous : next];
+  for (const one of wanted) {
+    try {
+      if (one) await source.part(layerKey(one.site, selection.what), signal);
+    } catch {
+      return; // said when somebody looks at that layer
+    }
+  }
 }
 
 export async function loadLayer(

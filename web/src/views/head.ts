@@ -219,7 +219,7 @@ class HeadView implements Mounted, Handled {
     this.draw();
     this.tell();
     await this.complete(signal);
-    askAhead(source, trace, selection, before, signal);
+    void askAhead(source, trace, selection, before, signal);
   }
 
   /** What comes after the first draw: exact numbers of the pinned token, the matrix of a long input. */
