@@ -3,8 +3,9 @@
 import re
 
 import pytest
-from browser.workbench import around, is_drawn
 from playwright.sync_api import expect
+
+from browser.workbench import around, is_drawn
 
 NURSE = "The doctor asked the nurse a question. She"
 

@@ -3,9 +3,10 @@
 import re
 
 import pytest
+from playwright.sync_api import expect
+
 from browser.word_model import words
 from browser.workbench import Workbench
-from playwright.sync_api import expect
 
 NURSE = "The doctor asked the nurse a question. She"
 CONTROLS = """() => [...document.querySelectorAll('[data-headscope] :is(button, input, select, textarea)')]

@@ -6,9 +6,10 @@ import shutil
 from pathlib import Path
 from urllib.parse import urlencode, urlsplit
 
-from browser.server import Server
 from PIL import Image
 from playwright.sync_api import ConsoleMessage, Locator, Page, Request, expect
+
+from browser.server import Server
 
 ROOT = "[data-headscope]"
 LIMIT = 30_000  # ms; long, as machines may be busy with other tests
