@@ -67,16 +67,24 @@ export function saveTable(bench: Workbench, format: "csv" | "parquet" | "json") 
       by: selection.by,
       hide: selection.hide.join(","),
       off: selection.off.join(","),
-      ...lineFilter(selection),
     };
     bench.say("Collecting the numbers …");
-    const file = await table(shown.trace.id, options);
-    download(file, `${fileName(bench)}-all.${format}`);
-    bench.say(`Saved ${fileName(bench)}-all.${format} (${size(file)}).`);
+    let kept = "all";
+    let file: Blob;
+    try {
+      file = await table(shown.trace.id, options);
+    } catch (thrown) {
+      // All are too many: those that pass the filter may not be.
+      if (problemOf(thrown).error !== "TooManyNumbersError" || selection.filter === "all") throw thrown;
+      file = await table(shown.trace.id, { ...options, ...lineFilter(selection) });
+      kept = "filtered";
+    }
+    download(file, `${fileName(bench)}-${kept}.${format}`);
+    bench.say(`Saved ${fileName(bench)}-${kept}.${format} (${size(file)}).`);
   });
 }
 
-/** The filter of lines, where there is one: it is also what makes a long input's table small enough. */
+/** The filter of lines, which makes a long input's table small enough. */
 function lineFilter({ filter, threshold, mass, top }: Selection): Record<string, string> {
   if (filter === "all") return {};
   return { filter, [filter]: String({ threshold, mass, top }[filter]) };
