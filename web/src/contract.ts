@@ -138,6 +138,11 @@ export interface SavedProps {
   theme: "system" | "light" | "dark";
 }
 
+/** What each layer would predict if it were the last: candidates by layer, then by position. */
+export interface LensProps {
+  layers: CandidateProps[][][];
+}
+
 /** Run a model on one input. The same request finds the same run again while the server remembers it. */
 export interface RunRequest {
   model: string;
@@ -147,6 +152,9 @@ export interface RunRequest {
   chat: ChatMessage[] | null;
   truncate: boolean;
   record: "summary" | "heads" | "full" | null;
+  edits: string[];
+  generate: number;
+  media: string | null;
 }
 
 /** One turn of a conversation. */
@@ -155,16 +163,27 @@ export interface ChatMessage {
   content: string;
 }
 
-/** One line of the answer to a RunRequest: where the run stands. The last line is done, failed or cancelled. */
+/** One line of the answer to a run or a task: where it stands. The last line is done, failed or cancelled. A run counts layers; a task counts what is done of how many things, and ends with the id of its result. */
 export interface RunEvent {
   state: "queued" | "loading" | "running" | "done" | "failed" | "cancelled";
   ahead: number;
   layer: number;
   n_layers: number;
+  done: number;
+  of: number;
   trace: string;
+  result: string;
   error: string;
   message: string;
   hint: string;
+}
+
+/** Have something worked out that needs more than a trace: of a run, or (without one) of a model. */
+export interface TaskRequest {
+  name: string;
+  trace: string;
+  model: string;
+  options: Record<string, unknown>;
 }
 
 /** Load a model, to learn what it takes: a built-in name, a folder or a hub id, as far as the server may. */

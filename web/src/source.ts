@@ -1,5 +1,6 @@
 /** Where parts come from: a server, a saved file or a notebook. The keys are listed in Python's `views/contract.py`. */
 
+import type { RunEvent } from "./contract";
 import type { Part } from "./wire";
 
 export interface Source {
@@ -8,6 +9,13 @@ export interface Source {
   part<Props>(key: string, signal?: AbortSignal): Promise<Part<Props>>;
   /** Whether it can be asked for anything (a server), or holds only what was saved. */
   readonly isLive: boolean;
+  /** Has something worked out that needs the model; absent where there is none to ask. Aborting the signal stops it. */
+  task?<Props>(
+    name: string,
+    options: Record<string, unknown>,
+    hear: (event: RunEvent) => void,
+    signal: AbortSignal,
+  ): Promise<Part<Props>>;
   /** Whether it holds a part, where it can be asked for nothing else. */
   has?(key: string): boolean;
 }

@@ -15,7 +15,16 @@ from headscope.errors import HeadscopeError
 from headscope.server.access import Access, Guard
 from headscope.server.exports import TYPES, TableQuery, saved_page
 from headscope.server.jobs import Job
-from headscope.server.messages import LoadRequest, PageRequest, Problem, Remembered, RunEvent, RunRequest, Settings
+from headscope.server.messages import (
+    LoadRequest,
+    PageRequest,
+    Problem,
+    Remembered,
+    RunEvent,
+    RunRequest,
+    Settings,
+    TaskRequest,
+)
 from headscope.server.page import HTML, static_file
 from headscope.server.problems import Refused, answer_of
 from headscope.server.streams import NDJSON, Left, RunStream, line, while_connected
@@ -146,6 +155,21 @@ def _add_models_and_runs(app: FastAPI, workbench: Workbench) -> None:
         if isinstance(found, str):
             return Response(line(RunEvent("done", trace=found)), media_type=NDJSON)
         return RunStream(jobs, found)
+
+    @app.post("/api/tasks", responses=events, response_class=Response)
+    async def start_task(wanted: TaskRequest) -> Response:
+        """Have something worked out that needs the model. Closing the connection stops it."""
+        found = workbench.tasks.start(wanted)
+        if isinstance(found, str):
+            return Response(line(RunEvent("done", result=found)), media_type=NDJSON)
+        return RunStream(jobs, found)
+
+    result = _answers("The part.", BYTES, schema={"type": "string", "format": "binary"})
+
+    @app.get("/api/results/{id}", responses=result, response_class=Response)
+    async def task_result(id: Annotated[str, Path(max_length=64)]) -> Response:
+        """What a task gave, in the format of `headscope.views.wire`."""
+        return Response(workbench.tasks.find(id), media_type=BYTES, headers=FOREVER)
 
 
 def _add_traces(app: FastAPI, workbench: Workbench) -> None:

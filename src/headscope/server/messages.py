@@ -26,20 +26,42 @@ class RunRequest:
     chat: list[ChatMessage] | None = None
     truncate: bool = False
     record: Literal["summary", "heads", "full"] | None = None
+    edits: list[str] = field(default_factory=list)
+    """Interventions, each as the Python that makes it: `silence('L3H2')`."""
+    generate: int = 0
+    """How many tokens the model writes after the text."""
+    media: str | None = None
+    """An image or a sound: the id that its upload was given, or `preset:NAME`."""
 
 
 @dataclass(frozen=True)
 class RunEvent:
-    """One line of the answer to a RunRequest: where the run stands. The last line is done, failed or cancelled."""
+    """One line of the answer to a run or a task: where it stands. The last line is done, failed or cancelled.
+
+    A run counts layers; a task counts what is done of how many things, and ends with the id of its result.
+    """
 
     state: Literal["queued", "loading", "running", "done", "failed", "cancelled"]
     ahead: int = 0
     layer: int = 0
     n_layers: int = 0
+    done: int = 0
+    of: int = 0
     trace: str = ""
+    result: str = ""
     error: str = ""
     message: str = ""
     hint: str = ""
+
+
+@dataclass(frozen=True)
+class TaskRequest:
+    """Have something worked out that needs more than a trace: of a run, or (without one) of a model."""
+
+    name: str
+    trace: str = ""
+    model: str = ""
+    options: dict[str, object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -89,4 +111,4 @@ class Settings:
     default_model: str = ""
 
 
-MESSAGES = (RunRequest, RunEvent, LoadRequest, PageRequest, Remembered, Problem, Settings)
+MESSAGES = (RunRequest, RunEvent, TaskRequest, LoadRequest, PageRequest, Remembered, Problem, Settings)

@@ -11,6 +11,7 @@ from headscope.server.messages import RunEvent, Settings
 from headscope.server.options import Options
 from headscope.server.parts import Parts
 from headscope.server.runs import Runs
+from headscope.server.tasks import TASKS, Tasks
 
 
 @dataclass
@@ -23,6 +24,7 @@ class Workbench:
     jobs: Jobs = field(init=False)
     runs: Runs = field(init=False)
     parts: Parts = field(init=False)
+    tasks: Tasks = field(init=False)
     is_warm: asyncio.Event = field(init=False)
 
     def __post_init__(self) -> None:
@@ -31,6 +33,7 @@ class Workbench:
         self.jobs = Jobs(limits.waiting)
         self.runs = Runs(self.catalogue, self.jobs, limits)
         self.parts = Parts(limits)
+        self.tasks = Tasks(TASKS, self.catalogue, self.jobs, self.runs, limits)
         self.is_warm = asyncio.Event()
 
     def warm_up(self) -> None:

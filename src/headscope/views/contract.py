@@ -197,4 +197,11 @@ class SavedProps:
     theme: Literal["system", "light", "dark"] = "system"
 
 
-PARTS = (TraceProps, MapsProps, LayerProps, RowProps, WindowProps, ScoresProps, ModelProps, SavedProps)
+@dataclass(frozen=True)
+class LensProps:
+    """What each layer would predict if it were the last: candidates by layer, then by position."""
+
+    layers: list[list[list[CandidateProps]]]
+
+
+PARTS = (TraceProps, MapsProps, LayerProps, RowProps, WindowProps, ScoresProps, ModelProps, SavedProps, LensProps)

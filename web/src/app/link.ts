@@ -16,7 +16,18 @@ export interface Link {
 export const LONGEST_LINK = 32_000;
 
 export function requestOf(given: Partial<RunRequest> & { model: string }): RunRequest {
-  return { text: null, pair: null, target: null, chat: null, truncate: false, record: null, ...given };
+  return {
+    text: null,
+    pair: null,
+    target: null,
+    chat: null,
+    truncate: false,
+    record: null,
+    edits: [],
+    generate: 0,
+    media: null,
+    ...given,
+  };
 }
 
 export function sameRequest(one: RunRequest | null, other: RunRequest | null): boolean {

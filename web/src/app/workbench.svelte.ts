@@ -35,7 +35,10 @@ const QUEUED: RunEvent = {
   ahead: 0,
   layer: 0,
   n_layers: 0,
+  done: 0,
+  of: 0,
   trace: "",
+  result: "",
   error: "",
   message: "",
   hint: "",
@@ -49,6 +52,8 @@ export class Workbench {
   problem = $state.raw<SourceError | null>(null);
   wasCancelled = $state(false);
   shown = $state.raw<Shown | null>(null);
+  /** A second run beside the one on screen: what it is compared with. */
+  other = $state.raw<Shown | null>(null);
   scores = $state.raw<Part<ScoresProps> | null>(null);
   saved = $state.raw<SavedProps | null>(null);
   selection = $state.raw<Selection>(DEFAULT);

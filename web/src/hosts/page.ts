@@ -1,6 +1,6 @@
 /** The served page: parts over HTTP, and runs, which a saved file cannot do. */
 
-import type { ModelProps, Problem, RunEvent, RunRequest, Settings } from "../contract";
+import type { ModelProps, Problem, RunEvent, RunRequest, Settings, TaskRequest } from "../contract";
 import type { Selection } from "../selection";
 import { type Source, SourceError } from "../source";
 import { decode, type Part } from "../wire";
@@ -19,12 +19,28 @@ export function load(name: string, signal: AbortSignal): Promise<ModelProps> {
 
 /** Runs a model; tells where the run stands as it goes. Aborting the signal stops the run, mid-forward. */
 export async function run(request: RunRequest, hear: (event: RunEvent) => void, signal: AbortSignal): Promise<string> {
-  const answer = await asked(`${API}/runs`, { ...posted(request), signal });
+  return (await heard(await asked(`${API}/runs`, { ...posted(request), signal }), hear)).trace;
+}
+
+/** Has a task done, of a trace or of a model, and gives what it found. Aborting the signal stops it. */
+export async function task<Props>(
+  wanted: Partial<TaskRequest> & { name: string },
+  hear: (event: RunEvent) => void,
+  signal: AbortSignal,
+): Promise<Part<Props>> {
+  const request: TaskRequest = { trace: "", model: "", options: {}, ...wanted };
+  const { result } = await heard(await asked(`${API}/tasks`, { ...posted(request), signal }), hear);
+  const answer = await asked(`${API}/results/${encodeURIComponent(result)}`, { signal });
+  return decode(await answer.arrayBuffer()) as Part<Props>;
+}
+
+/** The last word of a run or a task. */
+async function heard(answer: Response, hear: (event: RunEvent) => void): Promise<RunEvent> {
   for await (const event of lines(answer)) {
     if (event.state === "failed") throw new SourceError(event.message, event.hint, event.error);
     if (event.state === "cancelled") throw new DOMException("the run was stopped", "AbortError");
     hear(event);
-    if (event.state === "done") return event.trace;
+    if (event.state === "done") return event;
   }
   throw new SourceError("The server stopped answering in the middle of the run.", "Try again.", "Unreachable");
 }
@@ -35,7 +51,11 @@ export function traceSource(id: string): Source {
     const answer = await asked(`${API}/traces/${encodeURIComponent(id)}/${key}`, { signal });
     return decode(await answer.arrayBuffer());
   };
-  return { isLive: true, part: remembered(load) };
+  return {
+    isLive: true,
+    part: remembered(load),
+    task: (name, options, hear, signal) => task({ name, trace: id, options }, hear, signal),
+  };
 }
 
 /** The page as one file that opens offline. */

@@ -9,6 +9,8 @@ import type { Part } from "../wire";
 export interface Host {
   readonly source: Source;
   readonly trace: TraceProps;
+  /** The run that this one is compared with, if any. */
+  readonly other: { trace: TraceProps; source: Source } | null;
   /** Measures of all heads, once they are there. */
   readonly scores: Part<ScoresProps> | null;
   /** Change the selection: `keep` puts a step into the browser's history, `replace` (for sliders, typing) does not. */

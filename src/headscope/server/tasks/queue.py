@@ -1,0 +1,77 @@
+"""Tasks in the queue of runs, and their results, each worked out once and kept ready for a while."""
+
+import hashlib
+import json
+import secrets
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from headscope.server.catalogue import Catalogue
+from headscope.server.jobs import Job, Jobs
+from headscope.server.kept import Kept
+from headscope.server.messages import RunEvent, TaskRequest
+from headscope.server.options import Limits
+from headscope.server.problems import Refused
+from headscope.server.runs import Run, Runs
+from headscope.server.tasks.task import Desk, Task
+
+
+class Tasks:
+    """Results by the hash of what was asked: the same request finds the same result, under way or kept."""
+
+    def __init__(self, known: Mapping[str, Task], catalogue: Catalogue, jobs: Jobs, runs: Runs, limits: Limits):
+        self.known, self.catalogue, self.jobs, self.runs = known, catalogue, jobs, runs
+        self.results: Kept[bytes] = Kept(limits.part_bytes)
+        self._salt = secrets.token_hex(8)
+
+    def start(self, wanted: TaskRequest) -> str | Job:
+        """The id of a result that is there already, or the job that makes it."""
+        task = self.known.get(wanted.name)
+        if task is None:
+            told = f"there is no task {wanted.name[:60]!r}: the tasks are {', '.join(self.known)}."
+            raise Refused(404, "UnknownTask", told)
+        options = _options(task, wanted.options)
+        run = self.runs.find(wanted.trace) if task.of_trace else None
+        model = run.request.model if run else self.catalogue.permitted(wanted.model)
+        told = json.dumps([self._salt, task.name, wanted.trace, model, asdict(options)], sort_keys=True, default=str)
+        id = hashlib.sha256(told.encode()).hexdigest()[:16]
+        if self.results.get(id) is not None:
+            return id
+        return self.jobs.submit(f"task {id}", lambda job: self._work(job, id, task, model, run, options))
+
+    def find(self, id: str) -> bytes:
+        """A result that is remembered: an encoded part."""
+        found = self.results.get(id)
+        if found is None:
+            raise Refused(404, "UnknownResult", f"there is no result {id[:40]!r} (any more).", "Ask for it again.")
+        return found
+
+    def _work(self, job: Job, id: str, task: Task, model: str, run: Run | None, options: Any) -> RunEvent:
+        """In the thread of runs."""
+        if not self.catalogue.is_loaded(model):
+            job.tell_from_thread(RunEvent("loading"))
+        loaded = self.catalogue.load(model)
+        job.tell_from_thread(RunEvent("running"))
+
+        def progress(done: int, of: int) -> None:
+            job.tell_from_thread(RunEvent("running", done=done, of=of))
+
+        data = task.work(Desk(loaded, run, job.cancel, progress), options).encode()
+        job.in_loop(lambda: self.results.put(id, data, len(data)))
+        return RunEvent("done", result=id)
+
+
+def _options(task: Task, given: dict[str, object]) -> Any:
+    unknown = set(given) - set(task.options.__dataclass_fields__)
+    if unknown:
+        known = ", ".join(task.options.__dataclass_fields__) or "none"
+        raise Refused(422, "InputError", f"{task.name} has no option {sorted(unknown)[0]!r}: it takes {known}.")
+    try:
+        return TypeAdapter(task.options).validate_python(given)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(one) for one in first["loc"])
+        raise Refused(422, "InputError", f"{task.name}: {where or 'its options'}: {first['msg']}.") from error

@@ -1,0 +1,34 @@
+"""What a task is: something for the page that needs the model, so it waits in the queue of runs like a run does."""
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from headscope.models import Model
+from headscope.server.runs import Run
+from headscope.views.wire import Part
+
+
+@dataclass(frozen=True)
+class Desk:
+    """What a task works with. `run` is None where the task is about the model alone."""
+
+    model: Model
+    run: Run | None
+    cancel: threading.Event
+    progress: Callable[[int, int], None]
+    """Tell how many things of how many are done."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """A name, the dataclass of its options, and the work itself, which gives one part.
+
+    `of_trace` says whether it needs a run. The work looks at `cancel` (or hands it on) and raises `Cancelled`.
+    """
+
+    name: str
+    options: type
+    work: Callable[[Desk, Any], Part]
+    of_trace: bool = True
