@@ -23,6 +23,7 @@ _NAMES = {
     "block": "headscope.interventions",
     "corpus": "headscope.corpora",
     "distance_bias": "headscope.interventions",
+    "effect": "headscope.analysis",
     "find_heads": "headscope.analysis",
     "gate": "headscope.interventions",
     "head_view": "headscope.views",
@@ -45,6 +46,7 @@ _NAMES = {
     "set_weight": "headscope.interventions",
     "silence": "headscope.interventions",
     "temperature": "headscope.interventions",
+    "uniform": "headscope.interventions",
 }
 _PACKAGES = (
     "analysis",
@@ -80,6 +82,7 @@ def __dir__() -> list[str]:
 
 if TYPE_CHECKING:
     from headscope.analysis import bias as bias
+    from headscope.analysis import effect as effect
     from headscope.analysis import find_heads as find_heads
     from headscope.analysis import measure as measure
     from headscope.analysis import relevance as relevance
@@ -104,6 +107,7 @@ if TYPE_CHECKING:
     from headscope.interventions import set_weight as set_weight
     from headscope.interventions import silence as silence
     from headscope.interventions import temperature as temperature
+    from headscope.interventions import uniform as uniform
     from headscope.models import Model as Model
     from headscope.models import bake as bake
     from headscope.models import load as load

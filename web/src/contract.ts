@@ -143,6 +143,23 @@ export interface LensProps {
   layers: CandidateProps[][][];
 }
 
+/** What edits did to the output at positions of a stack, from `first` on (−1: a classifier, which answers once). Arrays: `kl` [position], `candidates` [position, rank] (places in `texts`, −1 for none), `before` and `after` their log-probabilities. The losses are those of the text itself, where the model predicts it. */
+export interface EffectProps {
+  stack: string;
+  first: number;
+  texts: string[];
+  mean_kl: number;
+  loss_before: number | null;
+  loss_after: number | null;
+}
+
+/** What the model writes without the edits and with them, up to so many tokens. */
+export interface WrittenProps {
+  n: number;
+  before: string;
+  after: string;
+}
+
 /** Run a model on one input. The same request finds the same run again while the server remembers it. */
 export interface RunRequest {
   model: string;
@@ -249,6 +266,7 @@ export interface Settings {
   models: ModelProps[];
   allows_hub: boolean;
   allows_folders: boolean;
+  saves_models: boolean;
   max_characters: number;
   max_turns: number;
   default_model: string;

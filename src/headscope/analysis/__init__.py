@@ -6,6 +6,8 @@ from headscope.analysis.between import between_sentences as between_sentences
 from headscope.analysis.bias import bias as bias
 from headscope.analysis.copying import copying as copying
 from headscope.analysis.decay import decay as decay
+from headscope.analysis.effect import Effect as Effect
+from headscope.analysis.effect import effect as effect
 from headscope.analysis.find import find_heads as find_heads
 from headscope.analysis.importance import ablation as ablation
 from headscope.analysis.importance import gate_importance as gate_importance

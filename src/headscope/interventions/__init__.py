@@ -1,5 +1,7 @@
 """Ways to change a run: one idea a function. Lists of them compose in order, print as Python and save as JSON."""
 
+from headscope.interventions.calls import canonical as canonical
+from headscope.interventions.calls import parse as parse
 from headscope.interventions.edits import At as At
 from headscope.interventions.edits import Edit as Edit
 from headscope.interventions.heads import gate as gate
@@ -20,6 +22,8 @@ from headscope.interventions.patterns import replace_pattern as replace_pattern
 from headscope.interventions.patterns import set_row as set_row
 from headscope.interventions.patterns import set_weight as set_weight
 from headscope.interventions.patterns import temperature as temperature
+from headscope.interventions.patterns import uniform as uniform
+from headscope.interventions.store import calls_in as calls_in
 from headscope.interventions.store import load_interventions as load_interventions
 from headscope.interventions.store import payload as payload
 from headscope.interventions.store import save_interventions as save_interventions

@@ -83,9 +83,13 @@ def finite(value: Any, name: str) -> float:
     """The value as a float, if it is a finite number."""
     if isinstance(value, Tensor) and value.numel() == 1:
         value = float(value)
-    if isinstance(value, bool) or not isinstance(value, Real) or not abs(float(value)) < float("inf"):
+    try:
+        found = float(value) if isinstance(value, Real) and not isinstance(value, bool) else float("nan")
+    except OverflowError:  # a whole number with hundreds of digits
+        found = float("inf")
+    if not abs(found) < float("inf"):
         raise InterventionError(f"{name} must be a finite number, got {value!r}.")
-    return float(value)
+    return found
 
 
 def check_finite(values: Tensor, name: str) -> None:
@@ -197,6 +201,15 @@ class Temperature:
     def __call__(self, x: Tensor, at: At) -> Tensor:
         """The divided scores."""
         return x / self.value
+
+
+@dataclass(frozen=True, eq=False)
+class Uniform:
+    """Make all scores equal: each query looks at everything it may see alike."""
+
+    def __call__(self, x: Tensor, at: At) -> Tensor:
+        """Zero, but −inf where an edit before this one forbade to look."""
+        return torch.where(torch.isneginf(x), x, 0.0)
 
 
 @dataclass(frozen=True, eq=False)

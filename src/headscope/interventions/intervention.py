@@ -129,6 +129,7 @@ EDITS: dict[str, type] = {
         edits.Patch,
         edits.Coordinate,
         edits.Temperature,
+        edits.Uniform,
         edits.DistanceBias,
         edits.Block,
         edits.ReplacePattern,

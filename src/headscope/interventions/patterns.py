@@ -2,7 +2,16 @@
 
 from torch import Tensor
 
-from headscope.interventions.edits import Block, DistanceBias, ReplacePattern, SetRow, SetWeight, Temperature, finite
+from headscope.interventions.edits import (
+    Block,
+    DistanceBias,
+    ReplacePattern,
+    SetRow,
+    SetWeight,
+    Temperature,
+    Uniform,
+    finite,
+)
 from headscope.interventions.heads import own_tensor
 from headscope.interventions.intervention import Intervention, called, intervene
 from headscope.sites import Head, Site
@@ -13,6 +22,16 @@ def temperature(head: str | Head | Site | None, value: float, *, tokens: TokenCh
     """Divide a head's scores by a number: below 1 sharpens its pattern, above 1 flattens it."""
     value = finite(value, "temperature")
     return intervene(head, "scores", Temperature(value), tokens, called("temperature", head, value, tokens=tokens))
+
+
+def uniform(head: str | Head | Site | None, *, tokens: TokenChoice | None = None) -> Intervention:
+    """Have a head look at everything it may see alike: all its queries, or those of some tokens.
+
+    >>> import headscope as hs
+    >>> hs.uniform("L3H2", tokens=[-1])
+    hs.uniform('L3H2', tokens=[-1])
+    """
+    return intervene(head, "scores", Uniform(), tokens, called("uniform", head, tokens=tokens))
 
 
 def distance_bias(head: str | Head | Site | None, slope: float, *, tokens: TokenChoice | None = None) -> Intervention:

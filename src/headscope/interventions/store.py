@@ -12,15 +12,16 @@ from safetensors.torch import load_file, save
 from torch import Tensor
 
 from headscope.errors import InterventionError, LoadError
+from headscope.interventions.calls import canonical, parse, read
 from headscope.interventions.edits import Apply
 from headscope.interventions.intervention import EDITS, STAGES, Intervention, payload_name
-from headscope.sites import parse
+from headscope.sites import parse as parse_site
 from headscope.traces.store import write_whole
 
 FORMAT = "headscope-interventions"
 _BUILDERS = frozenset(
     {"silence", "scale", "gate", "mean_ablate", "patch", "temperature", "distance_bias", "block", "replace_pattern"}
-    | {"set_weight", "set_row", "set_neuron", "scale_neuron", "add_neuron", "replace_token"}
+    | {"uniform", "set_weight", "set_row", "set_neuron", "scale_neuron", "add_neuron", "replace_token"}
 )
 VERSION = 1
 
@@ -43,16 +44,14 @@ def save_interventions(interventions: Iterable[Intervention], path: str | Path) 
 def _save(interventions: list[Intervention], path: Path) -> Path:
     rows = []
     for one in interventions:
-        arguments = {item.name: getattr(one.edit, item.name) for item in dataclasses.fields(one.edit)}  # type: ignore[arg-type]
+        arguments = _arguments(one)
         for name, value in arguments.items():
             if isinstance(value, Tensor):
                 write_whole(path.parent / payload_name(value), save({"values": value.detach().contiguous().cpu()}))
                 arguments[name] = {"payload": payload_name(value)}
-            else:
-                arguments[name] = _plain(value)
         rows.append(
             {
-                "site": None if one.site is None else str(one.site),
+                "site": _place(one),
                 "stage": one.stage,
                 "edit": type(one.edit).__name__,
                 "arguments": arguments,
@@ -69,17 +68,71 @@ def load_interventions(path: str | Path) -> list[Intervention]:
     """Read what `save_interventions` wrote."""
     path = Path(path)
     try:
-        data = json.loads(path.read_bytes())
-    except (OSError, ValueError) as error:
+        text = path.read_bytes()
+    except OSError as error:
         raise LoadError(f"cannot read interventions from {path}: {error}") from error
-    if not isinstance(data, dict) or data.get("format") != FORMAT:
-        raise LoadError(f"{path} is not a file of interventions: its format is not {FORMAT!r}.")
-    if data.get("version") != VERSION:
-        raise LoadError(f"{path} has format version {data.get('version')}, this Headscope reads version {VERSION}.")
+    rows = _rows(text, str(path))
     try:
-        return [_read(row, path.parent) for row in data["interventions"]]
+        return [_read(row, path.parent) for row in rows]
     except (AttributeError, KeyError, TypeError) as error:
         raise LoadError(f"{path} is damaged: {type(error).__name__}: {error}") from error
+
+
+def calls_in(text: str | bytes) -> list[str]:
+    """The Python of each intervention in such a file, without the tensors that lie beside it.
+
+    What the file says an intervention prints as must be what it does, or it is refused.
+    """
+    try:
+        return [_call(row) for row in _rows(text, "the file")]
+    except (AttributeError, KeyError, TypeError) as error:
+        raise LoadError(f"the file is damaged: {type(error).__name__}: {error}") from error
+
+
+def _rows(text: str | bytes, name: str) -> list[dict[str, Any]]:
+    try:
+        data = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise LoadError(f"cannot read interventions from {name}: {error}") from error
+    if not isinstance(data, dict) or data.get("format") != FORMAT:
+        raise LoadError(f"{name} is not a file of interventions: its format is not {FORMAT!r}.")
+    if data.get("version") != VERSION:
+        raise LoadError(f"{name} has format version {data.get('version')}, this Headscope reads version {VERSION}.")
+    if not isinstance(data.get("interventions"), list):
+        raise LoadError(f"{name} is damaged: it holds no list of interventions.")
+    return data["interventions"]
+
+
+def _call(row: dict[str, Any]) -> str:
+    label = row["label"]
+    if "hs.interventions.payload(" in label or not label:
+        raise LoadError(
+            f"{label or 'an intervention without a name'} needs a tensor from another file: "
+            "read this one with hs.load_interventions."
+        )
+    call = canonical(label)
+    if not read(call).runs:
+        made = parse(call)
+        plain = {name: value for name, value in _arguments(made).items() if not isinstance(value, Tensor)}
+        told = {name: row["arguments"][name] for name in plain}
+        found = {"site": _place(made), "stage": made.stage, "edit": type(made.edit).__name__, "arguments": plain}
+        if found | {"tokens": _plain(made.tokens)} != {
+            **{name: row[name] for name in found},
+            "arguments": told,
+            "tokens": row["tokens"],
+        }:
+            raise LoadError(f"the file is damaged: {label} is not what its numbers say.")
+    return call
+
+
+def _place(one: Intervention) -> str | None:
+    return None if one.site is None else str(one.site)
+
+
+def _arguments(one: Intervention) -> dict[str, Any]:
+    """What the edit is made with: plain values, and tensors as they are."""
+    given = {item.name: getattr(one.edit, item.name) for item in dataclasses.fields(one.edit)}  # type: ignore[arg-type]
+    return {name: value if isinstance(value, Tensor) else _plain(value) for name, value in given.items()}
 
 
 def _read(row: dict[str, Any], folder: Path) -> Intervention:
@@ -87,7 +140,7 @@ def _read(row: dict[str, Any], folder: Path) -> Intervention:
         raise LoadError(f"unknown edit {row['edit']!r} at stage {row['stage']!r}: the edits are {', '.join(EDITS)}.")
     _check_label(row["label"])
     arguments = {name: _unplain(value, folder) for name, value in row["arguments"].items()}
-    site = None if row["site"] is None else parse(row["site"])
+    site = None if row["site"] is None else parse_site(row["site"])
     return Intervention(
         site, row["stage"], EDITS[row["edit"]](**arguments), _unplain(row["tokens"], folder), row["label"]
     )
@@ -104,7 +157,7 @@ def _check_label(label: str) -> None:
 
 
 def _is_plain_call(call: ast.expr) -> bool:
-    """Whether Python calls a builder with literals, ranges, or tensors that lie beside the file."""
+    """Whether Python calls a builder with literals, ranges, tensors that lie beside the file, or another run."""
     if not isinstance(call, ast.Call) or ast.unparse(call.func) not in _BUILDERS:
         return False
     given = [*call.args, *(keyword.value for keyword in call.keywords)]
@@ -113,9 +166,9 @@ def _is_plain_call(call: ast.expr) -> bool:
 
 def _is_plain(node: ast.AST) -> bool:
     if isinstance(node, ast.Call):
-        return ast.unparse(node.func) in ("range", "slice", "hs.interventions.payload")
-    allowed = (ast.Constant, ast.List, ast.Tuple, ast.Set, ast.UnaryOp, ast.USub, ast.Load, ast.Name, ast.Attribute)
-    return isinstance(node, allowed)
+        return ast.unparse(node.func) in ("range", "slice", "hs.interventions.payload", "model.run")
+    literals = (ast.Constant, ast.List, ast.Tuple, ast.Set, ast.Dict, ast.UnaryOp, ast.USub, ast.keyword)
+    return isinstance(node, (*literals, ast.Load, ast.Name, ast.Attribute))
 
 
 def payload(path: str | Path) -> Tensor:

@@ -17,6 +17,7 @@ from headscope.models import seam
 from headscope.models.answers import answers_of
 from headscope.models.assemble import traces_of
 from headscope.models.batches import Batch, batchable, collate, ready_inputs
+from headscope.models.blame import check_output
 from headscope.models.budget import choose_record
 from headscope.models.hooks import watch_layers, watch_pass
 from headscope.models.inputs import prepare
@@ -472,8 +473,15 @@ class Model:
             keep="cpu" if keep == "cpu" else "device",
             progress=progress,
         )
+        options = self._forward_options(chosen, batch)
         with session:
-            outputs = self.module(**batch.model_inputs, **self._forward_options(chosen, batch))
+            outputs = self.module(**batch.model_inputs, **options)
+
+        def again(edits: Sequence[Intervention]) -> Any:
+            with Session(self, edits, cancel=cancel, tokens=tokens, real=real):
+                return self.module(**batch.model_inputs, **options)
+
+        check_output(outputs, at_run, again)
         answers = answers_of(self, batch, outputs, session)
         return traces_of(self, session, batch, outputs, answers, interventions, [note] if note else [])
 

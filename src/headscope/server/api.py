@@ -12,7 +12,17 @@ from starlette.responses import HTMLResponse, Response
 
 from headscope import __version__
 from headscope.errors import HeadscopeError
+from headscope.interventions import calls_in
 from headscope.server.access import Access, Guard
+from headscope.server.edits import (
+    EditsFile,
+    EditsRead,
+    SavedModel,
+    SaveModelRequest,
+    edits_file,
+    place_for,
+    write_model,
+)
 from headscope.server.exports import TYPES, TableQuery, saved_page
 from headscope.server.jobs import Job
 from headscope.server.messages import (
@@ -36,6 +46,7 @@ BYTES = "application/octet-stream"
 # Parts of a trace never change, and another server has other ids.
 FOREVER = {"Cache-Control": "private, max-age=31536000, immutable"}
 WARM_SECONDS = 20
+EDIT_FILES = {"edits.json": "application/json", "edits.zip": "application/zip"}
 
 Id = Annotated[str, Path(description="The trace's id, as the last event of its run tells it.", max_length=64)]
 Responses = dict[int | str, dict[str, Any]]
@@ -101,6 +112,7 @@ def api(workbench: Workbench) -> FastAPI:
     app.add_exception_handler(Left, lambda request, error: Response(status_code=499))
     _add_page(app, workbench)
     _add_models_and_runs(app, workbench)
+    _add_edits(app, workbench)
     _add_traces(app, workbench)
     _describe_access(app, workbench.access)
     return app
@@ -170,6 +182,40 @@ def _add_models_and_runs(app: FastAPI, workbench: Workbench) -> None:
     async def task_result(id: Annotated[str, Path(max_length=64)]) -> Response:
         """What a task gave, in the format of `headscope.views.wire`."""
         return Response(workbench.tasks.find(id), media_type=BYTES, headers=FOREVER)
+
+
+def _add_edits(app: FastAPI, workbench: Workbench) -> None:
+    jobs, runs, catalogue = workbench.jobs, workbench.runs, workbench.catalogue
+
+    @app.post("/api/edits")
+    async def read_edits(wanted: EditsFile) -> EditsRead:
+        """The edits that lie in a file, as `hs.save_interventions` writes it."""
+        return EditsRead(calls_in(wanted.text))
+
+    @app.get("/api/traces/{id}/edits", responses=_answers("A file.", *EDIT_FILES.values()), response_class=Response)
+    async def take_edits(id: Id) -> Response:
+        """The edits of a run as a file for `hs.load_interventions`; in a ZIP where tensors lie beside it."""
+        data, name = await asyncio.to_thread(edits_file, runs.find(id).interventions)
+        return _download(data, EDIT_FILES[name], name)
+
+    @app.post("/api/traces/{id}/model", responses=BUSY)
+    async def save_model(id: Id, wanted: SaveModelRequest, request: Request) -> SavedModel:
+        """Write the model with a run's edits in its weights, where this server was started to."""
+        run = runs.find(id)
+        folder = place_for(wanted.name, workbench.options.save_to)
+
+        def work(job: Job) -> RunEvent:
+            write_model(catalogue.load(run.request.model), run.interventions, folder)
+            return RunEvent("done")
+
+        job = jobs.submit(f"save {id} {folder}", work)
+        try:
+            last = await while_connected(request.receive, job.end())
+        finally:
+            jobs.leave(job)
+        if last.state != "done":
+            raise Refused(422, last.error or "Cancelled", last.message or "the server was stopped.", last.hint)
+        return SavedModel(str(folder))
 
 
 def _add_traces(app: FastAPI, workbench: Workbench) -> None:

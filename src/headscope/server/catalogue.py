@@ -32,7 +32,9 @@ class Catalogue:
         self.options = options
         self.builtin = builtin_models()
         self.given = list(dict.fromkeys(self.canonical(one) for one in options.models))
-        self._roots = [one.expanduser().resolve() for one in options.allow]
+        # What the page wrote it may read again.
+        roots = [*options.allow, *([options.save_to] if options.save_to else [])]
+        self._roots = [one.expanduser().resolve() for one in roots]
         self._models: OrderedDict[str, Model] = OrderedDict()
         self._known: dict[str, ModelProps] = {}
         self._examples = json.loads((BUILTIN / "examples.json").read_text(encoding="utf-8"))

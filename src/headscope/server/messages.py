@@ -106,6 +106,7 @@ class Settings:
     models: list[ModelProps] = field(default_factory=list)
     allows_hub: bool = False
     allows_folders: bool = False
+    saves_models: bool = False
     max_characters: int = 0
     max_turns: int = 0
     default_model: str = ""

@@ -21,6 +21,8 @@ class Limits:
     part_bytes: int = 128 * MEGABYTE
     """Parts ready to be sent again."""
     part_threads: int = 4
+    edits: int = 64
+    """Edits of one run."""
     other_models: int = 3
     """Models kept in memory beside the built-in ones and those given at the start."""
 
@@ -34,6 +36,8 @@ class Options:
     port: int = 8765
     allow_hub: bool = False
     allow: tuple[Path, ...] = ()
+    save_to: Path | None = None
+    """Where the page may write models to."""
     trusted_hosts: tuple[str, ...] = ()
     limits: Limits = field(default_factory=Limits)
     static: Path = field(default_factory=lambda: built_page())

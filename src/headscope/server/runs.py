@@ -11,12 +11,14 @@ from dataclasses import asdict, dataclass, replace
 import psutil
 
 from headscope.errors import HeadscopeWarning, InputError
+from headscope.interventions import Intervention
 from headscope.models.budget import SHARE
 from headscope.models.intake import Intake
+from headscope.server import edits
 from headscope.server.catalogue import Catalogue
 from headscope.server.jobs import Job, Jobs
 from headscope.server.kept import Kept
-from headscope.server.messages import Remembered, RunEvent, RunRequest
+from headscope.server.messages import ChatMessage, Remembered, RunEvent, RunRequest
 from headscope.server.options import Limits
 from headscope.server.problems import Refused
 from headscope.traces import Trace
@@ -32,6 +34,7 @@ class Run:
     request: RunRequest
     trace: Trace
     when: float
+    interventions: tuple[Intervention, ...] = ()
 
     def told(self) -> Remembered:
         """As the page's history shows it."""
@@ -53,11 +56,27 @@ class Runs:
         self._check(request)
         # A field of the page that was left empty is one that was not filled in.
         pair, target = request.pair or None, request.target or None
-        request = replace(request, model=self.catalogue.permitted(request.model), pair=pair, target=target)
+        calls = edits.checked(request.edits, self.limits.edits)
+        model = self.catalogue.permitted(request.model)
+        request = replace(request, model=model, pair=pair, target=target, edits=calls)
         id = self.id_of(request)
         if self.kept.get(id) is not None:
             return id
-        return self.jobs.submit(id, lambda job: self._run(job, id, request))
+        base = self.kept.get(self.id_of(replace(request, edits=[]))) if calls else None
+        others = self._others(request)
+        return self.jobs.submit(id, lambda job: self._run(job, id, request, base, others))
+
+    def _others(self, request: RunRequest) -> dict[str, Trace]:
+        """The traces, as far as they are remembered, of the runs that edits take something from."""
+        found = {}
+        for one in edits.other_runs(request.edits):
+            text, chat = (one.source, None) if isinstance(one.source, str) else (None, one.source)
+            turns = None if chat is None else [ChatMessage(**turn) for turn in chat]
+            asked = RunRequest(request.model, text, chat=turns, record=request.record, **one.options)
+            run = self.kept.get(self.id_of(asked))
+            if run is not None:
+                found[repr(one)] = run.trace
+        return found
 
     def find(self, id: str) -> Run:
         """A run that is remembered."""
@@ -84,14 +103,16 @@ class Runs:
         if len(turns) > self.limits.turns:
             told = f"the chat has {len(turns)} turns; this server takes up to {self.limits.turns}."
             raise Refused(413, "TooLarge", told, "Leave out the oldest turns.")
-        texts = [request.text, request.pair, request.target, *(one.content for one in turns)]
+        texts = [request.text, request.pair, request.target, *(one.content for one in turns), *request.edits]
         count = sum(len(one) for one in texts if one is not None)
         if count > self.limits.characters:
             told = f"the input is {count:,} characters long; this server takes up to {self.limits.characters:,}."
             raise Refused(413, "TooLarge", told, "Send a shorter text.")
 
-    def _run(self, job: Job, id: str, request: RunRequest) -> RunEvent:
-        """In the thread of runs."""
+    def _run(
+        self, job: Job, id: str, request: RunRequest, base: Run | None = None, others: dict[str, Trace] | None = None
+    ) -> RunEvent:
+        """In the thread of runs. `base` is the same without edits, if it is remembered: its input is read already."""
         if not self.catalogue.is_loaded(request.model):
             job.tell_from_thread(RunEvent("loading"))
         model = self.catalogue.load(request.model)
@@ -107,19 +128,23 @@ class Runs:
         # Only this thread changes how warnings are shown, so what is recorded is this run's.
         with warnings.catch_warnings(record=True) as told:
             warnings.simplefilter("always", HeadscopeWarning)
+            interventions = edits.made(request.edits, model, others or {})
+            given = {"pair": request.pair, "target": request.target, "truncate": request.truncate}
+            if base is not None and base.trace.inputs is not None and not request.generate:
+                source, given = base.trace.inputs, {}
             trace = model.run(
                 source,
-                pair=request.pair,
-                target=request.target,
+                interventions,
+                **given,
                 record=request.record,
-                truncate=request.truncate,
                 budget=min(self.limits.trace_bytes, free),
                 cancel=job.cancel,
                 progress=lambda done, of: job.tell_from_thread(RunEvent("running", layer=done, n_layers=of)),
             )
-        said = [str(one.message) for one in told if issubclass(one.category, HeadscopeWarning)]
+        said = [] if base is None else list(base.trace.warnings)
+        said += [str(one.message) for one in told if issubclass(one.category, HeadscopeWarning)]
         trace = replace(trace, warnings=tuple(dict.fromkeys([*trace.warnings, *said])))
-        run = Run(id, request, trace, time.time())
+        run = Run(id, request, trace, time.time(), tuple(interventions))
         job.in_loop(lambda: self.kept.put(id, run, trace.nbytes()))
         n_tokens = run.told().n_tokens
         logger.info("ran %s on %d tokens in %.2f s", request.model, n_tokens, time.monotonic() - begun)

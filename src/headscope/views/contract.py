@@ -204,4 +204,41 @@ class LensProps:
     layers: list[list[list[CandidateProps]]]
 
 
-PARTS = (TraceProps, MapsProps, LayerProps, RowProps, WindowProps, ScoresProps, ModelProps, SavedProps, LensProps)
+@dataclass(frozen=True)
+class EffectProps:
+    """What edits did to the output at positions of a stack, from `first` on (−1: a classifier, which answers once).
+
+    Arrays: `kl` [position], `candidates` [position, rank] (places in `texts`, −1 for none), `before` and `after` their
+    log-probabilities. The losses are those of the text itself, where the model predicts it.
+    """
+
+    stack: str
+    first: int
+    texts: list[str]
+    mean_kl: float
+    loss_before: float | None
+    loss_after: float | None
+
+
+@dataclass(frozen=True)
+class WrittenProps:
+    """What the model writes without the edits and with them, up to so many tokens."""
+
+    n: int
+    before: str
+    after: str
+
+
+PARTS = (
+    TraceProps,
+    MapsProps,
+    LayerProps,
+    RowProps,
+    WindowProps,
+    ScoresProps,
+    ModelProps,
+    SavedProps,
+    LensProps,
+    EffectProps,
+    WrittenProps,
+)

@@ -37,6 +37,7 @@ def every() -> list[Intervention]:
         hs.block("L0H0", [0, range(2, 4)], slice(-2, None, 2)),
         hs.replace_pattern("L0H0", PATTERN),
         hs.replace_pattern("L0", PATTERN.expand(4, 3, 3), renormalise=False, tokens=1),
+        hs.uniform("L0H0", tokens=[1, "cat"]),
         hs.set_weight("L0H0", -1, 'say "hi"', 0.9),
         hs.set_weight("L0H0", 2, 0, 5.0, renormalise=False),
         hs.set_row("L0H0", 1, torch.tensor([1.0, 2.0])),

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from tiny_models import FAMILIES
+from tiny_models import FAMILIES, tiny_tokenizer
 
 import headscope as hs
 from headscope.errors import InterventionError
@@ -98,3 +98,13 @@ def test_a_row_with_nothing_left_to_see_is_zero(exact):
         assert record.summary.received is not None and record.summary.received.sum(-1).tolist() == pytest.approx(
             [9 / 11] * 4
         )
+
+
+def test_a_uniform_query_sees_all_it_may_alike():
+    model = Model(FAMILIES["gpt2"].build(), tiny_tokenizer())
+    text = "the cat sat on the mat"
+    plain, trace = model.run(text), model.run(text, [hs.uniform("L1H0", tokens=[3])])
+    assert trace.pattern("L1H0")[3] == pytest.approx([0.25] * 4 + [0.0] * (len(trace.tokens["main"]) - 4))
+    assert (trace.pattern("L1H0")[2] == plain.pattern("L1H0")[2]).all()
+    blocked = model.run(text, [hs.block("L1H0", 3, 0), hs.uniform("L1H0")])
+    assert blocked.pattern("L1H0")[3][:4] == pytest.approx([0, 1 / 3, 1 / 3, 1 / 3])

@@ -1,0 +1,240 @@
+"""Interventions as text, `silence('L3H2')`: read as Python, never run as Python.
+
+What may be written is the call of a builder with literals, `range(…)`, `slice(…)`, and, where another run is meant,
+`model.run('its text')`. It is what an intervention prints as, so whatever is printed can be read and pasted.
+"""
+
+import ast
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from headscope.errors import HeadscopeError, InterventionError
+from headscope.interventions import heads, neurons, patterns
+from headscope.interventions.intervention import Intervention, called
+from headscope.traces.trace import Trace
+
+LONGEST = 20_000
+
+EXAMPLES = {
+    "silence": 'silence("L3H2")',
+    "scale": 'scale("L3H2", 0.5)',
+    "mean_ablate": 'mean_ablate("L3H2")',
+    "patch": 'patch("L3H2", model.run("The farmer asked the cook"))',
+    "temperature": 'temperature("L3H2", 2.0)',
+    "uniform": 'uniform("L3H2", tokens=[-1])',
+    "distance_bias": 'distance_bias("L3H2", -0.5)',
+    "block": 'block("L3H2", "She", "nurse")',
+    "set_weight": 'set_weight("L3H2", -1, 0, 0.9)',
+    "set_row": 'set_row("L3H2", 1, [0.5, 0.5])',
+    "replace_pattern": 'replace_pattern("L3H2", [[1.0, 0.0], [0.5, 0.5]])',
+    "set_neuron": 'set_neuron("L2H0", "key", 12, 0.0)',
+    "scale_neuron": 'scale_neuron("L2", "mlp", 7, 2.0)',
+    "add_neuron": 'add_neuron("L2H0", "query", 3, 1.5)',
+    "replace_token": 'replace_token(2, "nurse")',
+}
+_PREFIXES = ("hs", "headscope")
+_RANGES = {"range": range, "slice": slice}
+_RUN_OPTIONS = ("pair", "target", "truncate")
+
+
+@dataclass(frozen=True)
+class OtherRun:
+    """`model.run(source, pair=…, target=…, truncate=…)` inside an edit: another run, of a text or a chat."""
+
+    source: str | list[dict[str, str]]
+    options: dict[str, Any] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        return called("model.run", self.source, **self.options)
+
+    def of(self, model: Any) -> Trace:
+        """Its trace."""
+        return model.run(self.source, **self.options)
+
+
+@dataclass(frozen=True)
+class Call:
+    """The call of a builder, read but not made."""
+
+    name: str
+    arguments: list[Any]
+    options: dict[str, Any]
+
+    @property
+    def runs(self) -> list[OtherRun]:
+        """The other runs that it names."""
+        return [one for one in [*self.arguments, *self.options.values()] if isinstance(one, OtherRun)]
+
+    @property
+    def text(self) -> str:
+        """The call, as one would type it."""
+        return called(self.name, *self.arguments, **self.options)
+
+    def with_runs(self, run: Callable[[OtherRun], Any]) -> "Call":
+        """The same with traces in place of the runs."""
+
+        def made(value: Any) -> Any:
+            return run(value) if isinstance(value, OtherRun) else value
+
+        options = {name: made(value) for name, value in self.options.items()}
+        return Call(self.name, [made(value) for value in self.arguments], options)
+
+
+def parse(text: str, run: Callable[[OtherRun], Trace] | None = None) -> Intervention:
+    """The intervention that a text makes; `run` gives the trace of a `model.run(…)` in it.
+
+    >>> parse('hs.silence("L3H2", tokens=[0, 1])')
+    hs.silence('L3H2', tokens=[0, 1])
+    """
+    call = read(text)
+    if call.runs and run is None:
+        raise unread(text, "it names another run, and there is no model here to make it with", call.name)
+    _bound(call, text)  # nothing is run for an edit that is none
+    made = _build(call if run is None else call.with_runs(run), text)
+    # A tensor that was written out, or another run's, is printed as it was given: there is no file to read it from.
+    return replace(made, label=call.text) if "hs.interventions.payload(" in made.label else made
+
+
+def canonical(text: str) -> str:
+    """The one way to write this edit, after everything is checked that can be without a model."""
+    call = read(text)
+    if call.runs:
+        _bound(call, text)
+        return call.text
+    return repr(parse(text)).removeprefix("hs.")
+
+
+def read(text: str) -> Call:
+    """Take a call apart; what is not one is refused, with the reason and an example."""
+    if len(text) > LONGEST:
+        raise InterventionError(f"an edit has at most {LONGEST:,} characters, this one {len(text):,}.")
+    try:
+        tree = ast.parse(text.strip(), mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        raise unread(text, f"it is not valid Python ({getattr(error, 'msg', error)})") from error
+    name = _name(tree, text)
+    assert isinstance(tree, ast.Call)  # a name is only read from a call
+    arguments = [_value(one, text, name) for one in tree.args]
+    return Call(name, arguments, _keywords(tree, text, name))
+
+
+def unread(text: str, why: str, name: str = "silence") -> InterventionError:
+    """The refusal of a text."""
+    shown = text if len(text) <= 200 else text[:199] + "…"
+    return InterventionError(f"cannot read the edit {shown!r}: {why}. Write for example {EXAMPLES[name]}")
+
+
+def _name(tree: ast.expr, text: str) -> str:
+    func = tree.func if isinstance(tree, ast.Call) else None
+    if isinstance(func, ast.Attribute) and isinstance(func.value, ast.Name) and func.value.id in _PREFIXES:
+        name = func.attr
+    elif isinstance(func, ast.Name):
+        name = func.id
+    else:
+        raise unread(text, "it is not the call of an edit")
+    if name not in EXAMPLES:
+        raise unread(text, f"there is no edit {name!r} here; the edits are {', '.join(EXAMPLES)}")
+    return name
+
+
+def _keywords(call: ast.Call, text: str, name: str) -> dict[str, Any]:
+    options = {}
+    for keyword in call.keywords:
+        if keyword.arg is None:
+            raise unread(text, "arguments cannot be unpacked with **", name)
+        options[keyword.arg] = _value(keyword.value, text, name)
+    return options
+
+
+def _value(node: ast.expr, text: str, name: str) -> Any:
+    """A string, number, None, or list of those; `range(…)` and `slice(…)`, which name tokens; another run."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _RANGES and not node.keywords:
+        bounds = [_value(one, text, name) for one in node.args]
+        try:
+            return _RANGES[node.func.id](*bounds)
+        except (TypeError, ValueError) as error:
+            raise unread(text, f"{_shown(node)} is no {node.func.id}: {error}", name) from error
+    if isinstance(node, ast.Call) and _is_run(node.func):
+        return _other_run(node, text, name)
+    if isinstance(node, ast.List | ast.Tuple):
+        return [_value(one, text, name) for one in node.elts]
+    try:
+        return _plain(ast.literal_eval(node))
+    except UnicodeEncodeError as error:
+        raise unread(text, "it holds half of a character, which no text can", name) from error
+    except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError) as error:
+        is_bare = isinstance(node, ast.Name)
+        hint = f': put it in quotes, "{_shown(node)}"' if is_bare else ": only plain texts and numbers are read"
+        raise unread(text, f"{_shown(node)} is not a literal{hint}", name) from error
+
+
+def _is_run(func: ast.expr) -> bool:
+    named = func.value if isinstance(func, ast.Attribute) and func.attr == "run" else None
+    return isinstance(named, ast.Name) and named.id == "model"
+
+
+def _shown(node: ast.expr) -> str:
+    try:
+        text = ast.unparse(node)
+    except (RecursionError, ValueError):
+        return "what it is given"
+    return text if len(text) <= 200 else text[:199] + "…"
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, set):
+        return [_plain(one) for one in sorted(value, key=repr)]
+    if isinstance(value, dict):
+        return {_plain(key): _plain(one) for key, one in value.items()}
+    if isinstance(value, str):
+        value.encode()
+    elif not isinstance(value, int | float | None):
+        raise ValueError("neither a text nor a number")
+    return value
+
+
+def _other_run(node: ast.Call, text: str, name: str) -> OtherRun:
+    given, options = [_value(one, text, name) for one in node.args], _keywords(node, text, name)
+    is_chat = bool(given) and isinstance(given[0], list) and all(_is_turn(one) for one in given[0])
+    if len(given) != 1 or not (isinstance(given[0], str) or (is_chat and given[0])):
+        raise unread(text, "another run is that of one text or one chat, model.run('its text')", name)
+    for key, value in options.items():
+        if key not in _RUN_OPTIONS or not isinstance(value, bool if key == "truncate" else str):
+            known = "pair='…', target='…' and truncate=True"
+            raise unread(text, f"model.run takes {known} here, not {key}={value!r}", name)
+    return OtherRun(given[0], options)
+
+
+def _is_turn(value: Any) -> bool:
+    is_turn = isinstance(value, dict) and value.keys() == {"role", "content"}
+    return is_turn and all(isinstance(one, str) for one in value.values())
+
+
+def _bound(call: Call, text: str) -> Callable[..., Intervention]:
+    """The builder, if the arguments are as many and as named as it takes, and the first names a place."""
+    builder = next(getattr(one, call.name) for one in (heads, patterns, neurons) if hasattr(one, call.name))
+    signature = inspect.signature(builder)
+    try:
+        bound = signature.bind(*call.arguments, **call.options).arguments
+    except TypeError as error:
+        names = ", ".join(signature.parameters)
+        raise unread(text, f"{error}; its arguments are {names}", call.name) from error
+    for place in ("head", "site"):
+        if place in bound and not isinstance(bound[place], str | None):
+            raise unread(text, f"{bound[place]!r} is not the address of a head: write it as text, 'L5H1'", call.name)
+    for key, value in bound.items():
+        if isinstance(value, OtherRun) and key not in ("source", "mean"):
+            raise unread(text, f"{key} cannot be another run", call.name)
+    return builder
+
+
+def _build(call: Call, text: str) -> Intervention:
+    builder = _bound(call, text)
+    try:
+        return builder(*call.arguments, **call.options)
+    except HeadscopeError as error:
+        raise unread(text, str(error).rstrip("."), call.name) from error
+    except (TypeError, ValueError, RuntimeError, ArithmeticError) as error:  # torch, asked to make a tensor of it
+        raise unread(text, f"{type(error).__name__}: {error}".rstrip("."), call.name) from error

@@ -1,0 +1,42 @@
+"""Which edit it was that made a model's output NaN."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from headscope.errors import InterventionError
+from headscope.interventions import Intervention
+
+
+def check_output(outputs: Any, edits: Sequence[Intervention], again: Callable[[Sequence[Intervention]], Any]) -> None:
+    """Refuse an output that edits made NaN, and say which one did; `again` runs the same input with fewer of them.
+
+    An output that is NaN without edits is the model's own, and none of our business.
+    """
+    if not edits or not _is_broken(outputs) or _is_broken(again([])):
+        return
+    # Sound with the first `low` of them, broken with the first `high`: in between lies one that breaks it.
+    low, high = 0, len(edits)
+    while high - low > 1:
+        middle = (low + high) // 2
+        if _is_broken(again(edits[:middle])):
+            high = middle
+        else:
+            low = middle
+    before = "" if low == 0 else f" (after {', '.join(repr(one) for one in edits[:low])})"
+    raise InterventionError(
+        f"{edits[high - 1]!r} makes the model's output NaN{before}: numbers become too large on the way. "
+        "Choose a smaller change."
+    )
+
+
+def _is_broken(outputs: Any) -> bool:
+    """Whether a floating-point output holds NaN or +inf; −inf is how some models rule an answer out."""
+    values = outputs.values() if hasattr(outputs, "values") else outputs if isinstance(outputs, tuple) else [outputs]
+    floats = [one for one in values if isinstance(one, Tensor) and one.is_floating_point() and one.numel()]
+    # A sum tells NaN and +inf apart from everything else in one pass.
+    return any(
+        not bool(torch.isfinite(one.clamp_min(torch.finfo(one.dtype).min).sum(dtype=torch.float64))) for one in floats
+    )
