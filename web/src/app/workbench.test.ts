@@ -21,6 +21,7 @@ const SETTINGS: Settings = {
   ],
   allows_hub: false,
   allows_folders: false,
+  saves_models: false,
   max_characters: 1000,
   max_turns: 10,
   default_model: "builtin:gpt",
