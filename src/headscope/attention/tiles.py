@@ -16,7 +16,7 @@ from headscope.attention.workspace import Workspace
 
 # A tile of scores of about this size stays in the processor's cache between its passes.
 TILE_BYTES = 4 * 2**20
-TILE_ROWS = 128
+TILE_ROWS = 256
 
 Edit = Callable[[str, Tensor, slice, slice], Tensor]
 

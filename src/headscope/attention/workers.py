@@ -55,7 +55,7 @@ def _threads(number: int) -> ThreadPoolExecutor:
     with _lock:
         if _pool is None or _pool_of[0] != os.getpid() or _pool_of[1] < number:
             n_torch = torch.get_num_threads()
-            _pool = ThreadPoolExecutor(number, "headscope-tiles", initializer=torch.set_num_threads, initargs=(1,))
+            _pool = ThreadPoolExecutor(number, "headscope-tiles", initializer=_use_one_torch_thread)
             _pool_of = (os.getpid(), number)
             # Start them all now: setting a thread's number of torch threads also sets that of threads yet to come.
             ready = threading.Barrier(number + 1)
@@ -64,3 +64,9 @@ def _threads(number: int) -> ThreadPoolExecutor:
             ready.wait()
             torch.set_num_threads(n_torch)
         return _pool
+
+
+def _use_one_torch_thread() -> None:
+    # A thread takes over the process's number when it first needs one; later, that would undo what we set here.
+    torch.get_num_threads()
+    torch.set_num_threads(1)

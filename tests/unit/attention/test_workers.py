@@ -24,6 +24,17 @@ def test_shares_cover_every_head_once(two_threads):
     assert len(shares(12, torch.device("cpu"))) == 2 and len(shares(12, torch.device("meta"))) == 1
 
 
+def test_each_thread_works_with_one_torch_thread(two_threads):
+    found = []
+
+    def work(part, stop):
+        torch.ones(8).sum()
+        found.append(torch.get_num_threads())
+
+    run_all(work, [slice(0, 1), slice(1, 2)])
+    assert found == [1, 1] and torch.get_num_threads() == 2
+
+
 def test_two_threads_give_the_numbers_of_one(two_threads):
     query, key, value = (torch.randn(5, 300, 8, generator=torch.Generator().manual_seed(one)) for one in range(3))
     formula = Formula(8**-0.5, mask=Mask.causal(300, 300))
