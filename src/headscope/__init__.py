@@ -34,6 +34,7 @@ _NAMES = {
     "mean_ablate": "headscope.interventions",
     "measure": "headscope.analysis",
     "model_view": "headscope.views",
+    "neuron_view": "headscope.views",
     "patch": "headscope.interventions",
     "relevance": "headscope.analysis",
     "replace_pattern": "headscope.interventions",
@@ -121,3 +122,4 @@ if TYPE_CHECKING:
     from headscope.views import View as View
     from headscope.views import head_view as head_view
     from headscope.views import model_view as model_view
+    from headscope.views import neuron_view as neuron_view

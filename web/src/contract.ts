@@ -46,6 +46,7 @@ export interface SiteProps {
   no_weights: string;
   no_scores: string;
   no_contributions: string;
+  no_neurons: string;
 }
 
 /** The likeliest answers at one position of a stack; position −1 for a classifier, which answers once. */
@@ -160,6 +161,32 @@ export interface WrittenProps {
   after: string;
 }
 
+/** How one head's weights come about from queries first to last (not included), term by term. `scaling` is null, and `no_terms` says why, where the weights do not follow from queries and keys alone. `key_head` is the one of `n_key_heads` that this head shares with others. `bias` is the form of what is added to the scores, `largest` the size from which each kind of vector is drawn in full colour. */
+export interface NeuronProps {
+  head: string;
+  queries: [number, number];
+  dim: number;
+  value_dim: number;
+  scaling: number | null;
+  softcap: number | null;
+  key_head: number;
+  n_key_heads: number;
+  bias: "" | "key" | "offset" | "dense" | "windows";
+  sink: number | null;
+  no_terms: string;
+  notes: string[];
+  largest: Record<string, number>;
+}
+
+/** Queries, keys, values or outputs (`mixed`) of one head, of tokens first to last (not included). */
+export interface VectorsProps {
+  head: string;
+  of: "query" | "key" | "value" | "mixed";
+  rows: [number, number];
+  n_tokens: number;
+  largest: number;
+}
+
 /** Run a model on one input. The same request finds the same run again while the server remembers it. */
 export interface RunRequest {
   model: string;
@@ -210,13 +237,13 @@ export interface LoadRequest {
 
 /** Save what is on screen as one HTML file: a view, and the selection it opens with. */
 export interface PageRequest {
-  view: "model" | "head";
+  view: "model" | "head" | "neuron";
   selection: Selection;
 }
 
 /** What is looked at, and how. `web/src/selection.ts` says what each means. */
 export interface Selection {
-  scale: "model" | "head";
+  scale: "model" | "head" | "neuron";
   site: string;
   head: number;
   shown: number[];
@@ -237,6 +264,10 @@ export interface Selection {
   sort: string;
   colour: string;
   least: number;
+  order: "index" | "contribution" | "token" | "spread";
+  against: number | null;
+  every: "query" | "key" | "value" | "mixed" | null;
+  fold: ("key" | "product" | "value" | "weighted")[];
 }
 
 /** A token on one side, by its position among the tokens as read. */

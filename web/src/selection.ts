@@ -2,7 +2,7 @@
 
 import type { SiteProps, TraceProps } from "./contract";
 
-export type Scale = "model" | "head";
+export type Scale = "model" | "head" | "neuron";
 export type Side = "query" | "key";
 
 export interface Selection {
@@ -40,6 +40,14 @@ export interface Selection {
   colour: string;
   /** Model view: only heads whose colour score is at least this share of the range, 0 for all. */
   least: number;
+  /** Neuron view: the order of neurons: as they are, by |q × k| of what is attended to or of the key `against`, or (of
+   *  all tokens) those first that depend least on the token. */
+  order: "index" | "contribution" | "token" | "spread";
+  against: number | null;
+  /** Neuron view: the vectors of all tokens instead of one query. */
+  every: "query" | "key" | "value" | "mixed" | null;
+  /** Neuron view: columns that are folded away. */
+  fold: ("key" | "product" | "value" | "weighted")[];
 }
 
 export const DEFAULT: Selection = {
@@ -64,11 +72,17 @@ export const DEFAULT: Selection = {
   sort: "",
   colour: "",
   least: 0,
+  order: "index",
+  against: null,
+  every: null,
+  fold: [],
 };
+
+const COLUMNS: Selection["fold"] = ["key", "product", "value", "weighted"];
 
 /** What may stand where there are only a few choices. */
 const CHOICES = {
-  scale: ["model", "head"],
+  scale: ["model", "head", "neuron"],
   form: ["lines", "matrix"],
   axis: ["vertical", "horizontal"],
   what: ["pattern", "contribution", "scores"],
@@ -76,6 +90,8 @@ const CHOICES = {
   filter: ["all", "threshold", "mass", "top"],
   pair: ["all", "AA", "AB", "BA", "BB"],
   thumbnails: ["heat", "lines"],
+  order: ["index", "contribution", "token", "spread"],
+  every: ["query", "key", "value", "mixed"],
 } as const;
 
 /** A selection from anywhere (a link, a saved file): what is not understood is as by default. */
@@ -94,6 +110,8 @@ export function cleaned(given: Record<string, unknown>): Selection {
   found.shown = list(given.shown).filter((one) => whole(one, 0, Number.MAX_SAFE_INTEGER) !== null);
   found.hide = list(given.hide).filter((one) => one === "special" || one === "first");
   found.off = list(given.off).filter((one) => typeof one === "string");
+  found.fold = COLUMNS.filter((one) => list(given.fold).includes(one));
+  found.against = whole(given.against, 0, 1e9);
   const token = given.token as Selection["token"] | undefined;
   if (token && (token.side === "query" || token.side === "key") && whole(token.index, 0, 1e9) !== null) {
     found.token = { side: token.side, index: token.index };
@@ -102,7 +120,8 @@ export function cleaned(given: Record<string, unknown>): Selection {
 }
 
 /** The selection as it can be shown for this trace: places that are not there fall back to the nearest that is. */
-export function fitted(selection: Selection, trace: TraceProps): Selection {
+export function fitted(given: Selection, trace: TraceProps): Selection {
+  const selection = given.scale === "neuron" ? { ...given, ...PLAIN } : given;
   const site = nearest(selection.site, trace);
   if (!site) return { ...selection, site: "", head: 0, shown: [], token: null, off: [] };
   const shown = [...new Set(selection.shown)].filter((one) => one < site.n_heads).sort((a, b) => a - b);
@@ -125,12 +144,25 @@ export function fitted(selection: Selection, trace: TraceProps): Selection {
     pair: hasPair(trace, site) ? selection.pair : "all",
     token: hasToken ? selection.token : null,
     least: selection.colour ? selection.least : 0,
+    ...ordered(selection, site),
   };
+}
+
+/** Neurons belong to the model's own tokens: all of them, one by one. */
+const PLAIN = { by: "tokens", hide: [], off: [] } satisfies Partial<Selection>;
+
+/** An order of neurons that makes sense of what is shown. */
+function ordered({ order, against, every }: Selection, site: SiteProps): Pick<Selection, "order" | "against"> {
+  const key = against !== null && against < site.n_keys ? against : null;
+  const fits =
+    order === "spread" ? every !== null : order === "index" || (every === null && (order !== "token" || key !== null));
+  return { order: fits ? order : "index", against: fits && order === "token" ? key : null };
 }
 
 /** The selection after a change, with what follows from it: heads of the new layer, tokens that are read otherwise. */
 export function changed(selection: Selection, change: Partial<Selection>, trace: TraceProps): Selection {
   const next = { ...selection, ...change };
+  if (next.scale === "neuron") Object.assign(next, PLAIN);
   const before = trace.layers.find((one) => one.site === selection.site);
   const after = trace.layers.find((one) => one.site === next.site);
   const isMoved = next.site !== selection.site || next.head !== selection.head;

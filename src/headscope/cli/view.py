@@ -1,6 +1,7 @@
-"""`headscope view head|model`: run a model on one input and save what its heads did as a page, a picture or numbers."""
+"""`headscope view head|model|neuron`: run a model on one input, save what its heads did as page, picture or numbers."""
 
 import math
+import re
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 HEAD_EXAMPLE = "Example: headscope view head builtin:gpt 'The doctor asked the nurse. She' --head L3H2 -o head.html"
 MODEL_EXAMPLE = "Example: headscope view model builtin:bert 'I like cats' --pair 'I like dogs' -o model.png"
+NEURON_EXAMPLE = "Example: headscope view neuron builtin:gpt 'The doctor asked the nurse. She' --head L3H2 -o x.html"
 ROWS_SHOWN = 20
 # Of a model view, what tells heads apart at a glance; a terminal has no room for all measures.
 MEASURES_SHOWN = ("confidence", "previous_token", "first_token", "distance")
@@ -83,6 +85,24 @@ class Thumbnails(StrEnum):
 
     heat = "heat"
     lines = "lines"
+
+
+class Every(StrEnum):
+    """Whose vectors."""
+
+    query = "query"
+    key = "key"
+    value = "value"
+    mixed = "mixed"
+
+
+class Fold(StrEnum):
+    """Columns of the neuron view."""
+
+    key = "key"
+    product = "product"
+    value = "value"
+    weighted = "weighted"
 
 
 class Theme(StrEnum):
@@ -208,6 +228,48 @@ def model_view(
     _finish(view, output, json)
 
 
+@app.command("neuron", epilog=NEURON_EXAMPLE)
+def neuron_view(
+    model: ModelName,
+    text: TextGiven = None,
+    output: Output = None,
+    head: Annotated[str | None, typer.Option(help="The head, as L3H2; the first unless said.")] = None,
+    token: Annotated[int, typer.Option(help="The query, by its position; -1 is the last.")] = -1,
+    sort: Annotated[
+        str, typer.Option(help="Neurons by index, contribution, spread (with --every), or a key's position.")
+    ] = "index",
+    every: Annotated[Every | None, typer.Option(help="The vectors of all tokens instead of one query.")] = None,
+    fold: Annotated[list[Fold] | None, typer.Option(help="Leave a column out; may be repeated.")] = None,
+    pair: Pair = None,
+    target: Target = None,
+    image: Image = None,
+    audio: Audio = None,
+    truncate: Truncate = False,
+    theme: ThemeOption = Theme.system,
+    device: Device = None,
+    dtype: Dtype = None,
+    allow_pickle: AllowPickle = False,
+    trust_remote_code: TrustRemoteCode = False,
+    json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """One head, neuron by neuron: query, keys, their product, softmax, values; without -o, the keys as a table."""
+    loading = _Loading(device, dtype, allow_pickle, trust_remote_code)
+    trace = _trace(model, text, output, loading, pair, target, image, audio, truncate)
+    from headscope.views import neuron_view as view_of
+
+    view = view_of(
+        trace,
+        head,
+        token=token,
+        sort=int(sort) if re.fullmatch(r"-?[0-9]{1,9}", sort) else sort,  # type: ignore[arg-type]
+        every=None if every is None else every.value,
+        fold=[one.value for one in fold or []],
+        theme=theme.value,
+    )
+    _finish(view, output, json)
+
+
 class _Loading:
     """How to load a model."""
 
@@ -287,7 +349,12 @@ def _finish(view: "View", output: Path | None, json: bool) -> None:
 
 
 def _show(view: "View", table: Any) -> None:
-    names = list(table.columns) if view.kind == "head" else _measures_shown(view, list(table.columns))
+    names = list(table.columns)
+    if view.kind == "model":
+        names = _measures_shown(view, names)
+    elif view.kind == "neuron":
+        # Neurons by the dozen have no room in a terminal.
+        names = [name for name in names if not re.search(r" \d+$", name)][3 if view.selection.every is None else 0 :]
     drawn = Table(title=Text(shown(view.title)), title_justify="left", title_style="bold")
     for name in names:
         drawn.add_column(name)
@@ -297,7 +364,8 @@ def _show(view: "View", table: Any) -> None:
     if len(table) > ROWS_SHOWN:
         print_text(f"(the strongest {ROWS_SHOWN} of {len(table):,}; -o x.csv saves all)")
     if left := len(table.columns) - len(names):
-        print_text(f"({left} more columns: -o x.csv saves them, --json prints them, --sort and --colour choose)")
+        choose = ", --sort and --colour choose" if view.kind == "model" else ""
+        print_text(f"({left} more columns: -o x.csv saves them, --json prints them{choose})")
 
 
 def _measures_shown(view: "View", columns: list[str]) -> list[str]:

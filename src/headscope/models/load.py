@@ -34,7 +34,7 @@ def load(
     >>> model = hs.load("builtin:gpt")  # doctest: +SKIP
     """
     _check_device(device)
-    place, is_folder = _place(name_or_folder)
+    place, is_folder = place_of(name_or_folder)
     hub = {"trust_remote_code": trust_remote_code} | ({} if is_folder else {"revision": revision})
     config = _read(lambda: AutoConfig.from_pretrained(place, **hub), place, is_folder, "configuration")
     if device_map is not None:
@@ -89,7 +89,7 @@ def processor(place: str, hub: dict[str, Any]) -> Any:
     return None
 
 
-def _place(name_or_folder: str | Path) -> tuple[str, bool]:
+def place_of(name_or_folder: str | Path) -> tuple[str, bool]:
     """Where to load from, and whether that is a folder here."""
     text = str(name_or_folder)
     if not isinstance(name_or_folder, str | Path) or not text.strip():

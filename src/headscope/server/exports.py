@@ -6,10 +6,10 @@ from typing import Literal
 from headscope.errors import InputError
 from headscope.server.messages import PageRequest
 from headscope.traces import Trace
-from headscope.views.contract import By, What
+from headscope.views.contract import By, Vectors, What
 from headscope.views.numbers import about
 from headscope.views.selection import Filter
-from headscope.views.view import View, head_view, model_view
+from headscope.views.view import View, head_view, model_view, neuron_view
 
 Format = Literal["csv", "json", "parquet"]
 TYPES: dict[Format, str] = {
@@ -24,7 +24,7 @@ class TableQuery:
     """The numbers of which heads, how they are read and filtered, as in a Selection. Lists are separated by commas."""
 
     format: Format = "csv"
-    view: Literal["head", "model"] = "head"
+    view: Literal["head", "model", "neuron"] = "head"
     heads: str = ""
     what: What = "pattern"
     by: By = "tokens"
@@ -34,10 +34,12 @@ class TableQuery:
     threshold: float | None = None
     mass: float | None = None
     top: int | None = None
+    query: int | None = None
+    every: Vectors | None = None
 
     def bytes(self, trace: Trace) -> bytes:
         """The table as a file."""
-        view = model_view(trace) if self.view == "model" else self._heads(trace)
+        view = self._view(trace)
         table = view.table()
         match self.format:
             case "csv":
@@ -46,6 +48,14 @@ class TableQuery:
                 return table.json(about(view))
             case "parquet":
                 return table.parquet()
+
+    def _view(self, trace: Trace) -> View:
+        if self.view == "model":
+            return model_view(trace)
+        if self.view == "neuron":
+            query = -1 if self.query is None else self.query
+            return neuron_view(trace, self.heads or None, token=query, every=self.every)
+        return self._heads(trace)
 
     def _heads(self, trace: Trace) -> View:
         hide, off = _listed(self.hide), _listed(self.off)
@@ -76,6 +86,11 @@ def checked_view(trace: Trace, wanted: PageRequest) -> View:
         model_view(
             trace, site or None, thumbnails=told.thumbnails, sort=told.sort, colour=told.colour, least=told.least
         )
+    elif wanted.view == "neuron":
+        sort = told.order if told.against is None or told.order != "token" else told.against
+        query = -1 if told.token is None or told.token.side == "key" else told.token.index
+        head = f"{told.site}H{told.head}" if told.site else None
+        return neuron_view(trace, head, token=query, sort=sort, every=told.every, fold=told.fold)
     else:
         if told.site and not told.shown:
             raise InputError("no head is shown: the selection's `shown` is empty.")

@@ -3,3 +3,4 @@
 from headscope.views.view import View as View
 from headscope.views.view import head_view as head_view
 from headscope.views.view import model_view as model_view
+from headscope.views.view import neuron_view as neuron_view

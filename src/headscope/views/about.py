@@ -8,6 +8,7 @@ from headscope.errors import NotRecordedError
 from headscope.traces import LayerRecord, Tokens, Trace
 from headscope.views.contract import AnswerProps, CandidateProps, SiteProps, StackProps, TraceProps
 from headscope.views.layers import plain_texts
+from headscope.views.neurons import no_neurons
 from headscope.views.weights import no_contributions, no_scores, no_weights
 from headscope.views.wire import Part
 
@@ -106,6 +107,7 @@ def _site(layer: LayerRecord) -> SiteProps:
         no_weights=no_weights(layer),
         no_scores=no_scores(layer),
         no_contributions=no_contributions(layer),
+        no_neurons=no_neurons(layer),
     )
 
 

@@ -11,6 +11,8 @@ in a saved page (a dictionary) and in a notebook (a message):
 | `layer/L3?what=scores` | LayerProps | dense: `weights` [head, query, key] holds scores, −inf where masked |
 | `row/L3?query=5`, `row/L3?key=5` | RowProps | `weights` [head, key] or [head, query]; `scores` likewise where known |
 | `window/L3H2?rows=0:512&columns=0:512&size=512` | WindowProps | `weights` [row, column], max-pooled |
+| `neuron/L3H2?query=5` | NeuronProps | `query` [query, dim], `dots`, `weights` [query, key], … (`neurons.py`) |
+| `vectors/L3H2?of=key&rows=0:512` | VectorsProps | `vectors` [token, dim]; `mean` and `spread` [dim] over all tokens |
 | `scores` | ScoresProps | one per method: [head], in the order of the trace's heads; NaN where it says nothing |
 
 `layer`, `row` and `window` also take `by=words|sentences` and `hide=` (positions, comma-separated, `stack:position`
@@ -23,6 +25,7 @@ from typing import Literal
 TokenKind = Literal["text", "patches", "frames"]
 By = Literal["tokens", "words", "sentences"]
 What = Literal["pattern", "contribution", "scores"]
+Vectors = Literal["query", "key", "value", "mixed"]
 
 
 @dataclass(frozen=True)
@@ -60,6 +63,7 @@ class SiteProps:
     no_weights: str
     no_scores: str
     no_contributions: str
+    no_neurons: str = ""
 
 
 @dataclass(frozen=True)
@@ -140,6 +144,41 @@ class WindowProps:
     rows: tuple[int, int]
     columns: tuple[int, int]
     cell: tuple[int, int]
+
+
+@dataclass(frozen=True)
+class NeuronProps:
+    """How one head's weights come about from queries first to last (not included), term by term.
+
+    `scaling` is null, and `no_terms` says why, where the weights do not follow from queries and keys alone.
+    `key_head` is the one of `n_key_heads` that this head shares with others. `bias` is the form of what is added to
+    the scores, `largest` the size from which each kind of vector is drawn in full colour.
+    """
+
+    head: str
+    queries: tuple[int, int]
+    dim: int
+    value_dim: int
+    scaling: float | None
+    softcap: float | None
+    key_head: int
+    n_key_heads: int
+    bias: Literal["", "key", "offset", "dense", "windows"]
+    sink: float | None
+    no_terms: str
+    notes: list[str]
+    largest: dict[str, float]
+
+
+@dataclass(frozen=True)
+class VectorsProps:
+    """Queries, keys, values or outputs (`mixed`) of one head, of tokens first to last (not included)."""
+
+    head: str
+    of: Vectors
+    rows: tuple[int, int]
+    n_tokens: int
+    largest: float
 
 
 @dataclass(frozen=True)
@@ -241,4 +280,6 @@ PARTS = (
     LensProps,
     EffectProps,
     WrittenProps,
+    NeuronProps,
+    VectorsProps,
 )

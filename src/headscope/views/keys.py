@@ -7,7 +7,7 @@ from urllib.parse import parse_qsl, unquote
 
 from headscope.attention.summaries import MAP_SIZE
 from headscope.errors import InputError
-from headscope.views.contract import By, What
+from headscope.views.contract import By, Vectors, What
 
 WINDOW_SIZE = 1024
 # A key may name every token of a long input in `hide`, and no more.
@@ -18,9 +18,11 @@ _KNOWN = {
     "layer": ("what", "by", "hide"),
     "row": ("query", "key", "what", "by", "hide"),
     "window": ("rows", "columns", "size", "what", "by", "hide"),
+    "neuron": ("query",),
+    "vectors": ("of", "rows"),
     "scores": (),
 }
-_PLACED = {"layer": "L3", "row": "L3", "window": "L3H2"}
+_PLACED = {"layer": "L3", "row": "L3", "window": "L3H2", "neuron": "L3H2", "vectors": "L3H2"}
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,8 @@ class Asked:
     index: int = 0
     rows: tuple[int, int] | None = None
     columns: tuple[int, int] | None = None
+    query: int | None = None
+    of: Vectors = "key"
 
 
 def parse_key(key: str) -> Asked:
@@ -65,6 +69,10 @@ def parse_key(key: str) -> Asked:
         if len(sides) != 1:
             raise InputError(f"row/{place} takes a query or a key: write 'row/{place}?query=5' or 'row/{place}?key=5'.")
         asked["side"], asked["index"] = sides[0], _number(sides[0], given[sides[0]])
+    if kind == "neuron" and "query" in given:
+        asked["query"] = _number("query", given["query"])
+    if "of" in given:
+        asked["of"] = _one_of("of", given["of"], get_args(Vectors))
     for name in ("rows", "columns"):
         if name in given:
             asked[name] = _span(name, given[name])

@@ -76,6 +76,10 @@ class Table:
 
 def table_of(view: "View") -> Table:
     """The table of a view: weights between tokens, or scores of heads."""
+    if view.kind == "neuron":
+        from headscope.views.neuron_files import neuron_table
+
+        return neuron_table(view)
     return _weights(view) if view.kind == "head" else _heads(view)
 
 
@@ -282,7 +286,7 @@ def strongest(view: "View", limit: int) -> Table:
     """The strongest connections of the heads that a view shows, between tokens as the model saw them."""
     trace, selection = view.trace, view.selection
     shown_heads = trace.heads
-    if view.kind == "head":
+    if view.kind != "model":
         shown_heads = [trace.layer(selection.site).site.head(index) for index in selection.shown]
     found: list[tuple] = []
     for head in shown_heads:

@@ -19,6 +19,7 @@ from headscope.views.about import short_name, trace_part
 from headscope.views.contract import SavedProps
 from headscope.views.keys import Asked
 from headscope.views.layers import DENSE_CELLS, HALF_CELLS, layer_part, sparse_part
+from headscope.views.neuron_files import other_heads, saved_parts
 from headscope.views.numbers import strongest
 from headscope.views.parts import maps_part
 from headscope.views.weights import no_scores, no_weights
@@ -38,6 +39,8 @@ _SMALL_CELLS = 2**19
 _EXTRA = 0.4 * MEGABYTE
 _SAMPLE = 2**18
 _TABLE_ROWS = 50
+# What neurons of other heads than the chosen one may take.
+_OTHER_NEURONS = 4.0 * MEGABYTE
 _FOREIGN = re.compile(r"[^\x00-\x7f]")
 
 
@@ -85,6 +88,10 @@ def _parts(view: "View", room: float) -> tuple[dict[str, str], list[str]]:
     except NotRecordedError as reason:
         return parts, [str(reason)]
     chosen = trace.layer(view.selection.site)
+    notes: list[str] = []
+    if view.kind == "neuron":
+        neurons, notes = _neurons(view, room - sum(map(len, parts.values())))
+        parts |= neurons
     if view.selection.what == "scores":
         parts |= _scores(view, chosen)
     room -= sum(map(len, parts.values()))
@@ -106,7 +113,35 @@ def _parts(view: "View", room: float) -> tuple[dict[str, str], list[str]]:
     more = _scores(view, chosen) if _cells(chosen) <= HALF_CELLS and not no_scores(chosen) else {}
     if sum(map(len, more.values())) <= min(room, _EXTRA):
         parts |= more
-    return parts, [_NOTES[how].format(_listed(layers)) for how, layers in cut.items()]
+    return parts, notes + [_NOTES[how].format(_listed(layers)) for how, layers in cut.items()]
+
+
+def _neurons(view: "View", room: float) -> tuple[dict[str, str], list[str]]:
+    """Queries, keys, values and what they make of the chosen head; of others, as far as there is room."""
+    trace, selection = view.trace, view.selection
+    head = trace.layer(selection.site).site.head(selection.head)
+    query = 0 if selection.token is None else selection.token.index
+    parts, notes, left = {}, [], room / 2
+    for key, made in saved_parts(trace, head, query):
+        packed = _packed(made)
+        if len(packed) > left:
+            notes.append(f"of {head} some vectors are left out")
+            break
+        parts[key] = packed
+        left -= len(packed)
+    if f"neuron/{head}" not in parts:
+        notes.append(f"of {head} only query {query} is here")
+    left, n_others, others = min(left, _OTHER_NEURONS), 0, other_heads(trace, head)
+    for other in others:
+        packed = {key: _packed(made) for key, made in saved_parts(trace, other, query)}
+        left -= sum(map(len, packed.values()))
+        if left < 0:
+            break
+        parts |= packed
+        n_others += 1
+    if n_others < len(others):
+        notes.append(f"neurons of {1 + n_others} heads are here, of {len(others) - n_others} they are left out")
+    return parts, notes
 
 
 def _maps(view: "View") -> dict[str, str]:

@@ -11,6 +11,7 @@ from headscope.views.contract import MapsProps
 from headscope.views.keys import parse_key
 from headscope.views.layers import layer_part
 from headscope.views.measures import scores_part
+from headscope.views.neurons import neuron_part, vectors_part
 from headscope.views.wire import Coded, Part
 
 
@@ -31,6 +32,10 @@ def part(trace: Trace, key: str, *, id: str = "") -> Part:
             return row_part(trace, asked)
         case "window":
             return window_part(trace, asked)
+        case "neuron":
+            return neuron_part(trace, asked)
+        case "vectors":
+            return vectors_part(trace, asked)
         case _:
             return scores_part(trace)
 

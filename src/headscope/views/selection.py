@@ -7,10 +7,10 @@ from typing import Literal, get_args
 from headscope.errors import InputError, NotRecordedError, UnknownHeadError, UnknownTokenError
 from headscope.sites import Head, Site
 from headscope.traces import LayerRecord, Trace
-from headscope.views.contract import By, What
+from headscope.views.contract import By, Vectors, What
 from headscope.views.weights import no_contributions, no_scores
 
-Scale = Literal["model", "head"]
+Scale = Literal["model", "head", "neuron"]
 Side = Literal["query", "key"]
 Form = Literal["lines", "matrix"]
 Axis = Literal["vertical", "horizontal"]
@@ -18,6 +18,8 @@ Filter = Literal["all", "threshold", "mass", "top"]
 Pair = Literal["all", "AA", "AB", "BA", "BB"]
 Hide = Literal["special", "first"]
 Thumbnails = Literal["heat", "lines"]
+Order = Literal["index", "contribution", "token", "spread"]
+Fold = Literal["key", "product", "value", "weighted"]
 
 Places = str | Head | Site | Sequence["str | Head | Site"]
 
@@ -57,6 +59,10 @@ class Selection:
     sort: str = ""
     colour: str = ""
     least: float = 0.0
+    order: Order = "index"
+    against: int | None = None
+    every: Vectors | None = None
+    fold: list[Fold] = field(default_factory=list)
 
 
 def choice(name: str, value: str, kind) -> None:

@@ -11,15 +11,18 @@ from headscope.scores import Scores
 from headscope.sites import Head
 from headscope.traces import Trace
 from headscope.views.about import short_name
-from headscope.views.contract import By, What
+from headscope.views.contract import By, Vectors, What
 from headscope.views.measures import scores_part
+from headscope.views.neurons import head_of
 from headscope.views.numbers import Table, spot, table_of
 from headscope.views.selection import (
     MOST_TOP,
     Axis,
     Filter,
+    Fold,
     Form,
     Hide,
+    Order,
     Pair,
     Places,
     Scale,
@@ -57,12 +60,14 @@ class View:
         if self.kind == "head":
             count = len(self.selection.shown)
             where = f", {self.selection.site}, {count} head{'s' if count > 1 else ''}"
+        elif self.kind == "neuron":
+            where = f", {self.selection.site}H{self.selection.head}"
         return f"View({self.kind!r}, {self.trace.model!r}{where})"
 
     @property
     def title(self) -> str:
         """What a page or a picture of it is called."""
-        head = self.selection.site if self.kind == "head" else ""
+        head = self.selection.site if self.kind != "model" else ""
         if head and len(self.selection.shown) == 1:
             head = f"{head}H{self.selection.shown[0]}"
         return f"{short_name(self.trace.model)}{', ' + head if head else ''}: {self.kind} view"
@@ -73,7 +78,8 @@ class View:
         return scores_part(self.trace, self.scores)
 
     def table(self) -> Table:
-        """The numbers shown, strongest first: weights between tokens; in a model view, heads with their scores."""
+        """The numbers shown, strongest first: weights between tokens; in a model view, heads with their scores; in a
+        neuron view, keys with all terms of their weights."""
         return table_of(self)
 
     def figure(self, *, theme: Literal["light", "dark"] = "light") -> "Figure":
@@ -215,6 +221,66 @@ def model_view(
             known = ", ".join(view.scores_part.arrays)
             raise InputError(f"{name}={value!r} is no measure of this trace: choose one of {known}, or give Scores.")
     return view
+
+
+def neuron_view(
+    trace: Trace,
+    head: str | Head | None = None,
+    *,
+    token: int = -1,
+    sort: Order | int = "index",
+    every: Vectors | None = None,
+    fold: Fold | Iterable[Fold] = (),
+    theme: Theme = "system",
+) -> View:
+    """One head, neuron by neuron: query, keys, query × key, what is added to it, softmax, values, output.
+
+    `token` is the query. `sort` orders neurons by "index", by "contribution" (|query × key| of what is attended to), or
+    by |query × key| of one key, given by its position. `every` shows the "query", "key", "value" or "mixed" vectors of
+    all tokens instead; `sort="spread"` puts those neurons first that depend least on the token. `fold` leaves out
+    columns: "key", "product", "value", "weighted".
+
+    >>> import headscope as hs
+    >>> hs.neuron_view(trace, "L3H2", token=5, sort="contribution").save("neuron.html")  # doctest: +SKIP
+    """
+    _check_trace(trace)
+    found = head_of(trace, trace.heads[0] if head is None else head)
+    layer = trace.layers[found.site]
+    folded = [fold] if isinstance(fold, str) else list(fold)
+    for one in folded:
+        choice("fold", one, Fold)
+    if every is not None:
+        choice("every", every, Vectors)
+    against = None
+    if isinstance(sort, int) and not isinstance(sort, bool):
+        against, sort = _position("sort", sort, layer.n_keys, "keys"), "token"
+    choice("sort", sort, Order)
+    if sort == "token" and against is None:
+        raise InputError("sort='token' needs a key: give its position, as in sort=3.")
+    if sort == "spread" and every is None:
+        raise InputError("sort='spread' compares tokens: say whose vectors, as in every='query'.")
+    if every is not None and sort in ("contribution", "token"):
+        raise InputError(f"every={every!r} shows all tokens: sort by 'index' or 'spread'.")
+    query = _position("token", token, layer.n_queries, "queries")
+    selection = Selection(
+        scale="neuron",
+        site=str(found.site),
+        head=found.index,
+        shown=[found.index],
+        token=Spot("query", query),
+        order=sort,
+        against=against,
+        every=every,
+        fold=list(dict.fromkeys(folded)),
+    )
+    return View("neuron", trace, selection, theme=_theme(theme))
+
+
+def _position(name: str, place: int, length: int, what: str) -> int:
+    """A position from the start, or from the end if it is negative."""
+    if isinstance(place, bool) or not isinstance(place, int) or not -length <= place < length:
+        raise InputError(f"{name}={place!r} is no position: there are {length} {what}, 0 to {length - 1}.")
+    return place % length
 
 
 def _check_trace(trace: Trace) -> None:

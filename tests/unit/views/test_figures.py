@@ -32,6 +32,8 @@ def pixels(figure) -> np.ndarray:
         hs.model_view(TRACE),
         hs.model_view(TRACE, thumbnails="lines", sort="entropy", colour="confidence"),
         hs.model_view(TRACE, colour="confidence", least=0.2),
+        hs.neuron_view(TRACE, "L1H2", sort="contribution"),
+        hs.neuron_view(TRACE, "L1H2", every="query", sort="spread"),
     ],
     ids=lambda view: f"{view.kind} {view.selection.form} {view.selection.what} {view.selection.thumbnails}",
 )
@@ -76,3 +78,25 @@ def test_too_many_lines_are_counted(monkeypatch):
     monkeypatch.setattr(head, "MOST_LINES", 50)
     drawn = hs.head_view(TRACE, "L0").figure()
     assert "50 of 324 lines drawn" in drawn.get_supxlabel()
+
+
+def test_neurons_are_drawn_in_their_signs_and_add_up():
+    view = hs.neuron_view(TRACE, "L1H2", token=4, fold="value")
+    figure = view.figure()
+    titles = [axes.get_title() for axes in figure.axes]
+    assert [title.split("  ")[0] for title in titles if title] == ["key k", "q × k", "q·k", "softmax", "a · v"]
+    drawn = {axes.get_title().split("  ")[0]: axes for axes in figure.axes}
+    products = np.asarray(drawn["q × k"].images[0].get_array())
+    written = [float(text.get_text()) for text in drawn["q·k"].texts if text.get_text()]
+    assert products.sum(1) == pytest.approx(written, abs=0.006)
+    low, high = drawn["q × k"].images[0].get_clim()
+    assert low == -high < 0
+    bars = [bar.get_width() for bar in drawn["softmax"].patches]
+    assert bars == pytest.approx(TRACE.pattern("L1H2")[4], abs=1e-6)
+    assert "query 4: m4" in figure.get_supxlabel()
+
+
+def test_of_many_keys_the_strongest_are_drawn():
+    trace = made_trace(made_layer(Formula(1.0), 200))
+    figure = hs.neuron_view(trace, "L0H0").figure()
+    assert "the 48 strongest of 200 keys" in figure.get_supxlabel()

@@ -22,6 +22,9 @@ from headscope.views.keys import Asked, parse_key
         ),
         ("row/L1?key=0&by=sentences", Asked("row", "L1", by="sentences", side="key", size=1024)),
         ("window/L3H2?rows=0:5&columns=2:9&size=64", Asked("window", "L3H2", rows=(0, 5), columns=(2, 9), size=64)),
+        ("neuron/L3H2?query=5", Asked("neuron", "L3H2", query=5, size=1024)),
+        ("neuron/cross.L3H2", Asked("neuron", "cross.L3H2", size=1024)),
+        ("vectors/L0H0?of=mixed&rows=5:9", Asked("vectors", "L0H0", of="mixed", rows=(5, 9), size=1024)),
         ("layer/L0?hide=encoder%3A2", Asked("layer", "L0", hide=(("encoder", 2),), size=1024)),
     ],
 )

@@ -31,11 +31,14 @@ function ofPage(event: KeyboardEvent, bench: Workbench, root: HTMLElement): bool
     case "2":
       bench.select({ scale: "head" });
       return true;
+    case "3":
+      bench.select({ scale: "neuron", every: null });
+      return true;
     case "t":
       bench.asTable = !bench.asTable;
       return true;
     case "/": {
-      if (bench.selection.scale !== "head") bench.select({ scale: "head" });
+      if (bench.selection.scale === "model") bench.select({ scale: "head" });
       // The box is there once the head view's controls are.
       requestAnimationFrame(() => root.querySelector<HTMLElement>("[data-find]")?.focus());
       return true;
@@ -57,8 +60,12 @@ function moved(event: KeyboardEvent, bench: Workbench): boolean {
     bench.select({ scale: "head", shown: [selection.head] });
     return true;
   }
-  if (event.key === "Escape" && selection.scale === "head") {
-    bench.select({ scale: "model" });
+  if (event.key === "Enter" && selection.scale === "head") {
+    bench.select({ scale: "neuron" });
+    return true;
+  }
+  if (event.key === "Escape" && selection.scale !== "model") {
+    bench.select({ scale: selection.scale === "neuron" ? "head" : "model" });
     return true;
   }
   return false;

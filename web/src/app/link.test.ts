@@ -39,6 +39,10 @@ describe("links", () => {
       sort: "induction",
       colour: "confidence",
       least: 0.4,
+      order: "token",
+      against: 3,
+      every: "mixed",
+      fold: ["key", "weighted"],
     };
     const link = read(`#${written(request, selection, keep)}`, recall);
     expect(link.request).toEqual(request);

@@ -119,11 +119,16 @@ function places(selection: Selection): Record<string, string> {
   put("sort", selection.sort, "");
   put("colour", selection.colour, "");
   put("least", String(selection.least), "0");
+  put("neurons", selection.against === null ? selection.order : String(selection.against), DEFAULT.order);
+  put("every", selection.every ?? "", "");
+  put("fold", selection.fold.join(","), "");
   return found;
 }
 
 function selectionOf(given: URLSearchParams): Selection {
   const at = /^(.*L\d+)(?:H(\d+))?$/.exec(given.get("at") ?? "");
+  const neurons = given.get("neurons") ?? "";
+  const against = /^\d{1,9}$/.test(neurons) ? Number(neurons) : null;
   const token = /^(query|key):(\d+)$/.exec(given.get("token") ?? "");
   const split = (name: string) => (given.get(name) ?? "").split(",").filter((one) => one);
   const number = (name: string) => (given.get(name) ? Number(given.get(name)) : undefined);
@@ -149,5 +154,9 @@ function selectionOf(given: URLSearchParams): Selection {
     sort: given.get("sort") ?? "",
     colour: given.get("colour") ?? "",
     least: number("least"),
+    order: against === null ? neurons : "token",
+    against,
+    every: given.get("every"),
+    fold: split("fold"),
   });
 }

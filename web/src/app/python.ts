@@ -11,14 +11,14 @@ const literal = (value: Value): string =>
   Array.isArray(value) ? `[${value.map((one) => JSON.stringify(one)).join(", ")}]` : JSON.stringify(value);
 
 export function python(trace: TraceProps, request: RunRequest | null, selection: Selection): string {
-  const isModel = selection.scale === "model";
+  const view = { model: modelView, head: headView, neuron: neuronView }[selection.scale];
   const lines = [
     "import headscope as hs",
     "",
     `model = hs.load(${literal(trace.model)})`,
     `trace = ${run(trace, request)}`,
-    ...(isModel ? [] : numbers(trace, selection)),
-    `view = ${isModel ? modelView(selection) : headView(trace, selection)}`,
+    ...(selection.scale === "head" ? numbers(trace, selection) : []),
+    `view = ${view(trace, selection)}`,
     `view.save("${selection.scale}.html")`,
   ];
   return `${lines.join("\n")}\n`;
@@ -89,7 +89,16 @@ function headView(trace: TraceProps, selection: Selection): string {
   return `hs.head_view(trace, ${given.join(", ")})`;
 }
 
-function modelView(selection: Selection): string {
+function neuronView(_: TraceProps, selection: Selection): string {
+  const given = [literal(headName(selection.site, selection.head))];
+  if (selection.token?.side === "query") given.push(`token=${selection.token.index}`);
+  if (selection.order !== "index") given.push(`sort=${selection.against ?? literal(selection.order)}`);
+  if (selection.every) given.push(`every=${literal(selection.every)}`);
+  if (selection.fold.length) given.push(`fold=${literal(selection.fold)}`);
+  return `hs.neuron_view(trace, ${given.join(", ")})`;
+}
+
+function modelView(_: TraceProps, selection: Selection): string {
   const given = [literal(headName(selection.site, selection.head))];
   if (selection.thumbnails !== DEFAULT.thumbnails) given.push(`thumbnails=${literal(selection.thumbnails)}`);
   if (selection.sort) given.push(`sort=${literal(selection.sort)}`);

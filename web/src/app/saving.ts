@@ -60,7 +60,7 @@ export function saveTable(bench: Workbench, format: "csv" | "parquet" | "json") 
     const { shown, selection } = bench;
     if (!shown) return;
     const heads = selection.scale === "head" ? selection.shown : [selection.head];
-    const options = {
+    const ofHeads = {
       format,
       heads: heads.map((head) => headName(selection.site, head)).join(","),
       what: selection.what,
@@ -68,6 +68,7 @@ export function saveTable(bench: Workbench, format: "csv" | "parquet" | "json") 
       hide: selection.hide.join(","),
       off: selection.off.join(","),
     };
+    const options = selection.scale === "neuron" ? neuronOptions(format, selection) : ofHeads;
     bench.say("Collecting the numbers …");
     let kept = "all";
     let file: Blob;
@@ -82,6 +83,11 @@ export function saveTable(bench: Workbench, format: "csv" | "parquet" | "json") 
     download(file, `${fileName(bench)}-${kept}.${format}`);
     bench.say(`Saved ${fileName(bench)}-${kept}.${format} (${size(file)}).`);
   });
+}
+
+function neuronOptions(format: string, { site, head, token, every }: Selection): Record<string, string> {
+  const query: Record<string, string> = token?.side === "query" ? { query: String(token.index) } : {};
+  return { format, view: "neuron", heads: headName(site, head), ...query, ...(every ? { every } : {}) };
 }
 
 /** The filter of lines, which makes a long input's table small enough. */
@@ -125,7 +131,7 @@ async function attempt(bench: Workbench, act: () => Promise<void>) {
 function fileName(bench: Workbench): string {
   const { shown, selection } = bench;
   const model = shortName(shown?.trace.model ?? "");
-  const place = selection.scale === "head" ? `-${headName(selection.site, selection.head)}` : "";
+  const place = selection.scale !== "model" ? `-${headName(selection.site, selection.head)}` : "";
   return `headscope-${model}${place}`.replace(/[^\w.-]+/g, "-");
 }
 

@@ -32,6 +32,7 @@ export function layer(site: string, n: number, more: Partial<SiteProps> = {}): S
     no_weights: "",
     no_scores: "",
     no_contributions: "",
+    no_neurons: "",
     ...more,
   };
 }

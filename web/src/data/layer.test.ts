@@ -32,6 +32,7 @@ const site: SiteProps = {
   no_weights: "",
   no_scores: "",
   no_contributions: "",
+  no_neurons: "",
 };
 // prettier-ignore
 const FIRST = [1, 0, 0, 0, 0.5, 0.5, 0, 0, 0.2, 0.2, 0.6, 0, 0.1, 0.2, 0.3, 0.4];

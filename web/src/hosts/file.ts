@@ -62,6 +62,7 @@ function described(key: string): string {
   const what = new URLSearchParams(options).get("what");
   if (kind === "layer") return `${what && what !== "pattern" ? `the ${what} of ` : ""}layer ${place}`;
   if (kind === "row") return `the exact numbers of this token in ${place}`;
+  if (kind === "neuron" || kind === "vectors") return `the neurons of ${place}`;
   if (kind === "window") return `the whole matrix of ${place}`;
   return `“${key}”`;
 }

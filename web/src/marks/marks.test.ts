@@ -7,6 +7,7 @@ import { fillBox, frame, roundBox } from "./boxes";
 import { drawCells, ramp, signedRamp } from "./cells";
 import { Curves } from "./lines";
 import { Raster, word } from "./raster";
+import { drawStrip } from "./strip";
 
 const WHITE: Rgb = [255, 255, 255];
 const BLACK: Rgb = [0, 0, 0];
@@ -215,5 +216,29 @@ describe("a raster", () => {
     const raster = paper(1, 1);
     const faded = new Raster(1, 1).fadedFrom(raster, [55, 105, 255], 0.5);
     expect([...faded.pixels]).toEqual([155, 180, 255, 255]);
+  });
+});
+
+describe("a strip of signed cells", () => {
+  const colours = signedRamp(LIGHT);
+  const strip = (values: number[], width: number, order: number[] | null = null) => {
+    const raster = new Raster(width, 2).fill([0, 0, 0]);
+    const places = order && Int32Array.from(order);
+    drawStrip(raster, Float32Array.from(values), places, { x: 0, y: 0, width, height: 2 }, colours, 2);
+    return Array.from(raster.words, (pixel) => colours.indexOf(pixel));
+  };
+
+  it("has every value in its colour, in order, full from a size on", () => {
+    expect(strip([2, 0, -1, -9], 4)).toEqual(
+      [255, 128, 65, 1, 255, 128, 65, 1].map((byte) => colours.indexOf(colours[byte] as number)),
+    );
+    expect(strip([2, -2], 2, [1, 0]).slice(0, 2)).toEqual(
+      [1, 255].map((byte) => colours.indexOf(colours[byte] as number)),
+    );
+  });
+
+  it("shows the strongest where there is no room for all", () => {
+    const [left, right] = strip([0.1, -2, 0, 2], 2);
+    expect([left, right]).toEqual([1, 255]);
   });
 });

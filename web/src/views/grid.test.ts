@@ -17,6 +17,7 @@ function layers(count: number, heads: number, stack = "model", kind: "self" | "c
     no_weights: "",
     no_scores: "",
     no_contributions: "",
+    no_neurons: "",
   }));
 }
 

@@ -65,7 +65,7 @@ def head_view(
     site = next(site for site in trace.layers if layer is None or site.layer == layer)
     chosen = None if heads is None else _indices("heads", heads, trace.layers[site].n_heads)
     view = our_head_view(trace, site if chosen is None else [site.head(index) for index in chosen])
-    return _done(view, html_action)
+    return finish(view, html_action)
 
 
 def model_view(
@@ -92,12 +92,12 @@ def model_view(
     trace = _trace(attention, tokens, sentence_b_start, prettify_tokens, given, named)
     trace = _with_layers(trace, include_layers)
     if include_heads is None:
-        return _done(our_model_view(trace, theme=display_mode), html_action)  # type: ignore[arg-type]
+        return finish(our_model_view(trace, theme=display_mode), html_action)  # type: ignore[arg-type]
     wanted = set(_indices("include_heads", include_heads, max(layer.n_heads for layer in trace.layers.values())))
     included = Scores("included", {head: float(head.index in wanted) for head in trace.heads})
     focus = next(head for head in trace.heads if head.index in wanted)
     view = our_model_view(trace, focus, colour=included, least=0.5, theme=display_mode)  # type: ignore[arg-type]
-    return _done(view, html_action)
+    return finish(view, html_action)
 
 
 # What was given
@@ -191,7 +191,9 @@ def _check_action(action: str) -> None:
         raise InputError("'html_action' parameter must be 'view' or 'return'")
 
 
-def _done(view: View, action: str) -> View | Html | None:
+def finish(view: View, action: str) -> View | Html | None:
+    """What BertViz does with a view: show it in a notebook, or return its page."""
+    _check_action(action)
     if action == "return":
         return Html(view.html(), view.title)
     if _in_notebook():

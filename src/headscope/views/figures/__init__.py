@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Literal
 from headscope.views.figures.canvas import THEMES, Figure, settings
 from headscope.views.figures.head import draw_lines, draw_matrices
 from headscope.views.figures.model import draw_model
+from headscope.views.figures.neuron import draw_neurons
 from headscope.views.numbers import shown
 from headscope.views.selection import choice
 
@@ -18,6 +19,8 @@ def draw(view: "View", theme: Literal["light", "dark"] = "light") -> Figure:
     with settings():
         if view.kind == "model":
             return draw_model(view, THEMES[theme])
+        if view.kind == "neuron":
+            return draw_neurons(view, THEMES[theme])
         found = shown(view)
         if view.selection.form == "matrix":
             return draw_matrices(view, found, THEMES[theme])

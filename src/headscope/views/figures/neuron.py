@@ -1,0 +1,146 @@
+"""One head, neuron by neuron: query and keys, their product, what becomes of it, values and output."""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from matplotlib.colors import LinearSegmentedColormap
+from matplotlib.figure import Figure
+
+from headscope.views.figures.canvas import Theme, canvas, one_line
+from headscope.views.neuron_files import neuron_order, terms_of
+from headscope.views.neurons import full_colour
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from headscope.views.view import View
+
+MOST_KEYS = 48
+ROW_INCHES = 0.2
+# Colours that the signs of neurons have on the page: `web/src/theme.ts`.
+SIGNS = {"#ffffff": ("#d95f02", "#2166ac"), "#131417": ("#ff9e57", "#6db1ff")}
+
+
+def draw_neurons(view: "View", theme: Theme) -> Figure:
+    """One query with all keys; or the vectors of all tokens."""
+    return _draw_every(view, theme) if view.selection.every is not None else _draw_query(view, theme)
+
+
+def _draw_query(view: "View", theme: Theme) -> Figure:
+    selection, trace = view.selection, view.trace
+    assert selection.token is not None
+    terms, order = terms_of(view), neuron_order(view)
+    queries, keys = trace.query_tokens(terms.head), trace.key_tokens(terms.head)
+    weights = terms.weights[0].nan_to_num(nan=0.0).cpu().numpy()
+    # The strongest, and the query itself, in the order of the text.
+    shown = np.argsort(-weights, kind="stable")[:MOST_KEYS]
+    shown = np.sort(shown)
+    heats: dict[str, tuple[str, np.ndarray, np.ndarray | None]] = {
+        "key": ("key k", terms.key.cpu().numpy()[shown][:, order], terms.query[0].cpu().numpy()[order]),
+        "product": ("q × k", terms.products[0].cpu().numpy()[shown][:, order], None),
+        "value": ("value v", terms.value.cpu().numpy()[shown], None),
+        "weighted": ("a · v", terms.weighted[0].nan_to_num(nan=0.0).cpu().numpy()[shown], terms.mixed[0].cpu().numpy()),
+    }
+    heats = {name: one for name, one in heats.items() if name not in selection.fold}
+    found = {"q·k": terms.dots, "capped": terms.capped, "bias": terms.bias}
+    numbers = {name: one[0].cpu().numpy()[shown] for name, one in found.items() if one is not None}
+    before = [name for name in ("key", "product") if name in heats]
+    after = [name for name in ("value", "weighted") if name in heats]
+    kinds = [*before, *numbers, "softmax", *after]
+    widths = [2.2 if name in heats else 1.0 if name == "softmax" else 0.55 for name in kinds]
+    size = (max(3.4, 1.0 + 0.8 * sum(widths)), 1.5 + ROW_INCHES * (len(shown) + 2))
+    figure, _ = canvas(view, theme, size, with_axes=False)
+    grid = figure.add_gridspec(3, len(kinds), width_ratios=widths, height_ratios=[1, len(shown), 1], hspace=0.02)
+    allowed = np.ones(len(shown), bool) if terms.allowed is None else terms.allowed[0].cpu().numpy()[shown]
+    for place, name in enumerate(kinds):
+        axes = figure.add_subplot(grid[1, place])
+        if name in heats:
+            title, values, beside = heats[name]
+            limit = full_colour(_tensor(values)) if name != "weighted" else max(1e-12, float(np.abs(values).max()))
+            _heat(axes, values, limit, theme)
+            _title(axes, f"{title}  ±{limit:.2g}", theme)
+            if beside is not None:
+                row = figure.add_subplot(grid[0 if name == "key" else 2, place])
+                _heat(row, beside[None], full_colour(_tensor(beside)), theme)
+                row.set_ylabel("q" if name == "key" else "output", rotation=0, ha="right", va="center", fontsize=7,
+                               color=theme["ink"])  # fmt: skip
+        elif name == "softmax":
+            axes.barh(np.arange(len(shown)), weights[shown], height=0.7, color=theme["accent"])
+            axes.set(ylim=(len(shown) - 0.5, -0.5), xlim=(0, 1), yticks=[], xticks=[0, 1])
+            axes.set_facecolor(theme["background"])
+            axes.tick_params(colors=theme["secondary"], labelsize=6, length=2)
+            for spine in axes.spines.values():
+                spine.set_visible(False)
+            _title(axes, "softmax", theme)
+        else:
+            axes.axis("off")
+            axes.set(ylim=(len(shown) - 0.5, -0.5), xlim=(0, 1))
+            for row, value in enumerate(numbers[name]):
+                colour = theme["ink"] if allowed[row] else theme["line"]
+                axes.text(1, row, f"{value:.2f}", ha="right", va="center", fontsize=6.5, color=colour)
+            _title(axes, name, theme)
+        if place == 0:
+            _tokens(axes, [one_line(keys[int(at)].text) for at in shown], theme)
+    told = [f"query {selection.token.index}: {one_line(queries[selection.token.index].text)}"]
+    told += [] if terms.scaling is None else [f"scaling {terms.scaling:.4g}"]
+    told += [] if terms.softcap is None else [f"soft cap {terms.softcap:g}"]
+    told += [f"the {len(shown)} strongest of {len(keys)} keys"] if len(shown) < len(keys) else []
+    told += [_ordered(view)] if selection.order != "index" else []
+    told += terms.notes()
+    figure.supxlabel("; ".join(told), fontsize=7, color=theme["secondary"], parse_math=False)
+    return figure
+
+
+def _draw_every(view: "View", theme: Theme) -> Figure:
+    selection, trace = view.selection, view.trace
+    assert selection.every is not None
+    head = trace.layer(selection.site).site.head(selection.head)
+    vectors = trace.tensor(selection.every, head).float().cpu().numpy()[:, neuron_order(view)]
+    is_key = selection.every in ("key", "value")
+    texts = [one_line(text) for text in (trace.key_tokens(head) if is_key else trace.query_tokens(head)).texts]
+    height = min(12.0, 1.2 + ROW_INCHES * len(texts))
+    figure, axes = canvas(view, theme, (6.8, height))
+    limit = full_colour(_tensor(vectors))
+    _heat(axes, vectors, limit, theme)
+    if ROW_INCHES * len(texts) <= 12.0:
+        _tokens(axes, texts, theme)
+    words = {"query": "queries", "key": "keys", "value": "values", "mixed": "outputs"}[selection.every]
+    told = [f"{words} of all tokens, ±{limit:.2g}"] + ([_ordered(view)] if selection.order != "index" else [])
+    figure.supxlabel("; ".join(told), fontsize=7, color=theme["secondary"], parse_math=False)
+    return figure
+
+
+def _ordered(view: "View") -> str:
+    against = view.selection.against
+    return {
+        "contribution": "neurons by |q × k| of what is attended to",
+        "token": f"neurons by |q × k| of key {against}",
+        "spread": "neurons that depend least on the token first",
+    }[view.selection.order]
+
+
+def _heat(axes: "Axes", values: np.ndarray, limit: float, theme: Theme) -> None:
+    negative, positive = SIGNS[theme["background"]]
+    ramp = LinearSegmentedColormap.from_list("signed", [negative, theme["ramp"][0], positive])
+    axes.imshow(values, cmap=ramp, vmin=-limit, vmax=limit, aspect="auto", interpolation="nearest")
+    axes.set(xticks=[], yticks=[])
+    for spine in axes.spines.values():
+        spine.set_color(theme["line"])
+        spine.set_linewidth(0.5)
+
+
+def _title(axes: "Axes", text: str, theme: Theme) -> None:
+    axes.set_title(text, fontsize=7, color=theme["secondary"], pad=3, parse_math=False)
+
+
+def _tokens(axes: "Axes", texts: list[str], theme: Theme) -> None:
+    axes.set_yticks(range(len(texts)), texts)
+    axes.tick_params(axis="y", colors=theme["ink"], labelsize=7, length=0)
+    for label in axes.get_yticklabels():
+        label.set_parse_math(False)
+
+
+def _tensor(values: np.ndarray) -> Any:
+    import torch
+
+    return torch.from_numpy(np.ascontiguousarray(values))

@@ -1,0 +1,559 @@
+/** The picture of the neuron view: a row a key, a column for every step from query and key to the head's output. */
+
+import { number } from "../data/measures";
+import { exact, type Of, product, type Terms, type Vectors, variation } from "../data/neuron";
+import type { Reading } from "../data/reading";
+import { fillBox, frame } from "../marks/boxes";
+import { type Box, signedRamp } from "../marks/cells";
+import type { Raster } from "../marks/raster";
+import { drawStrip } from "../marks/strip";
+import type { Theme } from "../theme";
+import type { Label, Ruler } from "./labels";
+import { type Column, type Figure, type Heat, layOut, layOutEvery, type Name, TITLES } from "./neuron-layout";
+
+const TOP = { titles: 18, strip: 34, rows: 64 };
+const EVERY_TOP = { mean: 34, spread: 58, rows: 88 };
+const FOOT = 44;
+const PITCH = { least: 19, most: 30 };
+const STRIP = 18;
+const FIGURES: Record<Figure, string> = { dots: "q·k", capped: "capped", bias: "bias" };
+const WORDS: Record<Of, string> = { query: "query q", key: "key k", value: "value v", mixed: "output" };
+
+/** What is drawn: one query with all keys, or the vectors of all tokens (`every`). */
+export interface Content {
+  vectors: Vectors;
+  tokens: Reading;
+  /** Positions of neurons of queries and keys, left to right. */
+  order: Int32Array;
+  fold: Heat[];
+  /** Null where `every` is shown. */
+  terms: Terms | null;
+  every: Of | null;
+  /** The query's own text, and its row where queries are among the keys. */
+  query: { text: string; row: number | null };
+  /** The key that neurons are ordered by. */
+  against: number | null;
+}
+
+export interface Spot {
+  /** A row's position, or one of the rows that stay. */
+  row: number | "query" | "output" | "mean" | "spread";
+  column: Name;
+  /** The neuron, −1 where there is none. */
+  neuron: number;
+  /** Its place in the column. */
+  place: number;
+}
+
+export class NeuronPicture {
+  scroll = 0;
+  hovered: Spot | null = null;
+  found = new Set<number>();
+  current = -1;
+  columns: Column[] = [];
+  forced: Heat[] = [];
+  private content: Content | null = null;
+  private theme: Theme | null = null;
+  private size = { width: 1, height: 1 };
+  private pitch = 24;
+
+  constructor(private readonly ruler: Ruler) {}
+
+  lay(content: Content, theme: Theme, width: number, height: number): void {
+    this.content = content;
+    this.theme = theme;
+    this.size = { width, height };
+    this.pitch = this.pitchFor(content.tokens.texts.length, height, content.every !== null);
+    const narrow = width < 640 ? 84 : 150;
+    const tokens = Math.max(56, Math.min(narrow, this.ruler.usual(content.tokens.texts, 13) + 14));
+    const { terms } = content;
+    if (!terms) {
+      this.columns = layOutEvery(width, tokens, content.order.length);
+      this.forced = [];
+      return;
+    }
+    const figures: Figure[] = ["dots"];
+    if (terms.capped) figures.push("capped");
+    if (terms.bias) figures.push("bias");
+    const room = { width, tokens, dim: terms.props.dim, valueDim: terms.props.value_dim, figures, fold: content.fold };
+    ({ columns: this.columns, forced: this.forced } = layOut(room));
+  }
+
+  private pitchFor(count: number, height: number, isEvery: boolean): number {
+    const room = height - (isEvery ? EVERY_TOP.rows + 12 : TOP.rows + FOOT);
+    return Math.max(PITCH.least, Math.min(PITCH.most, Math.floor(room / Math.max(1, count))));
+  }
+
+  /** How high all of it is. */
+  tall(count: number, height: number, isEvery: boolean): number {
+    const around = isEvery ? EVERY_TOP.rows + 12 : TOP.rows + FOOT;
+    return around + count * this.pitchFor(count, height, isEvery);
+  }
+
+  /** The rows in view, [first, last). */
+  visible(count: number, height: number, isEvery: boolean): [number, number] {
+    const pitch = this.pitchFor(count, height, isEvery);
+    const room = height - (isEvery ? EVERY_TOP.rows : TOP.rows + FOOT);
+    const first = Math.max(0, Math.min(count - 1, Math.floor(this.scroll / pitch)));
+    return [first, Math.min(count, Math.ceil((this.scroll + room) / pitch) + 1)];
+  }
+
+  /** Where to scroll to so that a row can be seen. */
+  reveal(row: number, count: number, height: number, isEvery: boolean): number {
+    const pitch = this.pitchFor(count, height, isEvery);
+    const room = height - (isEvery ? EVERY_TOP.rows : TOP.rows + FOOT);
+    const top = row * pitch;
+    if (top < this.scroll) return top;
+    return top + pitch > this.scroll + room ? top + pitch - room : this.scroll;
+  }
+
+  paint(raster: Raster, scale: number): void {
+    const { theme, content } = this.all();
+    raster.fill(theme.background);
+    const colours = signedRamp(theme);
+    const [first, last] = this.range();
+    for (let row = first; row < last; row++) {
+      if (row === content.query.row) this.tint(raster, row, scale);
+      for (const column of this.columns) this.paintCell(raster, scale, colours, column, row);
+      if (content.terms?.allowed?.[row] === 0) this.fade(raster, row, scale);
+    }
+    const { theme: ink } = this.all();
+    // Rows pass under what stays.
+    fillBox(raster, scaled({ x: 0, y: 0, width: this.size.width, height: this.firstRow }, scale), ink.background);
+    if (content.terms) {
+      const y = this.size.height - FOOT;
+      fillBox(raster, scaled({ x: 0, y, width: this.size.width, height: FOOT }, scale), ink.background);
+      fillBox(raster, scaled({ x: 0, y, width: this.size.width, height: 1 }, scale), ink.line);
+    }
+    this.paintStill(raster, scale, colours);
+    for (const column of this.columns) if (column.isFolded) this.paintFolded(raster, scale, column);
+  }
+
+  paintFocus(raster: Raster, scale: number): void {
+    const { theme, content } = this.all();
+    const spot = this.hovered;
+    if (!spot) return;
+    if (typeof spot.row === "number" && this.isInView(spot.row)) {
+      const y = this.rowY(spot.row);
+      fillBox(raster, scaled({ x: 8, y, width: this.size.width - 16, height: this.pitch }, scale), theme.accent, 0.07);
+    }
+    if (spot.place < 0) return;
+    const pairs: Name[] =
+      spot.column === "every"
+        ? ["every"]
+        : spot.column === "key" || spot.column === "product"
+          ? ["key", "product"]
+          : ["value", "weighted"];
+    const [first, last] = this.range();
+    const bottom = Math.min(this.size.height - (content.terms ? FOOT : 0), this.rowY(last - 1) + this.pitch);
+    for (const column of this.columns) {
+      if (!pairs.includes(column.name) || column.isFolded) continue;
+      const cell = column.width / this.count(column.name);
+      const x = column.x + spot.place * cell;
+      const top = Math.max(this.firstRow, this.rowY(first));
+      const rim = { x: x - 1, y: top, width: Math.max(cell, 1) + 2, height: bottom - top };
+      frame(raster, scaled(rim, scale), theme.accent, Math.max(1, Math.round(scale)), 0.55);
+      if (typeof spot.row === "number" && column.name === spot.column) {
+        const y = this.rowY(spot.row);
+        const own = { x: x - 1, y: y + 1, width: Math.max(cell, 1) + 2, height: this.pitch - 2 };
+        if (this.isInView(spot.row)) frame(raster, scaled(own, scale), theme.ink, Math.max(1, Math.round(scale)));
+      }
+    }
+  }
+
+  labels(): Label[] {
+    const { theme, content } = this.all();
+    const { terms } = content;
+    const labels: Label[] = [];
+    const [first, last] = this.range();
+    const token = this.columns[0] as Column;
+    for (let row = first; row < last; row++) {
+      const y = this.rowY(row) + this.pitch / 2;
+      if (!this.isInView(row)) continue;
+      const isMasked = terms?.allowed?.[row] === 0;
+      const isQuery = row === content.query.row;
+      labels.push({
+        text: content.tokens.texts[row] as string,
+        x: token.x,
+        y,
+        align: "left",
+        width: token.width,
+        size: 13,
+        colour: this.found.has(row)
+          ? theme.accent
+          : isMasked || content.tokens.isSpecial[row]
+            ? theme.tertiary
+            : theme.ink,
+        isBold: isQuery || this.hovered?.row === row || row === this.current,
+      });
+      if (!terms) continue;
+      for (const column of this.columns) labels.push(...this.figure(column, row, y, isMasked));
+    }
+    labels.push(...this.stillLabels());
+    return labels;
+  }
+
+  private figure(column: Column, row: number, y: number, isMasked: boolean): Label[] {
+    const { theme, content } = this.all();
+    const terms = content.terms as Terms;
+    const common = { y, size: 12, colour: isMasked ? theme.tertiary : theme.secondary };
+    const right = { ...common, x: column.x + column.width, align: "right" as const, width: column.width };
+    if (column.name === "dots" || column.name === "capped" || column.name === "bias") {
+      return [{ ...right, text: fixed(terms[column.name]?.[row] ?? Number.NaN) }];
+    }
+    if (column.name !== "softmax") return [];
+    if (isMasked) return [{ ...right, text: "masked" }];
+    return [{ ...right, text: number(terms.weights[row] as number), colour: theme.ink }];
+  }
+
+  /** Titles, and what is written beside the rows that stay. */
+  private stillLabels(): Label[] {
+    const { theme, content } = this.all();
+    const { terms, every } = content;
+    const token = this.columns[0] as Column;
+    const small = { size: 11, colour: theme.secondary };
+    const beside = (text: string, y: number): Label => ({
+      ...small,
+      text,
+      x: token.x,
+      y: y + STRIP / 2,
+      align: "left",
+      width: token.width + 6,
+    });
+    if (every) {
+      const column = this.columns[1] as Column;
+      const about = content.vectors.about(every);
+      const title = `${WORDS[every]} of all tokens${about ? `  ±${fixed(about.largest)}` : ""}`;
+      return [
+        { ...small, text: title, x: column.x, y: TOP.titles, align: "left", width: column.width, isBold: true },
+        beside("mean", EVERY_TOP.mean),
+        beside("varies", EVERY_TOP.spread),
+      ];
+    }
+    if (!terms) return [];
+    const labels: Label[] = [];
+    for (const column of this.columns) {
+      const { name, x, width, isFolded } = column;
+      if (isFolded) {
+        const at = { x: x + width / 2, y: this.firstRow + 76, align: "left" as const, width: 90, isUpright: true };
+        labels.push({ ...small, ...at, text: TITLES[name as Heat] });
+        continue;
+      }
+      const title = name === "token" ? "key token" : name === "softmax" ? "softmax" : "";
+      const isHeat = name in TITLES;
+      const text = isHeat
+        ? `${TITLES[name as Heat]}  ±${fixed(this.full(name as Heat))}`
+        : title || FIGURES[name as Figure];
+      const align = isHeat || name === "token" ? "left" : "right";
+      labels.push({
+        ...small,
+        text,
+        x: align === "left" ? x : x + width,
+        y: TOP.titles,
+        align,
+        width: width + 10,
+        isBold: true,
+      });
+    }
+    const query = this.place("query");
+    if (query) {
+      labels.push(beside(`q of ${content.query.text}`, TOP.strip));
+    }
+    const output = this.place("output");
+    const y = this.size.height - FOOT + (FOOT - STRIP) / 2;
+    if (output) {
+      const room = { x: output.x - 10, y: y + STRIP / 2, align: "right" as const, width: 120 };
+      labels.push({ ...small, ...room, text: "output, the sum of a · v" });
+    }
+    const bar = this.columns.find((one) => one.name === "softmax");
+    if (terms.sink !== null && bar) {
+      labels.push(beside(`sink  ${fixed(terms.props.sink ?? Number.NaN)}`, y));
+      labels.push({
+        ...small,
+        text: number(terms.sink),
+        x: bar.x + bar.width,
+        y: y + STRIP / 2,
+        align: "right",
+        width: 60,
+        colour: theme.ink,
+        size: 12,
+      });
+    }
+    return labels;
+  }
+
+  /** What is under the pointer, in words and exact numbers. */
+  tip(): string[] {
+    const { content } = this.all();
+    const spot = this.hovered;
+    if (!spot) return [];
+    const { terms, every, tokens, vectors } = content;
+    const neuron = spot.neuron;
+    if (spot.row === "query" && terms)
+      return [`q of ${content.query.text}`, `neuron ${neuron}: ${exact(terms.query[neuron] as number)}`];
+    if (spot.row === "output" && terms)
+      return ["output of the head", `neuron ${neuron}: ${exact(terms.mixed[neuron] as number)}`];
+    if (spot.row === "mean" || spot.row === "spread") {
+      const about = every && vectors.about(every);
+      if (!about) return [];
+      const [mean, spread] = [about.mean[neuron] as number, about.spread[neuron] as number];
+      return [`neuron ${neuron}`, `mean over tokens ${exact(mean)}`, `varies by ${exact(spread)} (standard deviation)`];
+    }
+    if (typeof spot.row !== "number") return [];
+    const name = `${tokens.texts[spot.row]}  (${every === "query" || every === "mixed" ? "token" : "key"} ${spot.row})`;
+    if (every) {
+      const value = vectors.row(every, spot.row)?.[neuron];
+      return neuron < 0 ? [name] : [name, `neuron ${neuron}: ${value === undefined ? "loading" : exact(value)}`];
+    }
+    if (!terms) return [];
+    if (neuron >= 0 && (spot.column === "key" || spot.column === "product")) {
+      const key = vectors.row("key", spot.row);
+      if (!key) return [name, "loading …"];
+      const scaling = terms.props.scaling;
+      return [
+        name,
+        `neuron ${neuron}`,
+        `q ${exact(terms.query[neuron] as number)}`,
+        `k ${exact(key[neuron] as number)}`,
+        `q × k${scaling === null ? "" : " scaled"} ${exact(product(terms, key)[neuron] as number)}`,
+      ];
+    }
+    const weight = terms.weights[spot.row] as number;
+    if (neuron >= 0) {
+      const value = vectors.row("value", spot.row)?.[neuron];
+      if (value === undefined) return [name, "loading …"];
+      return [
+        name,
+        `value neuron ${neuron}`,
+        `v ${exact(value)}`,
+        `a ${exact(weight)}`,
+        `a · v ${exact(weight * value)}`,
+      ];
+    }
+    return [name, ...termsIn(terms, spot.row), `length of a · v ${exact(weight * (terms.norms[spot.row] as number))}`];
+  }
+
+  hit(x: number, y: number): Spot | null {
+    const { content } = this.all();
+    const column = this.columns.find((one) => x >= one.x - 4 && x < one.x + one.width + 4);
+    if (!column) return null;
+    const still = this.still(y, x);
+    if (still) return still;
+    if (y < this.firstRow || (content.terms && y > this.size.height - FOOT)) return null;
+    const row = Math.floor((y - this.firstRow + this.scroll) / this.pitch);
+    if (row < 0 || row >= content.tokens.texts.length) return null;
+    return { row, column: column.name, ...this.neuronAt(column, x) };
+  }
+
+  /** A folded column, or the title of an open one, under a point: what a click folds or opens. */
+  title(x: number, y: number): Heat | null {
+    const column = this.columns.find((one) => one.name in TITLES && x >= one.x - 3 && x < one.x + one.width + 3);
+    if (!column) return null;
+    const isTitle = y < TOP.strip - 4;
+    return column.isFolded || isTitle ? (column.name as Heat) : null;
+  }
+
+  // Inside
+
+  private get firstRow(): number {
+    return this.content?.every ? EVERY_TOP.rows : TOP.rows;
+  }
+
+  private range(): [number, number] {
+    const { content } = this.all();
+    return this.visible(content.tokens.texts.length, this.size.height, content.every !== null);
+  }
+
+  private rowY(row: number): number {
+    return this.firstRow + row * this.pitch - this.scroll;
+  }
+
+  /** Whether a row's middle is between what stays above and below. */
+  private isInView(row: number): boolean {
+    const middle = this.rowY(row) + this.pitch / 2;
+    return middle > this.firstRow - 2 && middle < this.size.height - (this.content?.terms ? FOOT - 2 : 0);
+  }
+
+  private count(name: Name): number {
+    const { content } = this.all();
+    if (name === "every") return content.order.length;
+    const dims = content.terms?.props;
+    return (name === "key" || name === "product" ? dims?.dim : dims?.value_dim) ?? 1;
+  }
+
+  private full(name: Heat): number {
+    const terms = this.content?.terms as Terms;
+    if (name === "product" || name === "weighted") return terms.largest[name];
+    return terms.props.largest[name] ?? 1;
+  }
+
+  private neuronAt(column: Column, x: number): { neuron: number; place: number } {
+    const isHeat = column.name in TITLES || column.name === "every";
+    const inside = (x - column.x) / column.width;
+    if (!isHeat || column.isFolded || inside < 0 || inside >= 1) return { neuron: -1, place: -1 };
+    const place = Math.floor(inside * this.count(column.name));
+    return { place, neuron: this.orderOf(column.name)?.[place] ?? place };
+  }
+
+  private orderOf(name: Name): Int32Array | null {
+    return name === "key" || name === "product" || name === "every" ? (this.content?.order ?? null) : null;
+  }
+
+  private still(y: number, x: number): Spot | null {
+    const rows: [Spot["row"], number][] = this.content?.every
+      ? [
+          ["mean", EVERY_TOP.mean],
+          ["spread", EVERY_TOP.spread],
+        ]
+      : [
+          ["query", TOP.strip],
+          ["output", this.size.height - FOOT + (FOOT - STRIP) / 2],
+        ];
+    for (const [row, top] of rows) {
+      const column = this.place(row);
+      if (!column || y < top || y > top + STRIP) continue;
+      const found = this.neuronAt(column, x);
+      if (found.neuron >= 0) return { row, column: column.name, ...found };
+    }
+    return null;
+  }
+
+  /** The column over or under which a row that stays is drawn. */
+  private place(row: Spot["row"]): Column | null {
+    const open = (name: Name) => this.columns.find((one) => one.name === name && !one.isFolded) ?? null;
+    if (row === "query") return open("key") ?? open("product");
+    if (row === "output") return open("weighted") ?? open("value");
+    return open("every");
+  }
+
+  private paintCell(raster: Raster, scale: number, colours: Uint32Array, column: Column, row: number): void {
+    const { theme, content } = this.all();
+    const { terms, vectors } = content;
+    const box = { x: column.x, y: this.rowY(row) + 2, width: column.width, height: this.pitch - 4 };
+    if (column.isFolded) return;
+    const draw = (values: Float32Array | null, full: number) => {
+      if (values) drawStrip(raster, values, this.orderOf(column.name), scaled(box, scale), colours, full);
+      else fillBox(raster, scaled({ ...box, y: box.y + box.height / 2, height: 1 }, scale), theme.line);
+    };
+    if (column.name === "every") {
+      draw(vectors.row(content.every as Of, row), vectors.about(content.every as Of)?.largest ?? 1);
+    } else if (!terms) {
+      return;
+    } else if (column.name === "key" || column.name === "value") {
+      draw(vectors.row(column.name, row), this.full(column.name));
+    } else if (column.name === "product") {
+      const key = vectors.row("key", row);
+      draw(key && product(terms, key), this.full("product"));
+    } else if (column.name === "weighted") {
+      const value = vectors.row("value", row);
+      const weight = terms.weights[row] as number;
+      draw(value?.map((one) => one * weight) ?? null, this.full("weighted"));
+    } else if (column.name === "softmax") {
+      this.bar(raster, scale, column, this.rowY(row) + this.pitch / 2, terms.weights[row] as number);
+    }
+  }
+
+  private bar(raster: Raster, scale: number, column: Column, middle: number, weight: number): void {
+    const { theme } = this.all();
+    const room = column.width - 42;
+    if (room < 12) return;
+    const box = { x: column.x, y: middle - 4, width: room, height: 8 };
+    fillBox(raster, scaled(box, scale), theme.line, 0.5);
+    fillBox(raster, scaled({ ...box, width: room * Math.max(0, Math.min(1, weight)) }, scale), theme.accent);
+  }
+
+  private paintStill(raster: Raster, scale: number, colours: Uint32Array): void {
+    const { theme, content } = this.all();
+    const { terms, every, vectors } = content;
+    const strip = (column: Column | null, y: number, values: Float32Array, full: number) => {
+      if (!column) return;
+      const box = { x: column.x, y, width: column.width, height: STRIP };
+      drawStrip(raster, values, this.orderOf(column.name), scaled(box, scale), colours, full);
+      frame(raster, grown(scaled(box, scale)), theme.line);
+    };
+    if (terms) {
+      const y = this.size.height - FOOT + (FOOT - STRIP) / 2;
+      strip(this.place("query"), TOP.strip, terms.query, terms.props.largest.query ?? 1);
+      strip(this.place("output"), y, terms.mixed, terms.props.largest.mixed ?? 1);
+      const bar = this.columns.find((one) => one.name === "softmax");
+      if (terms.sink !== null && bar) this.bar(raster, scale, bar, y + STRIP / 2, terms.sink);
+      return;
+    }
+    const about = every && vectors.about(every);
+    const column = this.place("mean");
+    if (!about || !column) return;
+    strip(column, EVERY_TOP.mean, about.mean, about.largest);
+    const share = variation(about.mean, about.spread);
+    const cell = column.width / share.length;
+    content.order.forEach((neuron, place) => {
+      const height = Math.max(1, STRIP * (share[neuron] as number));
+      const box = {
+        x: column.x + place * cell,
+        y: EVERY_TOP.spread + STRIP - height,
+        width: Math.max(1, cell - 1),
+        height,
+      };
+      fillBox(raster, scaled(box, scale), theme.secondary, 0.8);
+    });
+  }
+
+  private paintFolded(raster: Raster, scale: number, { x, width }: Column): void {
+    const { theme } = this.all();
+    const bottom = this.size.height - FOOT - 8;
+    const height = Math.max(
+      20,
+      Math.min(bottom - this.firstRow, this.rowY(this.range()[1] - 1) + this.pitch - this.firstRow),
+    );
+    fillBox(raster, scaled({ x, y: this.firstRow, width, height }, scale), theme.line, 0.45);
+  }
+
+  private tint(raster: Raster, row: number, scale: number): void {
+    const { theme } = this.all();
+    fillBox(
+      raster,
+      scaled({ x: 8, y: this.rowY(row), width: this.size.width - 16, height: this.pitch }, scale),
+      theme.tint,
+    );
+  }
+
+  /** What is masked takes no part: it stays to be seen, faintly. */
+  private fade(raster: Raster, row: number, scale: number): void {
+    const { theme } = this.all();
+    const x = (this.columns[0] as Column).x + (this.columns[0] as Column).width;
+    const box = { x, y: this.rowY(row) + 1, width: this.size.width - x, height: this.pitch - 2 };
+    fillBox(raster, scaled(box, scale), theme.background, 0.72);
+  }
+
+  private all(): { content: Content; theme: Theme } {
+    if (!this.content || !this.theme) throw new Error("nothing is laid out yet");
+    return { content: this.content, theme: this.theme };
+  }
+}
+
+/** The terms of one key's weight, in words. */
+export function termsIn(terms: Terms, key: number): string[] {
+  const { props, capped, bias, allowed } = terms;
+  const lines = [
+    `q · k${props.scaling === null ? "" : ` × ${exact(props.scaling)}`} = ${exact(terms.dots[key] as number)}`,
+  ];
+  if (capped) lines.push(`soft cap ${exact(props.softcap ?? 0)}: ${exact(capped[key] as number)}`);
+  if (bias) lines.push(`bias ${exact(bias[key] as number)}`);
+  if (allowed?.[key] === 0) lines.push("masked");
+  lines.push(`softmax ${exact(terms.weights[key] as number)}`);
+  return lines;
+}
+
+function fixed(value: number): string {
+  if (!Number.isFinite(value)) return "–";
+  const size = Math.abs(value);
+  const digits = size >= 100 ? 0 : size >= 10 ? 1 : size >= 0.01 || size === 0 ? 2 : 3;
+  return value.toFixed(digits).replace("-", "−");
+}
+
+function scaled({ x, y, width, height }: Box, scale: number): Box {
+  return { x: x * scale, y: y * scale, width: width * scale, height: height * scale };
+}
+
+function grown({ x, y, width, height }: Box): Box {
+  return { x: Math.round(x) - 1, y: Math.round(y) - 1, width: Math.round(width) + 2, height: Math.round(height) + 2 };
+}

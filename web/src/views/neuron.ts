@@ -1,0 +1,461 @@
+/** The neuron view: one head, neuron by neuron, from query and keys to the head's output. Mounted like every view. */
+
+import type { SiteProps } from "../contract";
+import { occurrences } from "../data/find";
+import { loadTerms, orderOf, type Terms, Vectors, variation } from "../data/neuron";
+import { type Reading, readingOf } from "../data/reading";
+import { Raster } from "../marks/raster";
+import type { Selection } from "../selection";
+import { isAborted, problemOf, SourceError } from "../source";
+import { themeOf } from "../theme";
+import { Ruler } from "./labels";
+import { nextHead, nextLayer } from "./moves";
+import { toggled } from "./neuron-layout";
+import { type Content, NeuronPicture } from "./neuron-picture";
+import { pictureOf, Surface, titled } from "./surface";
+import { type Host, headName, type Mount, type Mounted, siteOf, stackOf } from "./view";
+
+const BIASES = {
+  "": "",
+  key: "a bias for each key is added",
+  offset: "a bias for each distance is added",
+  dense: "a bias for each pair is added",
+  windows: "a bias for each pair in a window is added",
+};
+const ALL = { by: "tokens", hide: [], off: [] } satisfies Pick<Selection, "by" | "hide" | "off">;
+const WORDS = { query: "queries", key: "keys", value: "values", mixed: "outputs" };
+
+export const mountNeuron: Mount = (element, host) => new NeuronView(element, host);
+
+class NeuronView implements Mounted {
+  private readonly scroller = document.createElement("div");
+  private readonly stage = document.createElement("div");
+  private readonly spacer = document.createElement("div");
+  private readonly surface: Surface;
+  private readonly picture_: NeuronPicture;
+  private readonly listeners = new AbortController();
+  private vectors: Vectors | null = null;
+  private content: Content | null = null;
+  private selection: Selection | null = null;
+  private base: Raster | null = null;
+  private front: Raster | null = null;
+  private stop = new AbortController();
+  private latest: Promise<void> = Promise.resolve();
+  private generation = 0;
+  private frame = 0;
+  private search = { text: "", places: [] as number[][], index: -1 };
+
+  constructor(
+    private readonly element: HTMLElement,
+    private readonly host: Host,
+  ) {
+    Object.assign(this.scroller.style, { position: "absolute", inset: "0", overflow: "hidden auto" });
+    Object.assign(this.stage.style, { position: "sticky", top: "0", height: "100%", userSelect: "none" });
+    this.stage.setAttribute("role", "group");
+    this.stage.setAttribute("aria-label", "Neurons of one head");
+    this.scroller.append(this.stage, this.spacer);
+    element.append(this.scroller);
+    this.picture_ = new NeuronPicture(new Ruler());
+    this.surface = new Surface(this.stage, () => this.draw());
+    this.listen();
+  }
+
+  update(selection: Selection): Promise<void> {
+    const generation = ++this.generation;
+    this.stop.abort();
+    this.stop = new AbortController();
+    this.latest = this.show(selection, this.stop.signal)
+      .catch((problem) => {
+        if (!isAborted(problem) && generation === this.generation) this.host.fail(problemOf(problem));
+      })
+      .then(() => (generation === this.generation ? undefined : this.latest));
+    return this.latest;
+  }
+
+  redraw(): void {
+    if (!this.content) return;
+    this.draw();
+    void this.fill();
+  }
+
+  async picture(): Promise<HTMLCanvasElement> {
+    const scale = Math.max(2, window.devicePixelRatio || 1);
+    const raster = this.surface.raster(scale);
+    this.picture_.paint(raster, scale);
+    const picture = pictureOf(raster, this.picture_.labels(), scale);
+    const theme = themeOf(this.element);
+    const { line, notes } = this.words();
+    const name = { text: this.vectors?.head ?? "", colour: theme.accent, isBold: true };
+    return titled(
+      picture,
+      [{ text: this.host.trace.model, colour: theme.ink }, name],
+      [line, ...notes].join(" · "),
+      theme,
+      scale,
+    );
+  }
+
+  numbers(limit: number): { columns: string[]; rows: (string | number)[][]; total: number } {
+    const { content } = this;
+    if (!content) return { columns: [], rows: [], total: 0 };
+    const { terms, tokens, every, vectors } = content;
+    const total = tokens.texts.length;
+    if (!terms) {
+      const columns = ["position", "token", ...Array.from(content.order, (neuron) => `${every} ${neuron}`)];
+      const rows = tokens.texts.slice(0, limit).flatMap((text, row) => {
+        const values = vectors.row(every ?? "query", row);
+        return values ? [[row, text, ...Array.from(content.order, (neuron) => written(values[neuron]))]] : [];
+      });
+      return { columns, rows, total };
+    }
+    const named: [string, Float32Array | null][] = [
+      ["q·k", terms.dots],
+      ["capped", terms.capped],
+      ["bias", terms.bias],
+      ["weight", terms.weights],
+      ["contribution", terms.weights.map((one, key) => one * (terms.norms[key] as number))],
+    ];
+    const shown = named.filter((one): one is [string, Float32Array] => one[1] !== null);
+    const columns = [
+      "query position",
+      "query token",
+      "key position",
+      "key token",
+      "masked",
+      ...shown.map(([name]) => name),
+    ];
+    const rows = tokens.texts
+      .slice(0, limit)
+      .map((text, key) => [
+        terms.index,
+        content.query.text,
+        key,
+        text,
+        terms.allowed?.[key] === 0 ? "masked" : "",
+        ...shown.map(([, values]) => written(values[key])),
+      ]);
+    return { columns, rows, total };
+  }
+
+  key(event: KeyboardEvent): boolean {
+    const { selection, content } = this;
+    if (!selection || event.ctrlKey || event.metaKey || event.altKey) return false;
+    const { layers } = this.host.trace;
+    const go = (change: Partial<Selection> | null) => {
+      if (change) this.host.select(change, "replace");
+      return true;
+    };
+    switch (event.key) {
+      case "ArrowUp":
+        return this.step(-1);
+      case "ArrowDown":
+        return this.step(1);
+      case "ArrowLeft":
+        return go(nextHead(layers, selection, -1));
+      case "ArrowRight":
+        return go(nextHead(layers, selection, 1));
+      case "[":
+        return go(nextLayer(layers, selection, -1));
+      case "]":
+        return go(nextLayer(layers, selection, 1));
+      case "a":
+        this.host.select({ every: selection.every ? null : "query" });
+        return true;
+      case "PageUp":
+      case "PageDown":
+        this.scroller.scrollTop += (event.key === "PageUp" ? -0.8 : 0.8) * this.surface.height;
+        return true;
+      case "Home":
+      case "End":
+        this.scroller.scrollTop = event.key === "Home" ? 0 : this.scroller.scrollHeight;
+        return true;
+      case "Escape":
+        if (this.search.text && content) {
+          this.find("", 1);
+          return true;
+        }
+        return false;
+      default:
+        return false;
+    }
+  }
+
+  find(text: string, direction: 1 | -1): { index: number; total: number } {
+    const { content, search } = this;
+    if (!content) return { index: -1, total: 0 };
+    if (text !== search.text) {
+      const places = occurrences(content.tokens, text);
+      this.search = { text, places, index: places.length ? 0 : -1 };
+    } else if (search.places.length) {
+      search.index = (search.index + direction + search.places.length) % search.places.length;
+    }
+    this.mark();
+    const place = this.search.places[this.search.index]?.[0];
+    if (place !== undefined) this.scrollTo(place);
+    this.draw();
+    void this.fill();
+    return { index: this.search.index, total: this.search.places.length };
+  }
+
+  destroy(): void {
+    this.generation++;
+    this.stop.abort();
+    this.listeners.abort();
+    cancelAnimationFrame(this.frame);
+    this.host.tip(null);
+    this.surface.destroy();
+    this.scroller.remove();
+  }
+
+  // Showing
+
+  private async show(selection: Selection, signal: AbortSignal): Promise<void> {
+    const { source, trace } = this.host;
+    const site = siteOf(trace, selection.site);
+    const head = headName(site.site, selection.head);
+    this.selection = selection;
+    if (site.no_neurons) {
+      throw new SourceError(`There are no neurons of ${head} to show: ${site.no_neurons}.`, "", "NotRecordedError");
+    }
+    if (this.vectors?.head !== head) this.vectors = new Vectors(source, head, site);
+    const { vectors } = this;
+    const isKeys = !selection.every || selection.every === "key" || selection.every === "value";
+    const tokens = this.reading(site, isKeys);
+    const count = tokens.texts.length;
+    const isOther = !this.content || this.content.tokens.texts.length !== count;
+    if (isOther) this.scroller.scrollTop = this.picture_.scroll = 0;
+    const query = queryOf(selection, site);
+    if (site.kind === "self" && selection.token && query !== this.content?.query.row && !selection.every) {
+      const isEvery = selection.every !== null;
+      this.picture_.scroll = Math.max(0, this.picture_.reveal(query, count, this.surface.height, isEvery));
+    }
+    const [terms] = await Promise.all([
+      selection.every ? null : loadTerms(source, site, head, query, signal),
+      this.load(vectors, selection, count, signal),
+    ]);
+    signal.throwIfAborted();
+    this.content = {
+      vectors,
+      tokens,
+      terms,
+      order: this.order(vectors, selection, terms),
+      fold: selection.fold,
+      every: selection.every,
+      query: {
+        text: this.reading(site, false).texts[query] ?? "",
+        row: site.kind === "self" && (isKeys || selection.every) ? query : null,
+      },
+      against: selection.against,
+    };
+    this.picture_.hovered = null;
+    this.host.fail(null);
+    if (this.search.text) this.search.places = occurrences(tokens, this.search.text);
+    this.mark();
+    this.draw();
+    const { line, notes } = this.words();
+    this.host.say(line, notes);
+  }
+
+  private async load(vectors: Vectors, selection: Selection, count: number, signal: AbortSignal): Promise<void> {
+    const [first, last] = this.picture_.visible(count, this.surface.height, selection.every !== null);
+    if (selection.every) return vectors.load(selection.every, first, last, signal);
+    const { against } = selection;
+    await Promise.all([
+      vectors.load("key", first, last, signal),
+      vectors.load("value", first, last, signal),
+      against === null ? undefined : vectors.load("key", against, against + 1, signal),
+    ]);
+  }
+
+  /** Load what has come into view, and draw it. */
+  private async fill(): Promise<void> {
+    const { content, selection, vectors } = this;
+    if (!content || !selection || !vectors) return;
+    const count = content.tokens.texts.length;
+    const [first, last] = this.picture_.visible(count, this.surface.height, selection.every !== null);
+    const needed = selection.every ? [selection.every] : (["key", "value"] as const);
+    if (needed.every((of) => vectors.has(of, first, last))) return;
+    try {
+      await this.load(vectors, selection, count, this.stop.signal);
+      if (content === this.content) this.draw();
+    } catch (problem) {
+      if (!isAborted(problem)) this.host.fail(problemOf(problem));
+    }
+  }
+
+  private draw(): void {
+    const { content, surface } = this;
+    if (!content || !surface.width || !surface.height) return;
+    const tall = this.picture_.tall(content.tokens.texts.length, surface.height, content.every !== null);
+    const beyond = Math.max(0, tall - surface.height);
+    this.spacer.style.height = `${beyond}px`;
+    this.picture_.scroll = Math.min(this.picture_.scroll, beyond);
+    if (Math.abs(this.scroller.scrollTop - this.picture_.scroll) > 1) this.scroller.scrollTop = this.picture_.scroll;
+    this.picture_.lay(content, themeOf(this.element), surface.width, surface.height);
+    this.base = surface.raster();
+    this.front = null;
+    this.picture_.paint(this.base, surface.scale);
+    this.drawFocus();
+  }
+
+  private drawFocus(): void {
+    if (!this.base) return;
+    let shown = this.base;
+    if (this.picture_.hovered) {
+      this.front ??= new Raster(this.base.width, this.base.height);
+      shown = this.front.copyFrom(this.base);
+      this.picture_.paintFocus(shown, this.surface.scale);
+    }
+    this.surface.show(shown, this.picture_.labels());
+  }
+
+  private order(vectors: Vectors, selection: Selection, terms: Terms | null): Int32Array {
+    if (terms) {
+      return orderOf(selection, terms, selection.against === null ? null : vectors.row("key", selection.against));
+    }
+    const about = vectors.about(selection.every ?? "query");
+    if (!about) return new Int32Array();
+    const places = Int32Array.from(about.mean.keys());
+    if (selection.order !== "spread") return places;
+    const varies = variation(about.mean, about.spread);
+    return places.sort((a, b) => (varies[a] as number) - (varies[b] as number) || a - b);
+  }
+
+  private words(): { line: string; notes: string[] } {
+    const { content, selection } = this;
+    if (!content || !selection) return { line: "", notes: [] };
+    const { terms, tokens } = content;
+    const count = tokens.texts.length.toLocaleString("en");
+    const notes: string[] = [];
+    if (!terms) {
+      if (selection.order === "spread") notes.push("neurons that depend least on the token first");
+      const line = `${content.vectors.head}, ${WORDS[content.every ?? "query"]} of all ${count} tokens, ${content.order.length} neurons`;
+      return { line, notes };
+    }
+    const { props } = terms;
+    if (props.scaling !== null) notes.push(`q × k is scaled by ${Number(props.scaling.toPrecision(4))}`);
+    if (props.softcap !== null) notes.push(`soft cap ${props.softcap}`);
+    if (props.bias) notes.push(BIASES[props.bias]);
+    if (props.sink !== null) notes.push("a sink takes a share of each row");
+    notes.push(...props.notes);
+    if (selection.order === "contribution") notes.push("neurons by |q × k| of what is attended to");
+    if (content.against !== null)
+      notes.push(`neurons by |q × k| of ${tokens.texts[content.against]} (${content.against})`);
+    const folded = this.picture_.forced;
+    if (folded.length) notes.push(`folded for want of room: ${folded.join(", ")}`);
+    return {
+      line: `${content.vectors.head}, query ${content.query.text} (${terms.index}), ${count} keys, ${props.dim} neurons`,
+      notes,
+    };
+  }
+
+  private reading(site: SiteProps, isKeys: boolean): Reading {
+    const stack = stackOf(this.host.trace, isKeys ? site.key_stack : site.stack);
+    return readingOf(stack, isKeys ? site.n_keys : site.n_queries, ALL);
+  }
+
+  // Acting
+
+  private step(by: 1 | -1): boolean {
+    const { selection } = this;
+    if (!selection) return false;
+    const site = siteOf(this.host.trace, selection.site);
+    const index = queryOf(selection, site) + by;
+    if (index >= 0 && index < site.n_queries) this.host.select({ token: { side: "query", index } }, "replace");
+    return true;
+  }
+
+  private mark(): void {
+    this.picture_.found = new Set(this.search.places.flat());
+    this.picture_.current = this.search.places[this.search.index]?.[0] ?? -1;
+  }
+
+  private scrollTo(row: number): void {
+    const count = this.content?.tokens.texts.length ?? 0;
+    this.picture_.scroll = this.picture_.reveal(row, count, this.surface.height, this.content?.every !== null);
+  }
+
+  private listen(): void {
+    const { signal } = this.listeners;
+    this.scroller.addEventListener("scroll", () => this.scrolled(), { signal, passive: true });
+    this.stage.addEventListener("pointermove", (event) => this.hover(event), { signal });
+    this.stage.addEventListener("pointerleave", () => this.leave(), { signal });
+    this.stage.addEventListener("click", (event) => this.click(event), { signal });
+  }
+
+  private scrolled(): void {
+    if (Math.abs(this.scroller.scrollTop - this.picture_.scroll) < 1) return;
+    this.picture_.scroll = this.scroller.scrollTop;
+    this.picture_.hovered = null;
+    this.host.tip(null);
+    this.surface.move();
+    if (this.frame) return;
+    this.frame = requestAnimationFrame(() => {
+      this.frame = 0;
+      this.draw();
+      void this.fill();
+    });
+  }
+
+  private at(event: MouseEvent): { x: number; y: number } {
+    const { left, top } = this.stage.getBoundingClientRect();
+    return { x: event.clientX - left, y: event.clientY - top };
+  }
+
+  private hover(event: PointerEvent): void {
+    if (!this.content || !this.base) return;
+    const { x, y } = this.at(event);
+    const spot = this.picture_.hit(x, y);
+    const before = this.picture_.hovered;
+    this.stage.style.cursor = spot || this.picture_.title(x, y) ? "pointer" : "default";
+    this.picture_.hovered = spot;
+    if (spot?.row !== before?.row || spot?.column !== before?.column || spot?.place !== before?.place) this.drawFocus();
+    const lines = this.picture_.tip();
+    this.host.tip(lines.length ? { x: event.clientX, y: event.clientY } : null, lines);
+  }
+
+  private leave(): void {
+    this.host.tip(null);
+    if (!this.picture_.hovered) return;
+    this.picture_.hovered = null;
+    this.drawFocus();
+  }
+
+  /** On a title: fold it. On a token: look from there. On a key's cells: order neurons by that key. */
+  private click(event: MouseEvent): void {
+    const { content, selection } = this;
+    if (!content || !selection) return;
+    const { x, y } = this.at(event);
+    const title = this.picture_.title(x, y);
+    if (title && content.terms) {
+      this.host.select({ fold: toggled(title, selection.fold, this.picture_.forced) });
+      return;
+    }
+    const spot = this.picture_.hit(x, y);
+    if (!spot || typeof spot.row !== "number") return;
+    const site = siteOf(this.host.trace, selection.site);
+    if (spot.column === "token" || spot.column === "every") {
+      const isQuery = site.kind === "self" || selection.every === "query" || selection.every === "mixed";
+      if (isQuery)
+        this.host.select({
+          token: { side: "query", index: spot.row },
+          every: null,
+          order: selection.every ? "index" : selection.order,
+        });
+      return;
+    }
+    if (spot.column !== "key" && spot.column !== "product") return;
+    const isSame = selection.against === spot.row;
+    this.host.select(isSame ? { order: "index", against: null } : { order: "token", against: spot.row });
+  }
+}
+
+/** The query that is looked from: the chosen token, or the last. */
+export function queryOf({ token }: Selection, site: SiteProps): number {
+  if (token && (token.side === "query" || site.kind === "self")) return Math.min(token.index, site.n_queries - 1);
+  return site.n_queries - 1;
+}
+
+function written(value: number | undefined): number {
+  return Number((value ?? Number.NaN).toPrecision(6));
+}
