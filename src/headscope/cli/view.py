@@ -87,24 +87,6 @@ class Thumbnails(StrEnum):
     lines = "lines"
 
 
-class Every(StrEnum):
-    """Whose vectors."""
-
-    query = "query"
-    key = "key"
-    value = "value"
-    mixed = "mixed"
-
-
-class Fold(StrEnum):
-    """Columns of the neuron view."""
-
-    key = "key"
-    product = "product"
-    value = "value"
-    weighted = "weighted"
-
-
 class Theme(StrEnum):
     """Light or dark, or as the reader's system has it."""
 
@@ -238,8 +220,12 @@ def neuron_view(
     sort: Annotated[
         str, typer.Option(help="Neurons by index, contribution, spread (with --every), or a key's position.")
     ] = "index",
-    every: Annotated[Every | None, typer.Option(help="The vectors of all tokens instead of one query.")] = None,
-    fold: Annotated[list[Fold] | None, typer.Option(help="Leave a column out; may be repeated.")] = None,
+    every: Annotated[
+        str | None, typer.Option(help="Vectors of all tokens instead of one query: query, key, value or mixed.")
+    ] = None,
+    fold: Annotated[
+        list[str] | None, typer.Option(help="Leave a column out: key, product, value, weighted; may be repeated.")
+    ] = None,
     pair: Pair = None,
     target: Target = None,
     image: Image = None,
@@ -263,8 +249,8 @@ def neuron_view(
         head,
         token=token,
         sort=int(sort) if re.fullmatch(r"-?[0-9]{1,9}", sort) else sort,  # type: ignore[arg-type]
-        every=None if every is None else every.value,
-        fold=[one.value for one in fold or []],
+        every=every,  # type: ignore[arg-type]
+        fold=fold or [],  # type: ignore[arg-type]
         theme=theme.value,
     )
     _finish(view, output, json)
@@ -332,7 +318,11 @@ def _finish(view: "View", output: Path | None, json: bool) -> None:
         with working("Reading the numbers"):
             table = view.table()
         if json:
-            rows = [list(row) for row in table.rows()]
+            # JSON knows no infinity, which is what a masked score is.
+            rows = [
+                [None if isinstance(one, float) and not math.isfinite(one) else one for one in row]
+                for row in table.rows()
+            ]
             print_json(about(view) | {"columns": list(table.columns), "rows": rows})
         else:
             _show(view, table)

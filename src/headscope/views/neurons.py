@@ -15,6 +15,7 @@ Keys and values themselves are `vectors`, a block of tokens at a time, so that a
 """
 
 from dataclasses import replace
+from typing import Literal
 
 import numpy as np
 import torch
@@ -110,7 +111,9 @@ class Terms:
         self.scaling = None if formula is None else formula.scaling
         self.softcap = None if formula is None else formula.softcap
         self.sink = None if formula is None or formula.sinks is None else float(formula.sinks[head.index])
-        self.bias_form = "" if formula is None or formula.bias is None else formula.bias.form
+        self.bias_form: Literal["", "key", "offset", "dense", "windows"] = (
+            "" if formula is None or formula.bias is None else formula.bias.form
+        )
         self.capped = self.bias = self.allowed = None
         self.dots = self.query @ self.key.T
         if formula is not None:

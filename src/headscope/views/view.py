@@ -246,16 +246,19 @@ def neuron_view(
     _check_trace(trace)
     found = head_of(trace, trace.heads[0] if head is None else head)
     layer = trace.layers[found.site]
-    folded = [fold] if isinstance(fold, str) else list(fold)
+    folded: list[Fold] = [fold] if isinstance(fold, str) else list(fold)  # type: ignore[list-item]
     for one in folded:
         choice("fold", one, Fold)
     if every is not None:
         choice("every", every, Vectors)
-    against = None
-    if isinstance(sort, int) and not isinstance(sort, bool):
-        against, sort = _position("sort", sort, layer.n_keys, "keys"), "token"
-    choice("sort", sort, Order)
-    if sort == "token" and against is None:
+    against: int | None = None
+    order: Order = "token"
+    if isinstance(sort, str):
+        choice("sort", sort, Order)
+        order = sort
+    else:
+        against = _position("sort", sort, layer.n_keys, "keys")
+    if sort == "token":
         raise InputError("sort='token' needs a key: give its position, as in sort=3.")
     if sort == "spread" and every is None:
         raise InputError("sort='spread' compares tokens: say whose vectors, as in every='query'.")
@@ -268,7 +271,7 @@ def neuron_view(
         head=found.index,
         shown=[found.index],
         token=Spot("query", query),
-        order=sort,
+        order=order,
         against=against,
         every=every,
         fold=list(dict.fromkeys(folded)),

@@ -116,3 +116,18 @@ def test_a_terminal_shows_the_measures_that_fit_it(call, models):
     assert "more columns: -o x.csv saves them" in told.stdout
     whole = json.loads(call("view", "model", models / "gpt", "the cat sat", "--json").stdout)
     assert len(whole["columns"]) > 8
+
+
+def test_a_neuron_view_is_written_or_printed(call, models, refused, tmp_path):
+    target = tmp_path / "x.html"
+    given = ("view", "neuron", models / "gpt", "the cat sat", "--head", "L1H2", "--token", 2)
+    result = call(*given, "--sort", "contribution", "--fold", "value", "-o", target)
+    assert result.exit_code == 0, result.output
+    assert "L1H2: neuron view" in result.stdout and 'data-key="neuron/L1H2"' in target.read_text()
+    printed = call(*given).stdout
+    assert "q·k" in printed and "softmax" not in printed and "q×k 3" not in printed and "more columns" in printed
+    told = json.loads(call(*given, "--sort", "1", "--json").stdout)
+    assert told["selection"]["against"] == 1
+    assert {"q·k", "score", "weight", "q×k 3", "a·v 0"} <= set(told["columns"])
+    assert "'mixed'" in refused("view", "neuron", models / "gpt", "the cat", "--every", "heads")
+    assert "0 to" in refused("view", "neuron", models / "gpt", "the cat", "--token", 99)

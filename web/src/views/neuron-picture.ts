@@ -546,7 +546,7 @@ export function termsIn(terms: Terms, key: number): string[] {
 function fixed(value: number): string {
   if (!Number.isFinite(value)) return "–";
   const size = Math.abs(value);
-  const digits = size >= 100 ? 0 : size >= 10 ? 1 : size >= 0.01 || size === 0 ? 2 : 3;
+  const digits = size >= 1000 ? 0 : size >= 0.01 || size === 0 ? 2 : 3;
   return value.toFixed(digits).replace("-", "−");
 }
 

@@ -90,7 +90,7 @@ def _trace(model: Any, model_type: str, tokenizer: Any, first: str, second: str 
     ours = model if isinstance(model, Model) else Model(model, tokenizer)
     if second and getattr(getattr(ours.module, "config", None), "is_encoder_decoder", False):
         return ours.run(first, target=second, record="heads")
-    return ours.run(first, record="heads", **({"pair": second} if second else {}))
+    return ours.run(first, pair=second or None, record="heads")
 
 
 def _site(trace: Trace, layer: int):
