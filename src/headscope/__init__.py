@@ -7,6 +7,7 @@ __version__ = "0.1.0"
 
 # Every public name and where it lives; imported at first use, so that `import headscope` costs nothing.
 _NAMES = {
+    "Comparison": "headscope.traces",
     "Difference": "headscope.traces",
     "Head": "headscope.sites",
     "HeadsReport": "headscope.reports",
@@ -21,6 +22,7 @@ _NAMES = {
     "bake": "headscope.models",
     "bias": "headscope.analysis",
     "block": "headscope.interventions",
+    "compare": "headscope.traces",
     "corpus": "headscope.corpora",
     "distance_bias": "headscope.interventions",
     "effect": "headscope.analysis",
@@ -116,8 +118,10 @@ if TYPE_CHECKING:
     from headscope.reports import heads as heads
     from headscope.scores import Scores as Scores
     from headscope.sites import Head as Head
+    from headscope.traces import Comparison as Comparison
     from headscope.traces import Difference as Difference
     from headscope.traces import Trace as Trace
+    from headscope.traces import compare as compare
     from headscope.traces import load_trace as load_trace
     from headscope.views import View as View
     from headscope.views import head_view as head_view

@@ -16,6 +16,7 @@ export interface TraceProps {
   answers: AnswerProps[];
   no_answers: string;
   steps: (number | null)[] | null;
+  difference: DifferenceProps | null;
 }
 
 /** The tokens of one stack, column by column. `special` lists positions; `words` and `sentences` hold null there. `spaces` lists the positions before which the text has white space: what words and sentences are joined with. */
@@ -62,10 +63,18 @@ export interface CandidateProps {
   logprob: number;
 }
 
-/** Thumbnails of all heads; `cells` tells how many queries and keys one cell of a layer's maps stands for. */
+/** The two runs of which a trace is the difference, by name, and how far they correspond, in words. */
+export interface DifferenceProps {
+  one: string;
+  other: string;
+  line: string;
+}
+
+/** Thumbnails of all heads; `cells` tells how many queries and keys one cell of a layer's maps stands for. `note` says where they are less than exact. */
 export interface MapsProps {
   size: number;
   cells: Record<string, [number, number]>;
+  note: string;
 }
 
 /** All heads of one layer, whole (`dense`) or the strongest keys of each query (`sparse`, `kept` of them). `queries` and `keys` name the tokens where they are read otherwise than one by one; empty when they are the trace's. */
@@ -107,6 +116,39 @@ export interface MethodProps {
   baseline: number | null;
   low: number;
   high: number;
+}
+
+/** Which tokens of two runs stand for the same. `no_difference` says why they cannot be subtracted. */
+export interface AlignmentProps {
+  by: "tokens" | "words" | "sentences";
+  line: string;
+  no_difference: string;
+  stacks: PairedStackProps[];
+}
+
+/** A stack of the first run and its partner in the second; `texts` names their pairs, `same` those that agree. */
+export interface PairedStackProps {
+  stack: string;
+  other: string;
+  texts: string[];
+  same: boolean[];
+  is_whole: boolean;
+}
+
+/** From one word to another, in two runs. */
+export interface RelationProps {
+  source: string;
+  target: string;
+  one: RankingProps;
+  other: RankingProps;
+}
+
+/** The heads of one model, the best for a relation first; `note` says why none is, if none is. */
+export interface RankingProps {
+  model: string;
+  heads: string[];
+  n_layers: number;
+  note: string;
 }
 
 /** A model that can be chosen; what is only known once it is loaded is empty before. */
@@ -239,6 +281,7 @@ export interface LoadRequest {
 export interface PageRequest {
   view: "model" | "head" | "neuron";
   selection: Selection;
+  minus: string;
 }
 
 /** What is looked at, and how. `web/src/selection.ts` says what each means. */
@@ -268,6 +311,8 @@ export interface Selection {
   against: number | null;
   every: "query" | "key" | "value" | "mixed" | null;
   fold: ("key" | "product" | "value" | "weighted")[];
+  compare: "off" | "side" | "difference";
+  beside: string;
 }
 
 /** A token on one side, by its position among the tokens as read. */

@@ -48,6 +48,10 @@ export interface Selection {
   every: "query" | "key" | "value" | "mixed" | null;
   /** Neuron view: columns that are folded away. */
   fold: ("key" | "product" | "value" | "weighted")[];
+  /** With a second run: beside the first, or subtracted from it. */
+  compare: "off" | "side" | "difference";
+  /** The head of the second run that stands beside, where that is another than the first's: `L3H2`, or empty. */
+  beside: string;
 }
 
 export const DEFAULT: Selection = {
@@ -76,6 +80,8 @@ export const DEFAULT: Selection = {
   against: null,
   every: null,
   fold: [],
+  compare: "off",
+  beside: "",
 };
 
 const COLUMNS: Selection["fold"] = ["key", "product", "value", "weighted"];
@@ -92,6 +98,7 @@ const CHOICES = {
   thumbnails: ["heat", "lines"],
   order: ["index", "contribution", "token", "spread"],
   every: ["query", "key", "value", "mixed"],
+  compare: ["off", "side", "difference"],
 } as const;
 
 /** A selection from anywhere (a link, a saved file): what is not understood is as by default. */
@@ -100,7 +107,8 @@ export function cleaned(given: Record<string, unknown>): Selection {
   for (const [name, choices] of Object.entries(CHOICES)) {
     if ((choices as readonly unknown[]).includes(given[name])) found[name] = given[name];
   }
-  for (const name of ["site", "sort", "colour"]) if (typeof given[name] === "string") found[name] = given[name];
+  for (const name of ["site", "sort", "colour", "beside"])
+    if (typeof given[name] === "string") found[name] = given[name];
   if (typeof given.average === "boolean") found.average = given.average;
   found.head = whole(given.head, 0, Number.MAX_SAFE_INTEGER) ?? DEFAULT.head;
   found.top = whole(given.top, 1, 64) ?? DEFAULT.top;

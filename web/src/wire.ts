@@ -5,8 +5,8 @@ export type Values = Uint8Array | Int32Array | Uint16Array | Float32Array;
 export interface Grid {
   dtype: "uint8" | "int32" | "float16" | "float32";
   shape: number[];
-  /** sqrt: a byte b stands for the weight (b / 255)². */
-  code: "linear" | "sqrt";
+  /** sqrt: a byte b stands for the weight (b / 255)². signed: for ± ((b − 128) / 127)². */
+  code: "linear" | "sqrt" | "signed";
   /** As they came: bytes, or for float16 the bits of it (see `floats`). */
   values: Values;
 }
@@ -51,7 +51,8 @@ function typed(dtype: string, message: ArrayBuffer, place: number, size: number)
 export function floats(grid: Grid, from = 0, to = grid.values.length): Float32Array {
   const values = grid.values.subarray(from, to);
   if (values instanceof Float32Array) return values;
-  const table = grid.dtype === "float16" ? HALVES() : grid.code === "sqrt" ? SQUARES : null;
+  const table =
+    grid.dtype === "float16" ? HALVES() : grid.code === "sqrt" ? SQUARES : grid.code === "signed" ? SIGNED : null;
   const found = new Float32Array(values.length);
   if (table) for (let i = 0; i < found.length; i++) found[i] = table[values[i] as number] as number;
   else found.set(values);
@@ -59,6 +60,11 @@ export function floats(grid: Grid, from = 0, to = grid.values.length): Float32Ar
 }
 
 const SQUARES = Float32Array.from({ length: 256 }, (_, byte) => (byte / 255) ** 2);
+
+const SIGNED = Float32Array.from({ length: 256 }, (_, byte) => {
+  const root = (byte - 128) / 127;
+  return root * Math.abs(root);
+});
 
 let halves: Float32Array | null = null;
 /** All 65,536 halves as floats: a table is faster than arithmetic, and Float16Array is too new to rely on. */

@@ -37,8 +37,10 @@ from headscope.server.messages import (
 )
 from headscope.server.page import HTML, static_file
 from headscope.server.problems import Refused, answer_of
+from headscope.server.runs import Runs
 from headscope.server.streams import NDJSON, Left, RunStream, line, while_connected
 from headscope.server.workbench import Workbench
+from headscope.traces import Trace, compare
 from headscope.views.contract import ModelProps
 from headscope.views.parts import part
 
@@ -79,6 +81,9 @@ PART_OPTIONS = {
     "key": "position of a key",
     "rows": "first:last",
     "columns": "first:last",
+    "minus": "the id of a run that is subtracted, or compared with",
+    "source": "place of a word among those that both runs have",
+    "target": "place of a word among those that both runs have",
 }
 
 
@@ -229,7 +234,7 @@ def _add_traces(app: FastAPI, workbench: Workbench) -> None:
     @app.get("/api/traces/{id}/table", responses=_answers("A file.", *TYPES.values()), response_class=Response)
     async def table(id: Id, wanted: Annotated[TableQuery, Depends()], request: Request) -> Response:
         """Numbers of heads as a file: weights between tokens, or with `view=model` the scores of all heads."""
-        trace = runs.find(id).trace
+        trace = _difference(runs, id, wanted.minus)
         work = parts.get(id, f"table {wanted}", lambda: wanted.bytes(trace))
         data = await while_connected(request.receive, work)
         return _download(data, TYPES[wanted.format], f"headscope.{wanted.format}")
@@ -237,7 +242,7 @@ def _add_traces(app: FastAPI, workbench: Workbench) -> None:
     @app.post("/api/traces/{id}/page", responses=_answers("A file.", "text/html"), response_class=Response)
     async def page(id: Id, wanted: PageRequest, request: Request) -> Response:
         """One HTML file that shows the selection without a server."""
-        trace = runs.find(id).trace
+        trace = _difference(runs, id, wanted.minus)
         work = parts.get(id, f"page {wanted}", lambda: saved_page(trace, wanted))
         return _download(await while_connected(request.receive, work), "text/html; charset=utf-8", "headscope.html")
 
@@ -258,8 +263,17 @@ def _add_traces(app: FastAPI, workbench: Workbench) -> None:
         trace = runs.find(id).trace
         query = request.url.query
         whole = f"{key}?{query}" if query else key
-        work = parts.get(id, whole, lambda: part(trace, whole, id=id).encode())
+        # The other run, where the key names one, is looked up here: whether it is remembered is this thread's to know.
+        other = request.query_params.get("minus")
+        second = runs.find(other).trace if other else None
+        work = parts.get(id, whole, lambda: part(trace, whole, id=id, find=lambda _: second or trace).encode())
         return Response(await while_connected(request.receive, work), media_type=BYTES, headers=FOREVER)
+
+
+def _difference(runs: Runs, id: str, minus: str) -> Trace:
+    """A run, or where another is named, the one minus the other."""
+    trace = runs.find(id).trace
+    return compare(trace, runs.find(minus).trace).difference() if minus else trace
 
 
 def _download(data: bytes, kind: str, name: str) -> Response:

@@ -36,6 +36,7 @@ class TableQuery:
     top: int | None = None
     query: int | None = None
     every: Vectors | None = None
+    minus: str = ""
 
     def bytes(self, trace: Trace) -> bytes:
         """The table as a file."""

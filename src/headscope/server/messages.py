@@ -77,6 +77,8 @@ class PageRequest:
 
     view: Scale
     selection: Selection = field(default_factory=Selection)
+    minus: str = ""
+    """The id of a run that is subtracted from the one that is saved."""
 
 
 @dataclass(frozen=True)

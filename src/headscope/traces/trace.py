@@ -20,7 +20,7 @@ from headscope.traces.reading import Reading
 from headscope.traces.tokens import TokenChoice, Tokens
 
 if TYPE_CHECKING:
-    from headscope.traces.compare import Difference
+    from headscope.traces.compare import Comparison
 
 Record = Literal["rows", "summary", "heads", "full"]
 RECORDS: tuple[Record, ...] = get_args(Record)
@@ -235,11 +235,11 @@ class Trace:
             raise problems[0]
         return replace(self, readings=readings)
 
-    def diff(self, other: "Trace") -> "Difference":
-        """The other run minus this one: patterns, heads ranked by change, predictions before and after."""
-        from headscope.traces.compare import Difference
+    def diff(self, other: "Trace") -> "Comparison":
+        """The other run minus this one, `compare(other, this)`: patterns, change of heads, predictions."""
+        from headscope.traces.compare import compare
 
-        return Difference.of(self, other)
+        return compare(other, self)
 
     def save(self, folder: str | Path) -> Path:
         """Keep the trace as a folder: JSON and safetensors, checksummed; an old one stays until the new is whole."""

@@ -5,8 +5,8 @@ import re
 import torch
 
 from headscope.errors import NotRecordedError
-from headscope.traces import LayerRecord, Tokens, Trace
-from headscope.views.contract import AnswerProps, CandidateProps, SiteProps, StackProps, TraceProps
+from headscope.traces import Difference, DifferenceLayer, LayerRecord, Tokens, Trace
+from headscope.views.contract import AnswerProps, CandidateProps, DifferenceProps, SiteProps, StackProps, TraceProps
 from headscope.views.layers import plain_texts
 from headscope.views.neurons import no_neurons
 from headscope.views.weights import no_contributions, no_scores, no_weights
@@ -35,12 +35,15 @@ def trace_part(trace: Trace, id: str = "") -> Part:
             answers=answers,
             no_answers="" if answers else _no_answers(trace),
             steps=None if trace.steps is None else list(trace.steps),
+            difference=_difference(trace),
         ),
     )
 
 
 def short_name(model: str) -> str:
     """A model's name for those who do not have its files: of a folder the last part, others as they are."""
+    if " − " in model:  # a difference
+        return " − ".join(map(short_name, model.split(" − ")))
     looks_like_path = model.startswith((".", "/", "~")) or model.count("/") > 1 or "\\" in model
     if model.startswith("builtin:") or not looks_like_path:
         return model
@@ -49,11 +52,28 @@ def short_name(model: str) -> str:
 
 def is_causal(layer: LayerRecord) -> bool:
     """Whether no query looks ahead: nothing above the diagonal of any head's map, or of the strongest keys."""
+    if isinstance(layer, DifferenceLayer) and layer.halves:
+        return all(is_causal(half.layer) for half in layer.halves)
     if layer.site.kind == "cross" or layer.n_queries != layer.n_keys:
         return False
     if layer.summary.map is not None:
         return not bool(layer.summary.map.nan_to_num(nan=0.0).triu(1).any())
     return bool((layer.summary.argmax <= torch.arange(layer.n_queries, device=layer.summary.argmax.device)).all())
+
+
+def _difference(trace: Trace) -> DifferenceProps | None:
+    if not isinstance(trace, Difference) or trace.comparison is None:
+        return None
+    one, other = trace.comparison.one, trace.comparison.other
+    return DifferenceProps(_plain(run_name(one)), _plain(run_name(other)), _plain(trace.comparison.line))
+
+
+def run_name(trace: Trace) -> str:
+    """A run in a few words: its model, its edits, the beginning of its text."""
+    text = "" if trace.inputs is None else " ".join((trace.inputs.text or "").split())
+    text = f": {text[:39].rstrip()}…" if len(text) > 40 else f": {text}" if text else ""
+    edits = f", {len(trace.edits)} edit{'s' if len(trace.edits) > 1 else ''}" if trace.edits else ""
+    return f"{short_name(trace.model)}{edits}{text}"
 
 
 def _stack(name: str, tokens: Tokens) -> StackProps:

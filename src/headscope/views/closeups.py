@@ -6,8 +6,9 @@ from torch import Tensor
 
 from headscope.errors import InputError, UnknownHeadError, UnknownTokenError
 from headscope.sites import Head, parse
-from headscope.traces import Trace
+from headscope.traces import DifferenceLayer, Trace
 from headscope.views.contract import RowProps, WindowProps
+from headscope.views.differences import signed_pool
 from headscope.views.keys import Asked
 from headscope.views.layers import layer_of, read_as
 from headscope.views.weights import Weights, no_scores
@@ -16,7 +17,8 @@ from headscope.views.wire import Part
 
 def row_part(trace: Trace, asked: Asked) -> Part:
     """`row/L3?query=5`: from one query to all keys; `row/L3?key=5`: to one key from all queries."""
-    layer, read = layer_of(trace, asked.place), read_as(trace, asked)
+    read = read_as(trace, asked)
+    layer = layer_of(read, asked.place)
     weights = Weights(read, layer, asked.what)
     length = weights.n_queries if asked.side == "query" else weights.n_keys
     if asked.index >= length:
@@ -32,7 +34,8 @@ def window_part(trace: Trace, asked: Asked) -> Part:
     head = parse(asked.place)
     if not isinstance(head, Head):
         raise UnknownHeadError(f"a window shows one head: say which, as in {asked.place}H0.")
-    weights = Weights(read_as(trace, asked), trace.layer(head), asked.what)
+    read = read_as(trace, asked)
+    weights = Weights(read, read.layer(head), asked.what)
     rows = _within("rows", asked.rows, weights.n_queries)
     columns = _within("columns", asked.columns, weights.n_keys)
     cell = (-(-(rows[1] - rows[0]) // asked.size), -(-(columns[1] - columns[0]) // asked.size))
@@ -63,7 +66,10 @@ def _within(name: str, span: tuple[int, int] | None, length: int) -> tuple[int, 
 def pooled(
     weights: Weights, index: int, rows: tuple[int, int], columns: tuple[int, int], cell: tuple[int, int]
 ) -> np.ndarray:
-    """A rectangle of one head, the largest of every `cell` queries and keys."""
+    """A rectangle of one head, the largest of every `cell` queries and keys; of a difference, of either sign."""
+    if isinstance(weights.layer, DifferenceLayer):
+        rectangle = weights.layer.patterns(slice(index, index + 1), slice(*rows), slice(*columns))
+        return signed_pool(rectangle, cell)[0].cpu().numpy()
     lowest = float("-inf") if weights.what == "scores" else 0.0
     shape = (-(-(rows[1] - rows[0]) // cell[0]), -(-(columns[1] - columns[0]) // cell[1]))
     found = torch.full(shape, lowest)

@@ -14,9 +14,12 @@ in a saved page (a dictionary) and in a notebook (a message):
 | `neuron/L3H2?query=5` | NeuronProps | `query` [query, dim], `dots`, `weights` [query, key], … (`neurons.py`) |
 | `vectors/L3H2?of=key&rows=0:512` | VectorsProps | `vectors` [token, dim]; `mean` and `spread` [dim] over all tokens |
 | `scores` | ScoresProps | one per method: [head], in the order of the trace's heads; NaN where it says nothing |
+| `alignment?minus=ID&by=words` | AlignmentProps | `one:main`, `other:main`: the pair of every token, −1 for none |
+| `relation?source=4&target=1&minus=ID` | RelationProps | `one`, `other`: [head, (weight, baseline, depth)] |
 
 `layer`, `row` and `window` also take `by=words|sentences` and `hide=` (positions, comma-separated, `stack:position`
-where there are several stacks), for inputs too long for the page to do that itself.
+where there are several stacks), for inputs too long for the page to do that itself. All but the last two take
+`minus=ID`, another run: then they are of the first run minus that one, on the tokens that both have, with signs.
 """
 
 from dataclasses import dataclass, field
@@ -84,6 +87,15 @@ class AnswerProps:
 
 
 @dataclass(frozen=True)
+class DifferenceProps:
+    """The two runs of which a trace is the difference, by name, and how far they correspond, in words."""
+
+    one: str
+    other: str
+    line: str
+
+
+@dataclass(frozen=True)
 class TraceProps:
     """One run: what was read, what there is to see, what the model answered."""
 
@@ -101,14 +113,19 @@ class TraceProps:
     answers: list[AnswerProps]
     no_answers: str
     steps: list[int | None] | None
+    difference: DifferenceProps | None = None
 
 
 @dataclass(frozen=True)
 class MapsProps:
-    """Thumbnails of all heads; `cells` tells how many queries and keys one cell of a layer's maps stands for."""
+    """Thumbnails of all heads; `cells` tells how many queries and keys one cell of a layer's maps stands for.
+
+    `note` says where they are less than exact.
+    """
 
     size: int
     cells: dict[str, tuple[int, int]]
+    note: str = ""
 
 
 @dataclass(frozen=True)
@@ -201,6 +218,47 @@ class ScoresProps:
 
 
 @dataclass(frozen=True)
+class PairedStackProps:
+    """A stack of the first run and its partner in the second; `texts` names their pairs, `same` those that agree."""
+
+    stack: str
+    other: str
+    texts: list[str]
+    same: list[bool]
+    is_whole: bool
+
+
+@dataclass(frozen=True)
+class AlignmentProps:
+    """Which tokens of two runs stand for the same. `no_difference` says why they cannot be subtracted."""
+
+    by: By
+    line: str
+    no_difference: str
+    stacks: list[PairedStackProps]
+
+
+@dataclass(frozen=True)
+class RankingProps:
+    """The heads of one model, the best for a relation first; `note` says why none is, if none is."""
+
+    model: str
+    heads: list[str]
+    n_layers: int
+    note: str
+
+
+@dataclass(frozen=True)
+class RelationProps:
+    """From one word to another, in two runs."""
+
+    source: str
+    target: str
+    one: RankingProps
+    other: RankingProps
+
+
+@dataclass(frozen=True)
 class PresetProps:
     """An input to start from."""
 
@@ -275,6 +333,8 @@ PARTS = (
     RowProps,
     WindowProps,
     ScoresProps,
+    AlignmentProps,
+    RelationProps,
     ModelProps,
     SavedProps,
     LensProps,

@@ -13,15 +13,19 @@ WINDOW_SIZE = 1024
 # A key may name every token of a long input in `hide`, and no more.
 _LONGEST = 2**20
 _KNOWN = {
-    "trace": (),
-    "maps": ("size",),
-    "layer": ("what", "by", "hide"),
-    "row": ("query", "key", "what", "by", "hide"),
-    "window": ("rows", "columns", "size", "what", "by", "hide"),
+    "trace": ("minus",),
+    "maps": ("size", "minus"),
+    "layer": ("what", "by", "hide", "minus"),
+    "row": ("query", "key", "what", "by", "hide", "minus"),
+    "window": ("rows", "columns", "size", "what", "by", "hide", "minus"),
     "neuron": ("query",),
     "vectors": ("of", "rows"),
-    "scores": (),
+    "scores": ("minus",),
+    "alignment": ("by", "minus"),
+    "relation": ("source", "target", "minus"),
 }
+# Of two runs: they make no sense without the second.
+_PAIRED = ("alignment", "relation")
 _PLACED = {"layer": "L3", "row": "L3", "window": "L3H2", "neuron": "L3H2", "vectors": "L3H2"}
 
 
@@ -41,6 +45,10 @@ class Asked:
     columns: tuple[int, int] | None = None
     query: int | None = None
     of: Vectors = "key"
+    minus: str = ""
+    """The run that is subtracted, or compared with, by the name the page knows it by."""
+    source: int = 0
+    target: int = 0
 
 
 def parse_key(key: str) -> Asked:
@@ -76,6 +84,13 @@ def parse_key(key: str) -> Asked:
     for name in ("rows", "columns"):
         if name in given:
             asked[name] = _span(name, given[name])
+    asked["minus"] = given.get("minus", "")
+    if kind in _PAIRED and not asked["minus"]:
+        raise InputError(f"{kind} is of two runs: say which the other is, as in {kind}?minus=ID.")
+    for name in ("source", "target") if kind == "relation" else ():
+        if name not in given:
+            raise InputError("a relation has a source and a target: write relation?source=4&target=1&minus=ID.")
+        asked[name] = _number(name, given[name])
     return Asked(**asked)
 
 

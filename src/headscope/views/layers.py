@@ -9,7 +9,7 @@ from torch import Tensor
 
 from headscope.errors import InputError, NotRecordedError, UnknownHeadError, UnknownTokenError
 from headscope.sites import Head, parse
-from headscope.traces import LayerRecord, Trace
+from headscope.traces import Difference, DifferenceLayer, LayerRecord, Trace
 from headscope.traces.reading import Reading
 from headscope.views.contract import LayerProps, What
 from headscope.views.keys import Asked
@@ -26,8 +26,12 @@ _LARGEST_HALF = 65504.0
 
 def layer_part(trace: Trace, asked: Asked, *, as_bytes: bool = False) -> Part:
     """`layer/L3`: dense or sparse, whichever fits; `as_bytes` codes even a small one as bytes, to save room."""
-    layer = layer_of(trace, asked.place)
     read = read_as(trace, asked)
+    if isinstance(read, Difference):
+        trace = read
+    layer = layer_of(trace, asked.place)
+    if asked.what == "pattern" and isinstance(layer, DifferenceLayer):
+        return difference_layer_part(read, layer, asked, as_bytes=as_bytes)
     if layer.summary.top_keys is None and no_weights(layer):
         raise NotRecordedError(f"{layer.site} has no weights to show: {no_weights(layer)}.")
     if not read.readings and _is_sparse(layer, asked.what):
@@ -44,6 +48,8 @@ def layer_part(trace: Trace, asked: Asked, *, as_bytes: bool = False) -> Part:
 def sparse_part(trace: Trace, asked: Asked) -> Part:
     """The strongest keys of each query, as the trace's summary holds them: at hand at any length."""
     layer = layer_of(trace, asked.place)
+    if isinstance(layer, DifferenceLayer):
+        return _read_sparse(Weights(trace, layer), asked)
     keys, weights = layer.summary.top_keys, layer.summary.top_weights
     if keys is None or weights is None:
         raise NotRecordedError(f"{layer.site} has no weights to show: {no_weights(layer)}.")
@@ -67,6 +73,26 @@ def sparse_part(trace: Trace, asked: Asked) -> Part:
     return Part("layer", _props(trace, layer, asked, "sparse", kept), arrays)
 
 
+def difference_layer_part(read: Trace, layer: LayerRecord, asked: Asked, *, as_bytes: bool) -> Part:
+    """A layer of a difference: whole, or of each query the keys with the largest differences."""
+    weights = Weights(read, layer)
+    shape = (weights.n_heads, weights.n_queries, weights.n_keys)
+    if math.prod(shape) > DENSE_CELLS:
+        return _read_sparse(weights, asked)
+    if math.prod(shape) <= HALF_CELLS and not as_bytes:
+        found: np.ndarray | Coded = _halves(weights, shape)
+    else:
+        values = np.zeros(shape, np.uint8)
+
+        def code(heads: slice, rows: slice, columns: slice, tile: Tensor) -> None:
+            values[heads, rows, columns] = Coded.signed(tile.cpu().numpy()).bytes
+
+        values.fill(128)
+        weights.tiles(code)
+        found = Coded(values, is_signed=True)
+    return Part("layer", _props(read, layer, asked, "dense", weights.n_keys), {"weights": found})
+
+
 def layer_of(trace: Trace, place: str) -> LayerRecord:
     """The layer that a key names."""
     found = parse(place)
@@ -77,6 +103,11 @@ def layer_of(trace: Trace, place: str) -> LayerRecord:
 
 def read_as(trace: Trace, asked: Asked) -> Trace:
     """The trace with its tokens read as the key says: by words or sentences, some left out."""
+    if isinstance(trace, Difference) and trace.comparison is not None:
+        for stack in trace.tokens:
+            _hidden(trace, asked, stack)
+        is_read = bool(asked.hide or asked.by != "tokens")
+        return trace.comparison.difference(by=asked.by, hide=asked.hide) if is_read else trace
     if trace.readings:
         raise InputError("give the trace itself: views read it by words, or without some tokens, as they are asked to.")
     if not asked.hide and asked.by == "tokens":
@@ -142,9 +173,10 @@ def _read_sparse(weights: Weights, asked: Asked) -> Part:
     found = torch.zeros(keys.shape)
 
     def choose(heads: slice, rows: slice, columns: slice, tile: Tensor) -> None:
-        best = tile.nan_to_num_(nan=0.0).topk(min(kept, tile.shape[-1]), dim=-1)
-        found[heads, rows, : best.values.shape[-1]] = best.values.cpu()
-        keys[heads, rows, : best.values.shape[-1]] = (best.indices + columns.start).int().cpu()
+        tile = tile.nan_to_num_(nan=0.0)
+        best = tile.abs().topk(min(kept, tile.shape[-1]), dim=-1).indices  # a difference may be negative
+        found[heads, rows, : best.shape[-1]] = tile.gather(-1, best).cpu()
+        keys[heads, rows, : best.shape[-1]] = (best + columns.start).int().cpu()
 
     weights.tiles(choose)
     arrays = {"keys": keys.numpy(), "weights": _half(found)}

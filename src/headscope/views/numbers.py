@@ -11,8 +11,9 @@ import numpy as np
 import torch
 
 from headscope.errors import InputError, MissingExtraError, NotRecordedError
-from headscope.traces import Tokens
+from headscope.traces import Difference, Tokens
 from headscope.traces.reading import Reading
+from headscope.views.differences import aligned_groups
 from headscope.views.keys import Asked
 from headscope.views.layers import read_as
 from headscope.views.selection import MOST_TOP, Selection, Spot, hidden_positions
@@ -25,6 +26,11 @@ if TYPE_CHECKING:
 MOST_ROWS = 2_000_000
 _BAND_CELLS = 8 * 2**20
 VALUES = {"pattern": "weight", "contribution": "contribution", "scores": "score"}
+
+
+def value_name(view: "View") -> str:
+    """What the numbers of a view are."""
+    return "difference" if isinstance(view.trace, Difference) else VALUES[view.selection.what]
 
 
 class TooManyNumbersError(InputError):
@@ -108,8 +114,9 @@ def shown(view: "View") -> Shown:
     """The heads and tokens of a head view."""
     selection = view.selection
     asked = Asked("layer", selection.site, by=selection.by, hide=hidden_positions(view.trace, selection))
-    layer = view.trace.layer(selection.site)
-    weights = Weights(read_as(view.trace, asked), layer, selection.what)
+    read = read_as(view.trace, asked)
+    layer = read.layer(selection.site)
+    weights = Weights(read, layer, selection.what)
     heads = [layer.site.head(index) for index in selection.shown]
     mean = f"mean of {len(heads)} heads of {layer.site}"
     return Shown([mean] if selection.average else [str(head) for head in heads], selection.shown, weights)
@@ -135,6 +142,8 @@ def spot(view: "View") -> Spot | None:
 
 def _groups(view: "View", stack: str, length: int, selection: Selection) -> tuple[tuple[int, ...], ...]:
     """The positions of each token as read; of a coarser layer, each place by itself."""
+    if isinstance(view.trace, Difference):
+        return aligned_groups(view.trace, stack, selection.by, hidden_positions(view.trace, selection))
     if len(view.trace.tokens[stack]) != length:
         return tuple((place,) for place in range(length))
     asked = Asked("layer", by=selection.by, hide=hidden_positions(view.trace, selection))
@@ -152,6 +161,8 @@ def _weights(view: "View") -> Table:
     found = shown(view)
     head, query, key, value = lines(view, found)
     table = _named(view, found.names, found.weights.queries, found.weights.keys, head, query, key, value)
+    if isinstance(view.trace, Difference):
+        return table
     for name, reading in (("query position", found.weights.by_row), ("key position", found.weights.by_column)):
         table.columns[name] = _own_positions(table.columns[name], reading)
     return table
@@ -168,13 +179,13 @@ def lines(view: "View", found: Shown, most: int = MOST_ROWS) -> tuple[np.ndarray
     allowed = _between(selection, weights.queries, weights.keys, spot(view))
     size = max(1, _BAND_CELLS // (len(found.heads) * weights.n_keys))
     heads, queries, keys, values, count = [], [], [], [], 0
-    largest = _largest(view, found)
+    largest, is_signed = _largest(view, found), isinstance(view.trace, Difference)
     for first in range(0, weights.n_queries, size):
         rows = slice(first, min(first + size, weights.n_queries))
         if not allowed[0][rows].any():
             continue
         band = found.band(rows, selection.average)
-        strength = band.abs() / largest if selection.what != "pattern" else band
+        strength = band if selection.what == "pattern" and not is_signed else band.abs() / largest
         strength = strength.nan_to_num(nan=0.0, posinf=0.0)
         strength = strength * torch.from_numpy(allowed[1]) * torch.from_numpy(allowed[0][rows])[:, None]
         head, row, key = _drawn(strength, selection).nonzero(as_tuple=True)
@@ -259,7 +270,7 @@ def _named(view: "View", names: list[str], queries: Tokens, keys: Tokens, head, 
             "query token": texts(queries, query),
             "key position": key,
             "key token": texts(keys, key),
-            VALUES[view.selection.what]: value.astype(np.float32),
+            value_name(view): value.astype(np.float32),
         }
     )
 
@@ -285,6 +296,8 @@ def _strongest_known(view: "View") -> Table:
 def strongest(view: "View", limit: int) -> Table:
     """The strongest connections of the heads that a view shows, between tokens as the model saw them."""
     trace, selection = view.trace, view.selection
+    if isinstance(trace, Difference):
+        return Table({name: column[:limit] for name, column in table_of(view).columns.items()})
     shown_heads = trace.heads
     if view.kind != "model":
         shown_heads = [trace.layer(selection.site).site.head(index) for index in selection.shown]

@@ -1,13 +1,16 @@
 """Every part that the page can ask of a trace, by its key."""
 
+from collections.abc import Callable
+
 import torch
 
 from headscope.attention.summaries import cell
-from headscope.errors import NotRecordedError
-from headscope.traces import Trace
+from headscope.errors import InputError, NotRecordedError
+from headscope.traces import Difference, Trace, compare
 from headscope.views.about import trace_part
 from headscope.views.closeups import row_part, window_part
 from headscope.views.contract import MapsProps
+from headscope.views.differences import alignment_part, difference_maps, difference_scores, relation_part
 from headscope.views.keys import parse_key
 from headscope.views.layers import layer_part
 from headscope.views.measures import scores_part
@@ -15,12 +18,22 @@ from headscope.views.neurons import neuron_part, vectors_part
 from headscope.views.wire import Coded, Part
 
 
-def part(trace: Trace, key: str, *, id: str = "") -> Part:
+def part(trace: Trace, key: str, *, id: str = "", find: Callable[[str], Trace] | None = None) -> Part:
     """What a key asks for: the keys are those of `views/contract.py`.
 
-    `id` is the name under which the page knows the trace.
+    `id` is the name under which the page knows the trace; `find` gives the other run of a key that has one (`minus=`).
     """
     asked = parse_key(key)
+    if asked.minus:
+        if find is None:
+            raise InputError("there is no other run here to compare with.")
+        other = find(asked.minus)
+        if asked.kind == "alignment":
+            return alignment_part(compare(trace, other, by="words" if asked.by == "words" else None))
+        found = compare(trace, other)
+        if asked.kind == "relation":
+            return relation_part(found.relation(asked.source, asked.target))
+        trace = found.difference()
     match asked.kind:
         case "trace":
             return trace_part(trace, id)
@@ -37,11 +50,13 @@ def part(trace: Trace, key: str, *, id: str = "") -> Part:
         case "vectors":
             return vectors_part(trace, asked)
         case _:
-            return scores_part(trace)
+            return difference_scores(trace) if isinstance(trace, Difference) else scores_part(trace)
 
 
 def maps_part(trace: Trace, size: int) -> Part:
     """`maps`: every head's map as the summary holds it, pooled further by whole factors where asked to."""
+    if isinstance(trace, Difference):
+        return difference_maps(trace, size)
     cells, arrays = {}, {}
     for site, layer in trace.layers.items():
         found = layer.summary.map

@@ -20,6 +20,7 @@ Hide = Literal["special", "first"]
 Thumbnails = Literal["heat", "lines"]
 Order = Literal["index", "contribution", "token", "spread"]
 Fold = Literal["key", "product", "value", "weighted"]
+Compare = Literal["off", "side", "difference"]
 
 Places = str | Head | Site | Sequence["str | Head | Site"]
 
@@ -63,6 +64,8 @@ class Selection:
     against: int | None = None
     every: Vectors | None = None
     fold: list[Fold] = field(default_factory=list)
+    compare: Compare = "off"
+    beside: str = ""
 
 
 def choice(name: str, value: str, kind) -> None:

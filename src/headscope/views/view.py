@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any, Literal
 from headscope.errors import InputError, UnknownHeadError
 from headscope.scores import Scores
 from headscope.sites import Head
-from headscope.traces import Trace
+from headscope.traces import Comparison, Difference, Trace
 from headscope.views.about import short_name
 from headscope.views.contract import By, Vectors, What
+from headscope.views.differences import difference_scores
 from headscope.views.measures import scores_part
 from headscope.views.neurons import head_of
 from headscope.views.numbers import Table, spot, table_of
@@ -70,11 +71,14 @@ class View:
         head = self.selection.site if self.kind != "model" else ""
         if head and len(self.selection.shown) == 1:
             head = f"{head}H{self.selection.shown[0]}"
-        return f"{short_name(self.trace.model)}{', ' + head if head else ''}: {self.kind} view"
+        kind = f"{self.kind} view" if not isinstance(self.trace, Difference) else f"difference, {self.kind} view"
+        return f"{short_name(self.trace.model)}{', ' + head if head else ''}: {kind}"
 
     @cached_property
     def scores_part(self) -> Part:
         """Measures of all heads, those that were given with the view first."""
+        if isinstance(self.trace, Difference):
+            return difference_scores(self.trace)
         return scores_part(self.trace, self.scores)
 
     def table(self) -> Table:
@@ -111,7 +115,7 @@ class View:
 
 
 def head_view(
-    trace: Trace,
+    trace: Trace | Comparison,
     heads: Places | None = None,
     *,
     average: bool = False,
@@ -133,12 +137,13 @@ def head_view(
 
     Without `heads`, all of the first layer. `threshold`, `mass` or `top` filter the lines: from a weight on, the
     strongest that make up a share of each query's weight, or the strongest few of each query. `hide` leaves out
-    "special" or "first" tokens, `off` single ones (by position), and brings rows back to one.
+    "special" or "first" tokens, `off` single ones (by position), and brings rows back to one. Of a comparison, the
+    first run minus the second is shown, on the tokens that both have.
 
     >>> import headscope as hs
     >>> hs.head_view(trace, "L3H2", by="words", hide="special", top=3).save("head.html")  # doctest: +SKIP
     """
-    _check_trace(trace)
+    trace = _checked(trace)
     site, shown = heads_of(trace, heads)
     for name, value, kind in (("form", form, Form), ("axis", axis, Axis), ("by", by, By), ("pair", pair, Pair)):
         choice(name, value, kind)
@@ -174,7 +179,7 @@ def head_view(
 
 
 def model_view(
-    trace: Trace,
+    trace: Trace | Comparison,
     head: str | Head | None = None,
     *,
     thumbnails: Thumbnails = "heat",
@@ -187,12 +192,13 @@ def model_view(
     """All heads of all layers on one page.
 
     `sort` orders and `colour` colours them by a measure: its name, or Scores from elsewhere, as of `hs.measure` over a
-    corpus; `least` leaves heads whose colour is below that share of the range. `head` is the one in focus.
+    corpus; `least` leaves heads whose colour is below that share of the range. `head` is the one in focus. Of a
+    comparison, the first run minus the second is shown, and "total_variation" tells how far each head moved.
 
     >>> import headscope as hs
     >>> hs.model_view(trace, colour="previous_token", least=0.5).save("model.html")  # doctest: +SKIP
     """
-    _check_trace(trace)
+    trace = _checked(trace)
     choice("thumbnails", thumbnails, Thumbnails)
     given = [scores] if isinstance(scores, Scores) else list(scores)
     given += [one for one in (sort, colour) if isinstance(one, Scores)]
@@ -243,7 +249,7 @@ def neuron_view(
     >>> import headscope as hs
     >>> hs.neuron_view(trace, "L3H2", token=5, sort="contribution").save("neuron.html")  # doctest: +SKIP
     """
-    _check_trace(trace)
+    trace = _checked(trace)
     found = head_of(trace, trace.heads[0] if head is None else head)
     layer = trace.layers[found.site]
     folded: list[Fold] = [fold] if isinstance(fold, str) else list(fold)  # type: ignore[list-item]
@@ -286,13 +292,16 @@ def _position(name: str, place: int, length: int, what: str) -> int:
     return place % length
 
 
-def _check_trace(trace: Trace) -> None:
+def _checked(trace: Trace | Comparison) -> Trace:
+    if isinstance(trace, Comparison):
+        trace = trace.difference()
     if not isinstance(trace, Trace):
         raise InputError(f"a view is of a trace, as model.run() returns it, not of {type(trace).__name__}.")
     if not trace.layers:
         raise InputError("this trace has no attention layers to show.")
     if trace.readings:
         raise InputError("give the trace itself, and say how to read it: by='words', hide='special', off=[3].")
+    return trace
 
 
 def _filtered(

@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from weakref import WeakKeyDictionary
 
 import torch
@@ -11,7 +12,7 @@ from headscope.attention import log_denominator, scores, softmax
 from headscope.attention.workers import run_all, shares
 from headscope.attention.workspace import Workspace
 from headscope.errors import InputError, NotRecordedError
-from headscope.traces import LayerRecord, Trace
+from headscope.traces import DifferenceLayer, LayerRecord, Trace
 from headscope.traces.reading import Reading
 from headscope.views.contract import What
 
@@ -82,6 +83,8 @@ class Weights:
 
     def column(self, index: int) -> Tensor:
         """What all queries give to one key [head, query]: from the column alone and each row's denominator."""
+        if isinstance(self.layer, DifferenceLayer):
+            return _column_of_difference(self.layer, index)
         places = (index,) if self.by_column is None else self.by_column.groups[index]
         found = sum(self._raw_column(place) for place in places)
         assert isinstance(found, Tensor)
@@ -306,6 +309,16 @@ def no_contributions(layer: LayerRecord) -> str:
     if layer.value_norms is not None:
         return ""
     return layer.no_norms or "no values were recorded; run again with record='heads'"
+
+
+def _column_of_difference(layer: DifferenceLayer, index: int) -> Tensor:
+    assert layer.halves is not None
+    found = []
+    for half in layer.halves:
+        stacks = {half.layer.site.stack: half.by_row, half.layer.key_stack: half.by_column}
+        readings = {stack: reading for stack, reading in stacks.items() if reading is not None}
+        found.append(Weights(replace(half.trace, readings=readings), half.layer).column(index))
+    return found[0] - found[1].to(found[0].device)
 
 
 def _padded(tile: Tensor, columns: slice, n_keys: int) -> Tensor:

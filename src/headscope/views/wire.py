@@ -21,12 +21,13 @@ DTYPES = {"uint8": "<u1", "int32": "<i4", "float16": "<f2", "float32": "<f4"}
 
 @dataclass(frozen=True)
 class Coded:
-    """Weights between 0 and 1 as bytes: `round(255 · √w)`.
+    """Weights between 0 and 1 as bytes: `round(255 · √w)`; with a sign, `128 ± round(127 · √|w|)`.
 
     Linear bytes would lose what long inputs are made of: at 1,024 tokens a third of all weight is below 1/510.
     """
 
     bytes: np.ndarray
+    is_signed: bool = False
 
     @classmethod
     def of(cls, weights: np.ndarray) -> "Coded":
@@ -36,8 +37,23 @@ class Coded:
         np.rint(root, out=root)
         return cls(np.clip(root, 0, 255, out=root).astype(np.uint8))
 
+    @classmethod
+    def signed(cls, values: np.ndarray) -> "Coded":
+        """Code differences between −1 and 1, NaN as 0."""
+        plain = np.nan_to_num(values, copy=True).astype(np.float32, copy=False)
+        root = np.sqrt(np.minimum(np.abs(plain), 1.0))
+        return cls((128 + np.rint(127 * root) * np.sign(plain)).astype(np.uint8), is_signed=True)
+
+    @property
+    def code(self) -> str:
+        """What the page calls it."""
+        return "signed" if self.is_signed else "sqrt"
+
     def weights(self) -> np.ndarray:
-        """Back to weights, up to half a step of 1/255 in the root."""
+        """Back to weights, up to half a step in the root."""
+        if self.is_signed:
+            root = (self.bytes.astype(np.float32) - 128) / 127
+            return root * np.abs(root)
         return (self.bytes.astype(np.float32) / 255) ** 2
 
 
@@ -53,7 +69,7 @@ class Part:
         """The message."""
         entries, buffers, offset = [], [], 0
         for name, array in self.arrays.items():
-            code = "sqrt" if isinstance(array, Coded) else "linear"
+            code = array.code if isinstance(array, Coded) else "linear"
             plain = array.bytes if isinstance(array, Coded) else array
             dtype = plain.dtype.name
             if dtype not in DTYPES:
@@ -81,5 +97,6 @@ def decode(message: bytes) -> Part:
         count = int(np.prod(entry["shape"], dtype=np.int64))
         place = start + length + entry["offset"]
         array = np.frombuffer(message, DTYPES[entry["dtype"]], count, place).reshape(entry["shape"])
-        arrays[entry["name"]] = Coded(array) if entry["code"] == "sqrt" else array
+        code = entry["code"]
+        arrays[entry["name"]] = array if code == "linear" else Coded(array, is_signed=code == "signed")
     return Part(header["kind"], header["props"], arrays)

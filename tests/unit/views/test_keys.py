@@ -39,7 +39,7 @@ def test_keys_are_taken_apart(key, asked):
         ("nothing", "there is no part 'nothing'"),
         ("layer", "'layer/L3'"),
         ("trace/L0", "'trace'"),
-        ("trace?size=3", "it takes none"),
+        ("trace?size=3", "it takes minus"),
         ("maps?size=0", "outside 1 to 96"),
         ("maps?size=97", "outside 1 to 96"),
         ("maps?size=1e3", "not a position"),

@@ -68,5 +68,9 @@ function moved(event: KeyboardEvent, bench: Workbench): boolean {
     bench.select({ scale: selection.scale === "neuron" ? "head" : "model" });
     return true;
   }
+  if (event.key === "Escape" && bench.other) {
+    bench.comparing.leave();
+    return true;
+  }
   return false;
 }

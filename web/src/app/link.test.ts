@@ -43,10 +43,29 @@ describe("links", () => {
       against: 3,
       every: "mixed",
       fold: ["key", "weighted"],
+      compare: "side",
+      beside: "L2H1",
     };
     const link = read(`#${written(request, selection, keep)}`, recall);
     expect(link.request).toEqual(request);
     expect(link.selection).toEqual(selection);
+  });
+
+  test("carry what it is compared with, as what sets it apart", () => {
+    const first = requestOf({ model: "m", text: "She sat.", pair: "b" });
+    for (const other of [
+      requestOf({ ...first, text: "He sat." }),
+      requestOf({ ...first, model: "n&o" }),
+      requestOf({ ...first, pair: null }),
+      requestOf({ ...first, text: "x".repeat(LONGEST_LINK + 1) }),
+      first,
+    ]) {
+      const link = written(first, { ...DEFAULT, compare: "difference" }, keep, other);
+      expect(link.length).toBeLessThan(1000);
+      expect(read(link, recall).other).toEqual(other);
+      expect(read(link, recall).request).toEqual(first);
+    }
+    expect(read(written(first, DEFAULT, keep), recall).other).toBeNull();
   });
 
   test("carry pairs, targets, chats and the wish to cut", () => {

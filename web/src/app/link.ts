@@ -9,6 +9,8 @@ export interface Link {
   /** Null without an input. */
   request: RunRequest | null;
   selection: Selection;
+  /** The run that it is compared with, if any. */
+  other: RunRequest | null;
   /** The name under which a text too long for a link is kept in this tab; empty when the link carries it. */
   kept: string;
 }
@@ -35,13 +37,19 @@ export function sameRequest(one: RunRequest | null, other: RunRequest | null): b
 }
 
 /** The fragment, without `#`. `keep` is asked to remember an input that is too long and gives it a name. */
-export function written(request: RunRequest | null, selection: Selection, keep: (text: string) => string): string {
+export function written(
+  request: RunRequest | null,
+  selection: Selection,
+  keep: (text: string) => string,
+  other: RunRequest | null = null,
+): string {
   const found = new URLSearchParams();
   if (request) {
     found.set("model", request.model);
     const input = inputOf(request);
     if (input.toString().length > LONGEST_LINK) found.set("kept", keep(input.toString()));
     else for (const [name, value] of input) found.set(name, value);
+    if (other) found.set("with", withOf(request, other, keep));
   }
   for (const [name, value] of Object.entries(places(selection))) found.set(name, value);
   // Readable where a fragment may be: colons, commas and slashes need no escape there.
@@ -54,19 +62,52 @@ export function read(fragment: string, recall: (name: string) => string | null):
   const model = given.get("model") ?? "";
   const kept = given.get("kept") ?? "";
   const input = kept ? new URLSearchParams(recall(kept) ?? "") : given;
+  const request = requestIn(model, input);
+  return {
+    model,
+    request,
+    other: request && otherOf(request, given.get("with"), recall),
+    selection: selectionOf(given),
+    kept,
+  };
+}
+
+function requestIn(model: string, input: URLSearchParams): RunRequest | null {
   const has = ["text", "pair", "target", "chat"].some((name) => input.has(name));
-  const request =
-    model && has
-      ? requestOf({
-          model,
-          text: input.get("text"),
-          pair: input.get("pair"),
-          target: input.get("target"),
-          chat: chatOf(input.get("chat")),
-          truncate: input.get("cut") === "1",
-        })
-      : null;
-  return { model, request, selection: selectionOf(given), kept };
+  return model && has
+    ? requestOf({
+        model,
+        text: input.get("text"),
+        pair: input.get("pair"),
+        target: input.get("target"),
+        chat: chatOf(input.get("chat")),
+        truncate: input.get("cut") === "1",
+      })
+    : null;
+}
+
+/** A second run, as what sets it apart from the first: names with other values, without a value where it lacks one. */
+function withOf(request: RunRequest, other: RunRequest, keep: (text: string) => string): string {
+  const [first, second] = [inputOf(request), inputOf(other)];
+  const found = new URLSearchParams();
+  if (request.model !== other.model) found.set("model", other.model);
+  for (const name of new Set([...first.keys(), ...second.keys()])) {
+    if (first.get(name) !== second.get(name)) found.set(name, second.get(name) ?? "");
+  }
+  const text = found.toString() || "same";
+  return text.length > LONGEST_LINK ? `kept:${keep(text)}` : text;
+}
+
+function otherOf(request: RunRequest, told: string | null, recall: (name: string) => string | null): RunRequest | null {
+  const text = told?.startsWith("kept:") ? recall(told.slice("kept:".length)) : told;
+  if (!text) return null;
+  const input = inputOf(request);
+  const changes = new URLSearchParams(text === "same" ? "" : text);
+  for (const [name, value] of changes) {
+    if (value) input.set(name, value);
+    else input.delete(name);
+  }
+  return requestIn(changes.get("model") ?? request.model, input);
 }
 
 function inputOf(request: RunRequest): URLSearchParams {
@@ -122,6 +163,8 @@ function places(selection: Selection): Record<string, string> {
   put("neurons", selection.against === null ? selection.order : String(selection.against), DEFAULT.order);
   put("every", selection.every ?? "", "");
   put("fold", selection.fold.join(","), "");
+  put("compare", selection.compare, DEFAULT.compare);
+  put("beside", selection.beside, "");
   return found;
 }
 
@@ -158,5 +201,7 @@ function selectionOf(given: URLSearchParams): Selection {
     against,
     every: given.get("every"),
     fold: split("fold"),
+    compare: given.get("compare"),
+    beside: given.get("beside") ?? "",
   });
 }

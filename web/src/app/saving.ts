@@ -18,7 +18,10 @@ export function savePage(bench: Workbench) {
   return attempt(bench, async () => {
     const { shown, home, selection } = bench;
     if (!shown) return;
-    const page = home.kind === "file" ? copyOfPage(home.root, bench.link) : await savedPage(shown.trace.id, selection);
+    const page =
+      home.kind === "file"
+        ? copyOfPage(home.root, bench.link)
+        : await savedPage(shown.trace.id, selection, subtracted(bench));
     download(page, `${fileName(bench)}.html`);
     bench.say(`Saved ${fileName(bench)}.html (${size(page)}). It opens without a server.`);
   });
@@ -67,6 +70,7 @@ export function saveTable(bench: Workbench, format: "csv" | "parquet" | "json") 
       by: selection.by,
       hide: selection.hide.join(","),
       off: selection.off.join(","),
+      minus: subtracted(bench),
     };
     const options = selection.scale === "neuron" ? neuronOptions(format, selection) : ofHeads;
     bench.say("Collecting the numbers …");
@@ -88,6 +92,11 @@ export function saveTable(bench: Workbench, format: "csv" | "parquet" | "json") 
 function neuronOptions(format: string, { site, head, token, every }: Selection): Record<string, string> {
   const query: Record<string, string> = token?.side === "query" ? { query: String(token.index) } : {};
   return { format, view: "neuron", heads: headName(site, head), ...query, ...(every ? { every } : {}) };
+}
+
+/** The run that is subtracted from the one on screen, where that is what is drawn. */
+function subtracted(bench: Workbench): string {
+  return bench.pictured !== bench.shown ? (bench.other?.trace.id ?? "") : "";
 }
 
 /** The filter of lines, which makes a long input's table small enough. */

@@ -54,6 +54,7 @@ export function trace(more: Partial<TraceProps> = {}): TraceProps {
     answers: [],
     no_answers: "",
     steps: null,
+    difference: null,
     ...more,
   };
 }

@@ -9,6 +9,7 @@ import { isAborted, problemOf, type Source, SourceError } from "../source";
 import type { Mounted } from "../views/view";
 import type { Part } from "../wire";
 import { type Address, keep, recall } from "./address";
+import { Comparing } from "./comparing.svelte";
 import { type Draft, draftOf, EMPTY, formsOf, missing, nameOf, presetRequest, requestFrom, shortened } from "./draft";
 import { type Link, read, sameRequest, written } from "./link";
 
@@ -28,9 +29,15 @@ export interface Run {
 /** Where a page lives: on a server that runs models, or in a file that holds one run. */
 export type Home = { kind: "page" } | { kind: "file"; root: HTMLElement; source: Source; opensAt: string };
 
-type Wanted = { request: RunRequest; selection: Selection | null; history: "keep" | "replace" };
+type Wanted = {
+  request: RunRequest;
+  selection: Selection | null;
+  history: "keep" | "replace";
+  /** What it is compared with; as it was where nothing is said. */
+  other?: RunRequest | null;
+};
 
-const QUEUED: RunEvent = {
+export const QUEUED: RunEvent = {
   state: "queued",
   ahead: 0,
   layer: 0,
@@ -54,6 +61,7 @@ export class Workbench {
   shown = $state.raw<Shown | null>(null);
   /** A second run beside the one on screen: what it is compared with. */
   other = $state.raw<Shown | null>(null);
+  readonly comparing = new Comparing(this);
   scores = $state.raw<Part<ScoresProps> | null>(null);
   saved = $state.raw<SavedProps | null>(null);
   selection = $state.raw<Selection>(DEFAULT);
@@ -83,7 +91,15 @@ export class Workbench {
 
   destroy() {
     this.#stop?.abort();
+    this.comparing.destroy();
     this.#unlisten();
+  }
+
+  /** What the view draws: the run, or where it is compared the difference to the other. */
+  get pictured(): Shown | null {
+    return (
+      (this.selection.compare === "difference" && this.comparing.differenceFor(this.selection.scale)) || this.shown
+    );
   }
 
   get model(): ModelProps | undefined {
@@ -100,14 +116,14 @@ export class Workbench {
 
   /** Settled: nothing is under way and what there is to see is on screen. */
   get isReady(): boolean {
-    if (this.progress) return false;
+    if (this.progress || this.comparing.progress) return false;
     if (this.problem || this.viewProblem || this.wasCancelled) return true;
     return this.shown ? this.isDrawn : this.settings !== null;
   }
 
   /** The fragment that brings back what is on screen. */
   get link(): string {
-    return written(this.shown?.request ?? null, this.selection, keep);
+    return written(this.shown?.request ?? null, this.selection, keep, this.other?.request ?? null);
   }
 
   async start() {
@@ -129,8 +145,9 @@ export class Workbench {
 
   /** Change the selection; what follows from the change is done too. */
   select(change: Partial<Selection>, history: "keep" | "replace" = "keep") {
-    if (!this.shown) return;
-    const next = changed(this.selection, change, this.shown.trace);
+    const before = this.pictured;
+    if (!before) return;
+    const next = changed(this.selection, change, before.trace);
     if (JSON.stringify(next) === JSON.stringify(this.selection)) return;
     if (
       this.selection.what === "scores" &&
@@ -141,6 +158,7 @@ export class Workbench {
       this.say("Scores belong to the model's own tokens, all of them: weights are shown instead.");
     }
     this.#turn(next);
+    if (this.pictured !== before) this.scores = null;
     this.address.write(this.link, history);
   }
 
@@ -160,6 +178,16 @@ export class Workbench {
     return this.#run({ request, selection: null, history: "keep" });
   }
 
+  /** Two runs change places. */
+  exchange(request: RunRequest, other: RunRequest, selection: Selection) {
+    return this.#run({ request, selection: { ...selection, token: null, off: [] }, history: "keep", other });
+  }
+
+  /** Write the link again: what it is compared with has changed. */
+  relinked() {
+    this.address.write(this.link, "replace");
+  }
+
   again() {
     return this.#wanted && this.settings ? this.#run(this.#wanted) : this.start();
   }
@@ -172,7 +200,8 @@ export class Workbench {
   viewFailed(problem: SourceError | null) {
     const request = this.shown?.request;
     if (problem?.error === "UnknownTrace" && request && !this.progress) {
-      void this.#run({ request, selection: this.selection, history: "replace" });
+      const other = this.other?.request ?? null;
+      void this.#run({ request, selection: this.selection, history: "replace", other });
       return;
     }
     this.viewProblem = problem;
@@ -189,13 +218,15 @@ export class Workbench {
       if (this.shown) this.#turn(fitted(link.selection, this.shown.trace));
       return;
     }
-    if (link.request && this.shown && sameRequest(link.request, this.shown.request)) {
+    const isSame = link.request && this.shown && sameRequest(link.request, this.shown.request);
+    if (isSame && this.shown && sameRequest(link.other, this.other?.request ?? null)) {
       this.#stop?.abort();
-      this.#turn(fitted(link.selection, this.shown.trace));
+      this.#turn(fitted(link.selection, (this.comparing.difference ?? this.shown).trace));
       return;
     }
     if (link.request) {
-      void this.#run({ request: link.request, selection: link.selection, history: "replace" });
+      const { request, selection, other } = link;
+      void this.#run({ request, selection, history: "replace", other });
       return;
     }
     if (link.kept) {
@@ -269,8 +300,11 @@ export class Workbench {
       const source = traceSource(id);
       this.#warm(source, wanted.selection, stop.signal);
       const trace = (await source.part<TraceProps>("trace", stop.signal)).props;
+      const shown = { request, trace, source };
+      const compared = await this.comparing.prepare(shown, wanted.other, stop.signal);
       if (this.#stop !== stop) return;
-      this.#show({ request, trace, source }, wanted.selection);
+      this.comparing.take(compared);
+      this.#show(shown, wanted.selection);
       this.address.write(this.link, wanted.history);
       this.#remember({ request, when: Date.now() });
       this.progress = null;
@@ -302,7 +336,9 @@ export class Workbench {
     this.line = "";
     this.notes = [];
     this.scores = null;
-    this.selection = selection ? fitted(selection, shown.trace) : carried(this.selection, shown.trace);
+    const wanted = this.comparing.fitted(selection ?? this.selection);
+    const { trace } = (wanted.compare === "difference" && this.comparing.difference) || shown;
+    this.selection = selection ? fitted(wanted, trace) : carried(wanted, trace);
     this.shown = shown;
     this.#measured = null;
   }
@@ -310,16 +346,17 @@ export class Workbench {
   /** The picture is complete. */
   drawn() {
     this.isDrawn = true;
-    if (!this.shown || this.#measured === this.shown) return;
-    this.#measured = this.shown;
-    void this.#measure(this.shown);
+    const { pictured } = this;
+    if (!pictured || (this.#measured === pictured && this.scores)) return;
+    this.#measured = pictured;
+    void this.#measure(pictured);
   }
 
   /** Measures come after the first picture: nobody waits for them, and they take the server some work. */
   async #measure(shown: Shown) {
     try {
       const scores = await shown.source.part<ScoresProps>("scores");
-      if (this.shown !== shown) return;
+      if (this.pictured !== shown) return;
       this.scores = scores;
       const known = new Set(scores.props.methods.map((one) => one.name));
       const { sort, colour } = this.selection;

@@ -6,9 +6,14 @@ import { floats, type Grid, type Part } from "../wire";
 import { meanOf, Plane } from "./plane";
 import type { Reading } from "./reading";
 
+/** Differences smaller than this are not blown up to full strength: they are next to nothing. */
+const LEAST_DIFFERENCE = 0.01;
+
 export class Layer {
   private readonly planes = new Map<string, Plane>();
   private readonly scale: number;
+  /** What is drawn at full strength. */
+  readonly full: number;
   readonly isWhole: boolean;
 
   /** `isRead` when the part came already read by words, or without some tokens. */
@@ -19,9 +24,12 @@ export class Layer {
     readonly queries: Reading,
     readonly keys: Reading,
     private readonly isRead: boolean,
+    /** The numbers are those of one run minus another's. */
+    readonly isDifference = false,
   ) {
     this.isWhole = part.props.form === "dense";
-    this.scale = what === "pattern" ? 1 : 1 / Math.max(1e-30, this.largest());
+    this.full = isDifference ? Math.max(LEAST_DIFFERENCE, this.largest()) : what === "pattern" ? 1 : this.largest();
+    this.scale = 1 / Math.max(1e-30, this.full);
   }
 
   /** How many of the strongest keys of a query are known, where not all are. */
@@ -31,7 +39,7 @@ export class Layer {
 
   /** Numbers came as bytes, so they are good for pictures; exact ones are asked for. */
   get isCoarse(): boolean {
-    return this.weights.code === "sqrt";
+    return this.weights.code !== "linear";
   }
 
   get bytes(): number {
@@ -49,7 +57,12 @@ export class Layer {
   }
 
   strengthOf(value: number): number {
-    return this.what === "pattern" ? value : value === Number.NEGATIVE_INFINITY ? 0 : Math.abs(value) * this.scale;
+    return this.isShare ? value : value === Number.NEGATIVE_INFINITY ? 0 : Math.abs(value) * this.scale;
+  }
+
+  /** Weights are drawn as strong as they are. */
+  private get isShare(): boolean {
+    return this.what === "pattern" && !this.isDifference;
   }
 
   private get weights(): Grid {
@@ -109,13 +122,14 @@ export class Layer {
         const key = given[row * width + rank] as number;
         const weight = raw[row * width + rank] as number;
         // A query that sees fewer keys than are kept has none for the rest: a weight of 0, or not a number.
-        if (key < 0 || !(this.what === "scores" ? Number.isFinite(weight) : weight > 0)) continue;
+        if (key < 0 || !(this.what === "scores" ? Number.isFinite(weight) : this.isDifference ? weight : weight > 0))
+          continue;
         const place = (toQuery[row] as number) * width + rank;
         keys[place] = toKey[key] ?? -1;
         values[place] = norms ? weight * (norms[key] as number) : weight;
       }
     }
-    const total = this.what === "pattern" ? 1 : null;
+    const total = this.isShare ? 1 : null;
     return new Plane(n, this.keys.texts.length, values, this.strengths(values), keys, width, total);
   }
 
@@ -145,7 +159,7 @@ export class Layer {
     const width = this.keys.texts.length;
     const values = new Float32Array(this.queries.texts.length * width);
     // Scores are no shares of anything: tokens can be left out, but nothing is renormalised.
-    const isShare = this.what !== "scores" && this.keys.isPartial;
+    const isShare = this.what !== "scores" && this.keys.isPartial && !this.isDifference;
     const { groupOf } = this.keys;
     const sums = new Float64Array(width);
     this.queries.kept.forEach((group, query) => {
@@ -169,7 +183,7 @@ export class Layer {
   }
 
   private strengths(values: Float32Array): Float32Array {
-    if (this.what === "pattern") return values;
+    if (this.isShare) return values;
     const { scale } = this;
     return values.map((value) => (value === Number.NEGATIVE_INFINITY ? 0 : Math.abs(value) * scale));
   }

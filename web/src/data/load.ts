@@ -68,17 +68,26 @@ export async function loadLayer(
   const part = await source.part<LayerProps>(layerKey(site.site, what), signal);
   const isPlain = queries.isPlain && keys.isPlain;
   const tail = readingTail(trace, site, how);
-  if (part.props.form === "dense" || isPlain) {
-    const layer = new Layer(site, part, selection.what, queries, keys, false);
+  const isDifference = trace.difference !== null;
+  // The rows of two runs are brought back to one before they are subtracted: that cannot be done afterwards.
+  const isLate = isDifference && (queries.isPartial || keys.isPartial);
+  if ((part.props.form === "dense" && !isLate) || isPlain) {
+    const layer = new Layer(site, part, selection.what, queries, keys, false, isDifference);
     return { layer, notes: [], reading: how, how: isPlain ? "" : tail };
   }
   if (!source.isLive) {
-    const notes = ["words, sentences and hiding need the workbench for inputs this long: tokens are shown as they are"];
+    const notes = [
+      isDifference
+        ? "hiding tokens of a difference needs the workbench: tokens are shown as they are"
+        : "words, sentences and hiding need the workbench for inputs this long: tokens are shown as they are",
+    ];
     const plain = [readingOf(queryStack, site.n_queries, PLAIN), readingOf(keyStack, site.n_keys, PLAIN)] as const;
-    return { layer: new Layer(site, part, selection.what, ...plain, false), notes, reading: PLAIN, how: "" };
+    const layer = new Layer(site, part, selection.what, ...plain, false, isDifference);
+    return { layer, notes, reading: PLAIN, how: "" };
   }
   const read = await source.part<LayerProps>(`layer/${site.site}?what=${selection.what}${tail}`, signal);
-  return { layer: new Layer(site, read, selection.what, queries, keys, true), notes: [], reading: how, how: tail };
+  const layer = new Layer(site, read, selection.what, queries, keys, true, isDifference);
+  return { layer, notes: [], reading: how, how: tail };
 }
 
 /** `&by=words&hide=0,7`, as the server reads it. */

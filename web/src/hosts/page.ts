@@ -58,11 +58,21 @@ export function traceSource(id: string): Source {
   };
 }
 
+/** The parts of one trace minus another, on the tokens that both have. What needs a model is asked of the first alone. */
+export function differenceSource(one: Source, other: string): Source {
+  return { isLive: true, part: (key, signal) => one.part(minus(key, other), signal) };
+}
+
+/** The key of a part of two runs. */
+export function minus(key: string, other: string): string {
+  return `${key}${key.includes("?") ? "&" : "?"}minus=${encodeURIComponent(other)}`;
+}
+
 /** The page as one file that opens offline. */
-export async function savedPage(id: string, selection: Selection): Promise<Blob> {
+export async function savedPage(id: string, selection: Selection, other = ""): Promise<Blob> {
   const answer = await asked(
     `${API}/traces/${encodeURIComponent(id)}/page`,
-    posted({ view: selection.scale, selection }),
+    posted({ view: selection.scale, selection, minus: other }),
   );
   return answer.blob();
 }

@@ -30,7 +30,17 @@ export function signedRamp(theme: Theme): Uint32Array {
   );
 }
 
-/** Draw a map of bytes [row, column] that starts at `offset`, over a box. */
+/** Colours of signed bytes of which none is further than `most` from 128: that one has the full colour. */
+export function stretchedRamp(theme: Theme, most: number): Uint32Array {
+  const plain = signedRamp(theme);
+  return Uint32Array.from({ length: 256 }, (_, byte) => {
+    const stretched = Math.round(((byte - 128) * 127) / Math.max(1, most));
+    return plain[128 + Math.max(-127, Math.min(127, stretched))] as number;
+  });
+}
+
+/** Draw a map of bytes [row, column] that starts at `offset`, over a box. Where cells share a pixel, the one furthest from
+ *  `none` is seen: 0 for weights, 128 for signed ones. */
 export function drawCells(
   raster: Raster,
   bytes: Uint8Array,
@@ -39,6 +49,7 @@ export function drawCells(
   box: Box,
   colours: Uint32Array,
   offset = 0,
+  none = 0,
 ): void {
   const left = Math.round(box.x);
   const top = Math.round(box.y);
@@ -58,11 +69,16 @@ export function drawCells(
     for (let x = Math.max(0, -left); x < width && left + x < raster.width; x++) {
       const firstColumn = across[2 * x] as number;
       const lastColumn = across[2 * x + 1] as number;
-      let most = 0;
+      let most = none;
+      let far = 0;
       for (let row = firstRow; row < lastRow; row++) {
         const start = offset + row * columns;
         for (let cell = start + firstColumn; cell < start + lastColumn; cell++) {
-          if ((bytes[cell] as number) > most) most = bytes[cell] as number;
+          const away = Math.abs((bytes[cell] as number) - none);
+          if (away > far) {
+            far = away;
+            most = bytes[cell] as number;
+          }
         }
       }
       words[line + x] = colours[most] as number;

@@ -21,6 +21,7 @@ import { type Host, headName, type Mounted, siteOf } from "./view";
 
 const FADE = 0.86; // of other lines, while one token is in focus
 const VALUES = { pattern: "weight", contribution: "contribution", scores: "score" };
+const DIFFERENCE = "difference";
 const PAUSE = 80; // ms the pointer rests before exact numbers are asked for
 
 export function mountHead(element: HTMLElement, host: Host): Mounted {
@@ -105,9 +106,16 @@ class HeadView implements Mounted, Handled {
       isBold: true,
     }));
     const model = { text: this.host.trace.model, colour: theme.ink };
-    const drawn = VALUES[scene.selection.what];
+    const drawn = scene.isDifference ? this.signs() : VALUES[scene.selection.what];
     const notes = this.notes(scene, !this.isLines && this.matrix.isComplete);
     return titled(picture, [model, ...heads], [drawn, ...notes].join(" · "), theme, scale);
+  }
+
+  highlight(token: Token | null): void {
+    if (!this.isLines || same(this.lines.hovered, token)) return;
+    this.lines.hovered = this.stillThere(token);
+    if (this.lines.hovered) this.lines.reveal(this.lines.hovered);
+    this.draw();
   }
 
   get kept(): number | null {
@@ -117,7 +125,7 @@ class HeadView implements Mounted, Handled {
 
   numbers(limit: number): { columns: string[]; rows: (string | number)[][]; total: number } {
     const { scene } = this;
-    const value = VALUES[this.selection?.what ?? "pattern"];
+    const value = this.host.trace.difference ? DIFFERENCE : VALUES[this.selection?.what ?? "pattern"];
     const columns = ["head", "query position", "query token", "key position", "key token", value];
     if (!scene) return { columns, rows: [], total: 0 };
     return { columns, ...(this.isLines ? tableOf(scene, this.lines, limit) : this.matrix.table(limit)) };
@@ -276,6 +284,12 @@ class HeadView implements Mounted, Handled {
 
   private labels(): Label[] {
     return this.form.labels();
+  }
+
+  /** What the colours of a difference mean, for a picture that is saved. */
+  private signs(): string {
+    const { one = "", other = "" } = this.host.trace.difference ?? {};
+    return `blue: more in ${one}; orange: more in ${other}`;
   }
 
   private tell(): void {

@@ -94,7 +94,7 @@ export class LinesForm {
     const curves = this.curves(raster, scale);
     for (const shown of scene.shown) {
       const { colour, dashed } = scene.colourOf(shown, theme);
-      if (scene.selection.what === "scores" && scene.shown.length === 1) {
+      if (scene.isSigned) {
         this.drawLines(curves, shown, scale, dashed, -1);
         curves.flush(theme.negative);
         this.drawLines(curves, shown, scale, dashed, 1);
@@ -114,7 +114,7 @@ export class LinesForm {
     const other = OTHER[token.side];
     const ends = this.endsOf(token);
     const curves = this.curves(raster, scale);
-    const isSigned = scene.selection.what === "scores" && ends.length === 1;
+    const { isSigned } = scene;
     this.paintPlate(raster, scale, token, theme.tint, 1);
     const [first, last] = columns.visible(other, this.scroll);
     // Heads that agree would hide each other: their lines lie side by side.
@@ -361,7 +361,9 @@ export class LinesForm {
           align: "centre",
           width: 60,
           size: columns.number >= 30 || !columns.isVertical ? 11 : 10,
-          colour: isOne ? theme.secondary : this.inkOn(scene.shown[which] as Shown, end.strength[index] as number),
+          colour: isOne
+            ? theme.secondary
+            : this.inkOn(scene.shown[which] as Shown, end.strength[index] as number, (end.values[index] as number) < 0),
           isUpright: !columns.isVertical && !columns.isFlat,
         });
       }
@@ -370,9 +372,11 @@ export class LinesForm {
   }
 
   /** Black or white, whichever reads better on the box of a head. */
-  private inkOn(shown: Shown, strength: number): Rgb {
+  private inkOn(shown: Shown, strength: number, isNegative: boolean): Rgb {
     const { scene, theme } = this.all();
-    const [red, green, blue] = between(theme.background, scene.colourOf(shown, theme).colour, shadeOf(strength));
+    const sign = isNegative ? theme.negative : theme.positive;
+    const tone = scene.isSigned ? sign : scene.colourOf(shown, theme).colour;
+    const [red, green, blue] = between(theme.background, tone, shadeOf(strength));
     return 0.299 * red + 0.587 * green + 0.114 * blue > 128 ? LIGHT.ink : DARK.ink;
   }
 

@@ -116,7 +116,7 @@ export class MatrixForm {
   paint(raster: Raster, scale: number): void {
     const { scene, theme } = this.all();
     raster.fill(theme.background);
-    const isSigned = scene.selection.what === "scores";
+    const isSigned = scene.isDifference || scene.selection.what === "scores";
     const colours = isSigned ? signedRamp(theme) : ramp(theme);
     this.panels.forEach(({ box }, index) => {
       const shown = scene.shown[index] as Shown;
@@ -340,8 +340,8 @@ export class MatrixForm {
         const [tall, wide] = grid.shape as [number, number];
         const isExact = part.props.cell[0] === 1 && part.props.cell[1] === 1;
         const bytes = coded(
-          values.map((value) => scene.layer.strengthOf(value)),
-          false,
+          values.map((value) => scene.layer.strengthOf(value) * (scene.isDifference && value < 0 ? -1 : 1)),
+          scene.isDifference,
         );
         this.windows.set(name, { rows: tall, columns: wide, bytes, values, isExact });
       }),

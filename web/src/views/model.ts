@@ -3,7 +3,7 @@
 import type { MapsProps, SiteProps } from "../contract";
 import { Measures, number, spoken } from "../data/measures";
 import { fillBox, frame } from "../marks/boxes";
-import { drawCells, ramp } from "../marks/cells";
+import { drawCells, ramp, stretchedRamp } from "../marks/cells";
 import { Curves } from "../marks/lines";
 import type { Raster } from "../marks/raster";
 import type { Selection } from "../selection";
@@ -18,6 +18,7 @@ import { type Host, headName, type Mounted } from "./view";
 
 const SIZES = [24, 48, 96];
 const LINE = 51; // bytes: lines are drawn from a weight of 0.04 on
+const LEAST = 13; // of a signed byte: a difference of 0.01 has the full colour only where there is none larger
 
 export function mountModel(element: HTMLElement, host: Host): Mounted {
   return new ModelView(element, host);
@@ -218,7 +219,9 @@ class ModelView implements Mounted {
     const theme = themeOf(this.element);
     const { thumbnails, colour } = this.selection as Selection;
     const grid = this.grid as Grid;
-    const colours = ramp(theme);
+    const isSigned = this.host.trace.difference !== null;
+    const most = isSigned ? this.furthest() : 0;
+    const colours = isSigned ? stretchedRamp(theme, most) : ramp(theme);
     raster.fill(theme.background);
     for (const place of grid.places) {
       const map = (this.maps as Part<MapsProps>).arrays[place.site.site];
@@ -237,13 +240,24 @@ class ModelView implements Mounted {
       }
       const [, rows, columns] = map.shape as [number, number, number];
       const offset = place.head * rows * columns;
-      if (thumbnails === "heat") drawCells(raster, map.values as Uint8Array, rows, columns, box, colours, offset);
+      const none = isSigned ? 128 : 0;
+      if (thumbnails === "heat") drawCells(raster, map.values as Uint8Array, rows, columns, box, colours, offset, none);
       else {
         fillBox(raster, box, theme.panel);
-        drawMapLines(raster, map, offset, box, theme, scale);
+        if (isSigned) drawSignedLines(raster, map, offset, box, theme, scale, most);
+        else drawMapLines(raster, map, offset, box, theme, scale);
       }
     }
     if (colour) this.paintLegend(raster, theme, scale);
+  }
+
+  /** Of a difference: how far its bytes are from nothing, at most; but never blow up what is next to nothing. */
+  private furthest(): number {
+    let most = LEAST;
+    for (const { values } of Object.values(this.maps?.arrays ?? {})) {
+      for (const byte of values) most = Math.max(most, Math.abs(byte - 128));
+    }
+    return most;
   }
 
   private paintLegend(raster: Raster, theme: Theme, scale: number): void {
@@ -314,6 +328,7 @@ class ModelView implements Mounted {
     const { sort, colour } = this.selection as Selection;
     if (sort) return { text: name, value: this.measures.of(name, sort) };
     if (colour) return { text: spoken(colour), value: this.measures.of(name, colour) };
+    if (this.host.trace.difference) return { text: "moved", value: this.measures.of(name, "total_variation") };
     const best = this.measures.best(name);
     return { text: spoken(best?.name ?? ""), value: best?.value ?? Number.NaN };
   }
@@ -332,8 +347,14 @@ class ModelView implements Mounted {
       (one) => `${one.texts.length.toLocaleString("en")}${trace.stacks.length > 1 ? ` ${one.name}` : ""}`,
     );
     const cells = Object.values(this.maps?.props.cells ?? {}).reduce((most, [a, b]) => Math.max(most, a, b), 1);
-    const notes = cells > 1 ? [`each dot is the strongest of up to ${cells} × ${cells} weights`] : [];
-    if (this.selection?.thumbnails === "lines") notes.push("lines from a weight of 0.04 on");
+    const noun = trace.difference ? "differences" : "weights";
+    const notes = cells > 1 ? [`each dot is the strongest of up to ${cells} × ${cells} ${noun}`] : [];
+    const { difference } = trace;
+    if (difference) {
+      const full = ((this.furthest() / 127) ** 2).toPrecision(2);
+      notes.push(`full colour: a difference of ${Number(full)}, on the root scale`);
+      if (this.maps?.props.note) notes.push(this.maps.props.note);
+    } else if (this.selection?.thumbnails === "lines") notes.push("lines from a weight of 0.04 on");
     const heads = shown < total ? `${shown} of ${total} heads` : `${total} heads`;
     return { line: `${heads}, ${tokens.join(" + ")} tokens`, notes };
   }
@@ -450,6 +471,33 @@ function drawMapLines(
     }
   }
   curves.flush(theme.ramp[2]);
+}
+
+/** The same of a difference: those of each sign in its colour, as opaque as their share of the largest. */
+function drawSignedLines(
+  raster: Raster,
+  map: Numbers,
+  offset: number,
+  box: { x: number; y: number; width: number; height: number },
+  theme: Theme,
+  scale: number,
+  most: number,
+): void {
+  const [, rows, columns] = map.shape as [number, number, number];
+  for (const [sign, colour] of [
+    [-1, theme.negative],
+    [1, theme.positive],
+  ] as const) {
+    const curves = new Curves(raster, box.x + 1, box.x + box.width - 1, "across", box.y, box.y + box.height);
+    for (let cell = 0; cell < rows * columns; cell++) {
+      const share = (((map.values[offset + cell] as number) - 128) * sign) / most;
+      if (share < 0.2) continue;
+      const from = box.y + ((Math.floor(cell / columns) + 0.5) * box.height) / rows;
+      const to = box.y + (((cell % columns) + 0.5) * box.height) / columns;
+      curves.draw(from, to, Math.min(1, share * share), scale);
+    }
+    curves.flush(colour);
+  }
 }
 
 function around({ x, y }: { x: number; y: number }, size: number, rim: number, scale: number) {

@@ -51,7 +51,10 @@ export function exactPairs(
       const key = `window/${name}?rows=${rows}&columns=${columns}&size=${Math.max(tall, wide)}`;
       const grid = (await source.part<WindowProps>(key, signal)).arrays.weights as Grid;
       const values = floats(grid);
-      const most = values.reduce((best, value, index) => (value > (values[best] as number) ? index : best), 0);
+      const most = values.reduce(
+        (best, value, index) => (Math.abs(value) > Math.abs(values[best] as number) ? index : best),
+        0,
+      );
       const width = grid.shape[1] as number;
       const query = row * tall + Math.floor(most / width);
       const target = column * wide + (most % width);
@@ -64,7 +67,8 @@ function strongest(maps: Part<MapsProps>, { site, head }: Head) {
   const map = maps.arrays[site.site];
   if (!map) return [];
   const [, rows, columns] = map.shape as [number, number, number];
-  return strongestCells(map.values as Uint8Array, head * rows * columns, rows, columns, COUNT);
+  const isSigned = map.code === "signed";
+  return strongestCells(map.values as Uint8Array, head * rows * columns, rows, columns, COUNT, isSigned);
 }
 
 function stretch(texts: string[], cell: number, size: number, length: number): string {

@@ -109,6 +109,7 @@ export class Pointer {
     }
     if (same(token, this.view.lines.hovered)) return;
     this.view.lines.hovered = token;
+    this.view.host.hover?.(token);
     this.view.drawFocus();
     this.view.wantExact(this.view.lines.focus);
     if (!token) this.view.host.tip(null);

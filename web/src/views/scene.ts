@@ -2,6 +2,7 @@
 
 import { type Between, betweenOf, Lines, possible, reachOf } from "../data/lines";
 import type { Loaded } from "../data/load";
+import { number } from "../data/measures";
 import type { Plane } from "../data/plane";
 import type { Selection } from "../selection";
 import { headColour, type Rgb, type Theme } from "../theme";
@@ -46,6 +47,16 @@ export class Scene {
 
   get layer() {
     return this.loaded.layer;
+  }
+
+  /** One run minus another's: what is drawn has a sign. */
+  get isDifference(): boolean {
+    return this.layer.isDifference;
+  }
+
+  /** Lines are coloured by sign rather than by head. */
+  get isSigned(): boolean {
+    return this.isDifference || (this.selection.what === "scores" && this.shown.length === 1);
   }
 
   get isSelf(): boolean {
@@ -102,6 +113,10 @@ export class Scene {
     if (what === "scores" && this.selection.by !== "tokens") found.push("scores belong to the model's own tokens");
     if (!layer.isWhole && !isComplete) found.push(`the ${layer.kept} strongest keys of each query`);
     if (layer.site.no_weights) found.push(layer.site.no_weights);
+    if (this.isDifference) {
+      found.push(`full colour: a difference of ${number(layer.full)}`);
+      return found;
+    }
     if (what === "contribution") found.push("strength: share of the layer's largest value norm");
     if (what === "scores") found.push("strength: share of the largest score");
     const share = what === "pattern" && measured !== null ? measured : this.firstShare();

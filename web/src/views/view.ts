@@ -1,7 +1,7 @@
 /** What a view is: a function that draws into an element and follows the selection. No framework inside. */
 
 import type { ScoresProps, SiteProps, StackProps, TraceProps } from "../contract";
-import type { Selection } from "../selection";
+import type { Selection, Side } from "../selection";
 import type { Source } from "../source";
 import type { Part } from "../wire";
 
@@ -19,6 +19,8 @@ export interface Host {
   say(line: string, notes?: string[]): void;
   /** Something went wrong that the user should see; null when it is over. */
   fail(problem: Error | null): void;
+  /** The pointer is on a token, as read; null when it no longer is. For whoever shows the same token elsewhere. */
+  hover?(token: { side: Side; index: number } | null): void;
   /** A short text beside the pointer; null hides it. Lines are shown as plain text, never as HTML. */
   tip(at: { x: number; y: number } | null, lines?: string[]): void;
 }
@@ -37,6 +39,8 @@ export interface Mounted {
   /** Highlight a text among the tokens and bring the next (or previous) place into view; empty clears it. `index` counts
    *  from 0 and is −1 where there is none. */
   find?(text: string, direction: 1 | -1): { index: number; total: number };
+  /** Show a token as if the pointer were on it; null no longer. */
+  highlight?(token: { side: Side; index: number } | null): void;
   /** How many of the strongest keys of a query are known, where not all are. */
   readonly kept?: number | null;
   destroy(): void;

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from headscope.errors import MissingExtraError
+from headscope.traces import Difference
+from headscope.views.about import run_name
 
 try:
     import matplotlib
@@ -29,6 +31,7 @@ THEMES = {
         "line": "#e4e4e1",
         "accent": "#3457d5",
         "ramp": ("#ffffff", "#8fb2e8", "#12306b"),
+        "signs": ("#d95f02", "#ffffff", "#2166ac"),
         "heads": [
             "#4477aa",
             "#ee6677",
@@ -51,6 +54,7 @@ THEMES = {
         "line": "#2b2e34",
         "accent": "#8fa8ff",
         "ramp": ("#1a1c20", "#6a5acd", "#ffe2a8"),
+        "signs": ("#ff9e57", "#1a1c20", "#6db1ff"),
         "heads": [
             "#6699cc",
             "#ee6677",
@@ -123,10 +127,22 @@ def ramp_of(theme: Theme) -> Colormap:
     return ramp.with_extremes(bad=theme["background"])
 
 
+def signs_of(theme: Theme) -> Colormap:
+    """The colours of differences: from what the second run has more of to what the first has."""
+    ramp = LinearSegmentedColormap.from_list("differences", list(theme["signs"]))
+    return ramp.with_extremes(bad=theme["background"])
+
+
 def how_read(view: "View") -> str:
     """What the reader should know of how tokens are read."""
     selection = view.selection
     notes = [f"by {selection.by}"] if selection.by != "tokens" else []
+    if isinstance(view.trace, Difference) and (both := view.trace.comparison) is not None:
+        notes = [
+            f"blue: more in A ({run_name(both.one)}); orange: more in B ({run_name(both.other)})",
+            both.line,
+            *notes,
+        ]
     hidden = [
         *(f"{one} tokens" for one in selection.hide),
         *([f"{len(selection.off)} tokens"] if selection.off else []),

@@ -9,8 +9,9 @@ from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from headscope.traces import Difference
 from headscope.views.closeups import pooled
-from headscope.views.figures.canvas import Theme, canvas, how_read, one_line, ramp_of
+from headscope.views.figures.canvas import Theme, canvas, how_read, one_line, ramp_of, signs_of
 from headscope.views.numbers import Shown, lines
 
 if TYPE_CHECKING:
@@ -42,6 +43,9 @@ def draw_lines(view: "View", found: Shown, theme: Theme) -> Figure:
         1e-30, 1.0 if view.selection.what == "pattern" else float(np.abs(values).max(initial=0))
     )
     colours = np.array([_head_colour(theme, found, number) for number in range(len(found.names))])[heads]
+    if isinstance(view.trace, Difference):
+        strength /= max(0.01, float(np.abs(values).max(initial=0)))
+        colours = np.array([to_rgb(theme["signs"][0]), to_rgb(theme["signs"][2])])[(values > 0).astype(int)]
     colours = np.concatenate([colours.reshape(-1, 3), np.clip(strength, 0, 1)[:, None]], 1)
     order = np.argsort(strength, kind="stable")
     axes.add_collection(
@@ -82,7 +86,7 @@ def _head_colour(theme: Theme, found: Shown, number: int) -> tuple[float, float,
 
 
 def _legend(figure: Figure, view: "View", found: Shown, theme: Theme, told: str) -> None:
-    if len(found.names) > 1:
+    if len(found.names) > 1 and not isinstance(view.trace, Difference):
         handles = [
             Line2D([], [], color=_head_colour(theme, found, number), linewidth=2, label=name)
             for number, name in enumerate(found.names)
@@ -125,14 +129,19 @@ def draw_matrices(view: "View", found: Shown, theme: Theme) -> Figure:
         if view.selection.what != "scores"
         else min(float(np.nanmin(np.where(np.isfinite(one), one, np.nan))) for one in planes)
     )
-    ramp = ramp_of(theme)
+    is_signed = isinstance(view.trace, Difference)
+    if is_signed:
+        top = max(0.01, max(float(np.abs(one).max()) for one in planes))
+        low = -top
+    ramp = signs_of(theme) if is_signed else ramp_of(theme)
     image = None
     all_axes = []
     for number, plane in enumerate(planes):
         axes = figure.add_subplot(n_rows, n_columns, number + 1)
         all_axes.append(axes)
         # On the root scale, as on the page: a weight of 0.01 can still be seen.
-        drawn = np.sqrt(np.clip((np.where(np.isfinite(plane), plane, low) - low) / max(1e-30, top - low), 0, 1))
+        share = np.clip((np.where(np.isfinite(plane), plane, low) - low) / max(1e-30, top - low), 0, 1)
+        drawn = share if is_signed else np.sqrt(share)
         extent = (-0.5, weights.n_keys - 0.5, weights.n_queries - 0.5, -0.5)
         image = axes.imshow(drawn, cmap=ramp, vmin=0, vmax=1, interpolation="nearest", extent=extent)
         axes.set_facecolor(theme["background"])
@@ -141,8 +150,10 @@ def draw_matrices(view: "View", found: Shown, theme: Theme) -> Figure:
         _ticks(axes, weights, has_texts, theme)
     assert image is not None
     bar = figure.colorbar(image, ax=all_axes, shrink=0.6, pad=0.02)
-    marks = np.array([0.0, 0.01, 0.1, 0.25, 0.5, 1.0])
-    bar.set_ticks(list(np.sqrt(marks)), labels=[f"{low + one * (top - low):.3g}" for one in marks])
+    marks = np.array([0.0, 0.25, 0.5, 0.75, 1.0] if is_signed else [0.0, 0.01, 0.1, 0.25, 0.5, 1.0])
+    bar.set_ticks(
+        list(marks if is_signed else np.sqrt(marks)), labels=[f"{low + one * (top - low):.3g}" for one in marks]
+    )
     bar.ax.tick_params(colors=theme["secondary"], labelsize=7)
     bar.outline.set_visible(False)  # type: ignore[operator]
     notes = [how_read(view)] + ([f"max-pooled by {cell[0]} × {cell[1]} tokens"] if cell != (1, 1) else [])

@@ -9,8 +9,10 @@ from matplotlib.colors import LinearSegmentedColormap, to_rgb
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
+from headscope.errors import InputError
 from headscope.sites import Head
-from headscope.views.figures.canvas import Theme, canvas, ramp_of
+from headscope.traces import Difference
+from headscope.views.figures.canvas import Theme, canvas, how_read, ramp_of, signs_of
 from headscope.views.parts import maps_part
 
 if TYPE_CHECKING:
@@ -32,17 +34,22 @@ def draw_model(view: "View", theme: Theme) -> Figure:
     places = _places(view)
     n_rows, n_columns = 1 + max(row for row, _ in places.values()), 1 + max(column for _, column in places.values())
     step = _TILE + 4
+    is_signed = isinstance(trace, Difference)
+    full = _furthest(maps) if is_signed else 1.0
     mosaic = np.full((n_rows * step, n_columns * step), np.nan)
     for head, (row, column) in places.items():
         if selection.thumbnails == "heat":
             coded: Any = maps[str(head.site)]
             tile = _fitted(coded.bytes[head.index] / 255.0)
+            if is_signed:
+                tile = _fitted((coded.bytes[head.index].astype(float) - 128) / full)
         else:
             tile = np.zeros((_TILE, _TILE))
         mosaic[row * step : row * step + _TILE, column * step : column * step + _TILE] = tile
     inch = min(0.8, 24 / max(n_rows, n_columns))
     figure, axes = canvas(view, theme, (n_columns * inch + 1.2, n_rows * inch + 1.0))
-    axes.imshow(np.ma.masked_invalid(mosaic), cmap=ramp_of(theme), vmin=0, vmax=1, interpolation="nearest")
+    ramp, low = (signs_of(theme), -1) if is_signed else (ramp_of(theme), 0)
+    axes.imshow(np.ma.masked_invalid(mosaic), cmap=ramp, vmin=low, vmax=1, interpolation="nearest")
     if selection.thumbnails == "lines":
         _thumbnail_lines(view, axes, places, step, theme)
     _frames(view, axes, places, step, theme)
@@ -62,10 +69,17 @@ def draw_model(view: "View", theme: Theme) -> Figure:
         axes.xaxis.tick_top()
     is_heat = selection.thumbnails == "heat"
     notes = ["weights on the root scale, max-pooled" if is_heat else f"the {_STRONGEST} strongest lines of each head"]
+    if is_signed:
+        notes = [how_read(view), f"full colour: a difference of {(full / 127) ** 2:.2g}, on the root scale"]
     notes += [f"sorted by {selection.sort}"] if selection.sort else []
     notes += [f"frames: {selection.colour}"] if selection.colour else []
     figure.supxlabel("; ".join(notes), fontsize=7, color=theme["secondary"], parse_math=False)
     return figure
+
+
+def _furthest(maps: Any) -> float:
+    """How far the bytes of a difference are from nothing, at most; what is next to nothing is not blown up."""
+    return max(13.0, *(float(np.abs(one.bytes.astype(float) - 128).max()) for one in maps.values()))
 
 
 def _places(view: "View") -> Grid:
@@ -95,6 +109,8 @@ def _thumbnail_lines(view: "View", axes: "Axes", places: Grid, step: int, theme:
     accent = to_rgb(theme["accent"])
     for head, (row, column) in places.items():
         layer = view.trace.layers[head.site]
+        if isinstance(view.trace, Difference):
+            raise InputError("a difference is drawn as heat maps: leave thumbnails='lines' out.")
         assert layer.summary.top_keys is not None and layer.summary.top_weights is not None  # there is a map
         keys, weights = (one[head.index].cpu().numpy() for one in (layer.summary.top_keys, layer.summary.top_weights))
         weights = np.where(keys >= 0, np.nan_to_num(weights), 0)

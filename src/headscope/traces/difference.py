@@ -1,0 +1,159 @@
+"""One run minus another, as a trace: signed weights on the tokens they share, computed where they are looked at."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from headscope.attention import Summary
+from headscope.errors import NotRecordedError
+from headscope.traces.layer import LayerRecord
+from headscope.traces.reading import Reading
+from headscope.traces.trace import Trace
+
+if TYPE_CHECKING:
+    from headscope.traces.compare import Comparison
+
+_BAND = 256
+_NO_SCORES = "scores are known up to a number of each row, so those of two runs cannot be subtracted"
+_NO_NORMS = "a difference is of attention weights"
+
+Sides = tuple[Reading | None, Reading | None]
+
+
+@dataclass(frozen=True, eq=False)
+class Difference(Trace):
+    """The first run minus the second: a trace whose patterns have a sign, and whose tokens are the aligned ones.
+
+    Patterns are computed when they are asked for, rectangle by rectangle, and never held.
+    """
+
+    comparison: "Comparison | None" = None
+
+    def save(self, folder: Any) -> Any:
+        """Refused: the two runs are what can be kept."""
+        raise NotRecordedError("a difference is computed, not recorded: save the two traces, and compare them again.")
+
+
+@dataclass(frozen=True, eq=False)
+class Half:
+    """One of the two runs in one layer: its record, and how its queries and keys are read (None: as they are)."""
+
+    layer: LayerRecord
+    trace: Trace
+    by_row: Reading | None
+    by_column: Reading | None
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Queries and keys, as read."""
+        return (
+            self.layer.n_queries if self.by_row is None else len(self.by_row.groups),
+            self.layer.n_keys if self.by_column is None else len(self.by_column.groups),
+        )
+
+    def patterns(self, heads: slice, rows: slice) -> Tensor:
+        """Some rows of some heads, as read [head, row, key]."""
+        if self.by_row is None:
+            return self._columns(self.layer.patterns(heads, rows).float())
+        groups = self.by_row.groups[rows]
+        first = min(place for group in groups for place in group)
+        last = max(place for group in groups for place in group) + 1
+        found = self._columns(self.layer.patterns(heads, slice(first, last)).float())
+        places = torch.tensor([place - first for group in groups for place in group], device=found.device)
+        into = torch.tensor([number for number, group in enumerate(groups) for _ in group], device=found.device)
+        sizes = torch.tensor([len(group) for group in groups], device=found.device)
+        read = found.new_zeros(found.shape[0], len(groups), found.shape[2])
+        return read.index_add_(1, into, found[:, places]).div_(sizes[:, None])
+
+    def _columns(self, tile: Tensor) -> Tensor:
+        if self.by_column is None:
+            return tile
+        found = self.by_column.columns(tile)
+        return found / found.sum(-1, keepdim=True).clamp_min(1e-30) if self.by_column.renormalise else found
+
+
+@dataclass(frozen=True, eq=False)
+class DifferenceLayer(LayerRecord):
+    """One attention layer of a difference. Its `stored` patterns look like tensors, and are computed row by row."""
+
+    halves: tuple[Half, Half] | None = None
+
+    def patterns(self, heads: slice = slice(None), rows: slice = slice(None), columns: slice = slice(None)) -> Tensor:
+        """A rectangle of several heads [head, row, column], in bands of rows."""
+        assert self.halves is not None
+        one, other = self.halves
+        chosen = range(self.n_queries)[rows]
+        if not len(chosen):
+            return torch.zeros(len(range(self.n_heads)[heads]), 0, len(range(self.n_keys)[columns]))
+        found = []
+        for first in range(chosen[0], chosen[-1] + 1, _BAND):
+            band = slice(first, min(first + _BAND, chosen[-1] + 1))
+            found.append(
+                (one.patterns(heads, band) - other.patterns(heads, band).to(one.layer.summary.max.device))[..., columns]
+            )
+        whole = torch.cat(found, 1) if len(found) > 1 else found[0]
+        return whole[:, :: chosen.step] if chosen.step > 1 else whole
+
+    def nbytes(self) -> int:
+        """Nothing is held."""
+        return 0
+
+
+class _Computed:
+    """The pattern of one head, which looks like a tensor [query, key] to whoever cuts a rectangle out of it."""
+
+    def __init__(self, layer: DifferenceLayer, index: int):
+        self.layer, self.index = layer, index
+
+    def __getitem__(self, cut: Any) -> Tensor:
+        rows, columns = cut if isinstance(cut, tuple) else (cut, slice(None))
+        one = isinstance(columns, int)
+        wide = slice(columns, columns + 1) if one else columns
+        found = self.layer.patterns(slice(self.index, self.index + 1), rows, wide)[0]
+        return found[:, 0] if one else found
+
+
+class _Stored(Mapping[int, Any]):
+    """All heads of a layer, by their index."""
+
+    def __init__(self, n_heads: int):
+        self.n_heads = n_heads
+        self.layer: DifferenceLayer | None = None
+
+    def __getitem__(self, index: int) -> _Computed:
+        if not 0 <= index < self.n_heads or self.layer is None:
+            raise KeyError(index)
+        return _Computed(self.layer, index)
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(range(self.n_heads))
+
+    def __len__(self) -> int:
+        return self.n_heads
+
+
+def difference_layer(one: Half, other: Half, key_stack: str) -> DifferenceLayer:
+    """A layer of the first run minus the same of the second."""
+    layer = one.layer
+    n_queries, n_keys = one.shape
+    unknown = torch.full((layer.n_heads, n_queries), float("nan"), device=layer.summary.max.device)
+    summary = Summary(unknown, unknown, unknown, unknown, torch.zeros_like(unknown, dtype=torch.int32))
+    stored = _Stored(layer.n_heads)
+    made = DifferenceLayer(
+        layer.site,
+        layer.n_heads,
+        n_queries,
+        n_keys,
+        key_stack,
+        "difference",
+        summary,
+        stored=stored,  # type: ignore[arg-type]
+        no_scores=_NO_SCORES,
+        no_norms=_NO_NORMS,
+        halves=(one, other),
+    )
+    stored.layer = made
+    return made

@@ -1,0 +1,8 @@
+/** Every view by its scale. Adding one is adding a line here. */
+
+import { mountHead } from "../views/head";
+import { mountModel } from "../views/model";
+import { mountNeuron } from "../views/neuron";
+import type { Mount } from "../views/view";
+
+export const VIEWS: Record<string, Mount> = { model: mountModel, head: mountHead, neuron: mountNeuron };
