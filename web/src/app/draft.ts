@@ -1,6 +1,7 @@
 /** The input form: what the user is writing, and how it becomes a request. */
 
 import type { ChatMessage, ModelProps, PresetProps, RunRequest } from "../contract";
+import { summary } from "./edit/calls";
 import { requestOf, sameRequest } from "./link";
 
 /** As the server names what a model takes. */
@@ -98,8 +99,9 @@ export function shortName(model: string): string {
     : model.replace(/^([/~.\\]|\w:).*[/\\](?=[^/\\]+$)/, "");
 }
 
-/** A run's name: of the preset it came from, or its first words. */
+/** A run's name: of the preset it came from, or its first words; of an edited run, what was edited. */
 export function nameOf(request: RunRequest, models: ModelProps[]): string {
+  if (request.edits.length) return `… ${summary(request.edits)}`;
   const presets = models.find((one) => one.name === request.model)?.presets ?? [];
   const preset = presets.find((one) => sameRequest(presetRequest(request.model, one), request));
   if (preset) return preset.name;

@@ -9,6 +9,14 @@ export function pressed(event: KeyboardEvent, bench: Workbench, root: HTMLElemen
     root.querySelector<HTMLFormElement>("aside form[aria-label='Input']")?.requestSubmit();
     return;
   }
+  if ((event.ctrlKey || event.metaKey) && !event.altKey && event.key.toLowerCase() === "z") {
+    // In a box that is typed into, it is the box that undoes.
+    if (target.closest("input:not([type=range], [type=checkbox], [type=radio]), textarea, [contenteditable]")) return;
+    event.preventDefault();
+    if (event.shiftKey) bench.edits.redo();
+    else bench.edits.undo();
+    return;
+  }
   if (event.ctrlKey || event.metaKey || event.altKey) return;
   // Whatever lies on top has the keys.
   if (root.querySelector("dialog[open], [popover]:popover-open")) return;

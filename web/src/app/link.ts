@@ -2,12 +2,15 @@
 
 import type { ChatMessage, RunRequest } from "../contract";
 import { cleaned, DEFAULT, type Selection } from "../selection";
+import { calls, type Edit } from "./edit/edits.svelte";
 
 /** What a link asks for. In a saved file it is only a selection. */
 export interface Link {
   model: string;
   /** Null without an input. */
   request: RunRequest | null;
+  /** The stack of edits, those too that are switched off. */
+  edits: Edit[];
   selection: Selection;
   /** The run that it is compared with, if any. */
   other: RunRequest | null;
@@ -42,18 +45,20 @@ export function written(
   selection: Selection,
   keep: (text: string) => string,
   other: RunRequest | null = null,
+  edits?: Edit[],
 ): string {
   const found = new URLSearchParams();
   if (request) {
     found.set("model", request.model);
-    const input = inputOf(request);
+    const input = inputOf(request, edits);
     if (input.toString().length > LONGEST_LINK) found.set("kept", keep(input.toString()));
-    else for (const [name, value] of input) found.set(name, value);
+    else for (const [name, value] of input) found.append(name, value);
     if (other) found.set("with", withOf(request, other, keep));
   }
   for (const [name, value] of Object.entries(places(selection))) found.set(name, value);
-  // Readable where a fragment may be: colons, commas and slashes need no escape there.
-  return found.toString().replaceAll("%3A", ":").replaceAll("%2C", ",").replaceAll("%2F", "/");
+  // Readable where a fragment may be: these need no escape there.
+  const readable: Record<string, string> = { "%3A": ":", "%2C": ",", "%2F": "/", "%27": "'", "%28": "(", "%29": ")" };
+  return found.toString().replace(/%(3A|2C|2F|27|28|29)/g, (code) => readable[code] ?? code);
 }
 
 /** Reads a fragment, with or without `#`; `recall` gives back what `keep` was told. Never throws. */
@@ -66,6 +71,7 @@ export function read(fragment: string, recall: (name: string) => string | null):
   return {
     model,
     request,
+    edits: input.getAll("edit").map(editOf),
     other: request && otherOf(request, given.get("with"), recall),
     selection: selectionOf(given),
     kept,
@@ -82,6 +88,7 @@ function requestIn(model: string, input: URLSearchParams): RunRequest | null {
         target: input.get("target"),
         chat: chatOf(input.get("chat")),
         truncate: input.get("cut") === "1",
+        edits: calls(input.getAll("edit").map(editOf)),
       })
     : null;
 }
@@ -92,7 +99,9 @@ function withOf(request: RunRequest, other: RunRequest, keep: (text: string) => 
   const found = new URLSearchParams();
   if (request.model !== other.model) found.set("model", other.model);
   for (const name of new Set([...first.keys(), ...second.keys()])) {
-    if (first.get(name) !== second.get(name)) found.set(name, second.get(name) ?? "");
+    const values = second.getAll(name); // there may be several edits
+    if (JSON.stringify(first.getAll(name)) === JSON.stringify(values)) continue;
+    for (const value of values.length ? values : [""]) found.append(name, value);
   }
   const text = found.toString() || "same";
   return text.length > LONGEST_LINK ? `kept:${keep(text)}` : text;
@@ -103,14 +112,25 @@ function otherOf(request: RunRequest, told: string | null, recall: (name: string
   if (!text) return null;
   const input = inputOf(request);
   const changes = new URLSearchParams(text === "same" ? "" : text);
-  for (const [name, value] of changes) {
-    if (value) input.set(name, value);
-    else input.delete(name);
+  for (const name of new Set(changes.keys())) {
+    input.delete(name);
+    for (const value of changes.getAll(name)) if (value) input.append(name, value);
   }
   return requestIn(changes.get("model") ?? request.model, input);
 }
 
-function inputOf(request: RunRequest): URLSearchParams {
+const OFF = "off:";
+
+/** The stack of a run of which nothing else is known. */
+export function switchedOn(request: RunRequest): Edit[] {
+  return request.edits.map((call) => ({ call, isOn: true }));
+}
+
+function editOf(text: string): Edit {
+  return text.startsWith(OFF) ? { call: text.slice(OFF.length), isOn: false } : { call: text, isOn: true };
+}
+
+function inputOf(request: RunRequest, edits = switchedOn(request)): URLSearchParams {
   const found = new URLSearchParams();
   for (const name of ["text", "pair", "target"] as const) {
     const text = request[name];
@@ -118,6 +138,7 @@ function inputOf(request: RunRequest): URLSearchParams {
   }
   if (request.chat) found.set("chat", JSON.stringify(request.chat.map((one) => [one.role, one.content])));
   if (request.truncate) found.set("cut", "1");
+  for (const { call, isOn } of edits) found.append("edit", isOn ? call : OFF + call);
   return found;
 }
 

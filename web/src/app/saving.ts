@@ -127,7 +127,7 @@ export function copyPython(bench: Workbench) {
   });
 }
 
-async function attempt(bench: Workbench, act: () => Promise<void>) {
+export async function attempt(bench: Workbench, act: () => Promise<void>) {
   try {
     await act();
   } catch (thrown) {
@@ -148,7 +148,7 @@ function size(file: Blob): string {
   return file.size < 1e6 ? `${Math.ceil(file.size / 1e3)} kB` : `${(file.size / 1e6).toFixed(1)} MB`;
 }
 
-function download(file: Blob, name: string) {
+export function download(file: Blob, name: string) {
   const link = document.createElement("a");
   link.href = URL.createObjectURL(file);
   link.download = name;
@@ -156,7 +156,7 @@ function download(file: Blob, name: string) {
   setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
 }
 
-async function copy(text: string) {
+export async function copy(text: string) {
   try {
     await navigator.clipboard.writeText(text);
   } catch {

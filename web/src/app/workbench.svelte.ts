@@ -11,7 +11,9 @@ import type { Part } from "../wire";
 import { type Address, keep, recall } from "./address";
 import { Comparing } from "./comparing.svelte";
 import { type Draft, draftOf, EMPTY, formsOf, missing, nameOf, presetRequest, requestFrom, shortened } from "./draft";
-import { type Link, read, sameRequest, written } from "./link";
+import { isOfModel } from "./edit/calls";
+import { calls, type Edit, Edits } from "./edit/edits.svelte";
+import { type Link, read, sameRequest, switchedOn, written } from "./link";
 
 /** What is on screen. */
 export interface Shown {
@@ -35,6 +37,8 @@ type Wanted = {
   history: "keep" | "replace";
   /** What it is compared with; as it was where nothing is said. */
   other?: RunRequest | null;
+  /** The whole stack, also what is switched off; without it, the request's edits are all there are. */
+  edits?: Edit[];
 };
 
 export const QUEUED: RunEvent = {
@@ -62,6 +66,10 @@ export class Workbench {
   /** A second run beside the one on screen: what it is compared with. */
   other = $state.raw<Shown | null>(null);
   readonly comparing = new Comparing(this);
+  /** The edits of what is on screen. */
+  readonly edits = new Edits((list, history) => this.#edited(list, history));
+  /** The same run without edits, where the one on screen has some. */
+  base = $state.raw<Shown | null>(null);
   scores = $state.raw<Part<ScoresProps> | null>(null);
   saved = $state.raw<SavedProps | null>(null);
   selection = $state.raw<Selection>(DEFAULT);
@@ -74,6 +82,8 @@ export class Workbench {
   isDrawn = $state(false);
   /** The run whose measures were asked for. */
   #measured: Shown | null = null;
+  /** The last run without edits. */
+  #plain: Shown | null = null;
   asTable = $state(false);
   toast = $state("");
 
@@ -111,7 +121,7 @@ export class Workbench {
     if (!this.shown) return "";
     const { request, trace } = this.shown;
     const tokens = () => trace.stacks[0]?.texts.join(" ") ?? "";
-    return request ? nameOf(request, this.settings?.models ?? []) : shortened(trace.text ?? tokens());
+    return request ? nameOf(plain(request), this.settings?.models ?? []) : shortened(trace.text ?? tokens());
   }
 
   /** Settled: nothing is under way and what there is to see is on screen. */
@@ -123,7 +133,7 @@ export class Workbench {
 
   /** The fragment that brings back what is on screen. */
   get link(): string {
-    return written(this.shown?.request ?? null, this.selection, keep, this.other?.request ?? null);
+    return written(this.shown?.request ?? null, this.selection, keep, this.other?.request ?? null, this.edits.list);
   }
 
   async start() {
@@ -188,6 +198,34 @@ export class Workbench {
     this.address.write(this.link, "replace");
   }
 
+  /** Run what was typed. Edits of heads stay as they are; those of tokens belong to the input before, and are off. */
+  runTyped(request: RunRequest) {
+    const before = this.shown?.request;
+    if (before?.model !== request.model || sameRequest(plain(before), request)) return this.run(request);
+    const edits = this.edits.list.map((one) => ({ ...one, isOn: one.isOn && isOfModel(one.call) }));
+    if (calls(edits).length < calls(this.edits.list).length) {
+      this.say("Edits of single tokens are switched off: they belong to the input before.");
+    }
+    return this.#run({ request: { ...request, edits: calls(edits) }, selection: null, history: "keep", edits });
+  }
+
+  /** Put an edit, as the Python that makes it, on top of the stack, and run. */
+  edit(call: string) {
+    if (this.shown?.request) this.edits.add(call);
+  }
+
+  #edited(edits: Edit[], history: "keep" | "replace") {
+    const request = this.shown?.request;
+    if (!request) return;
+    const next = { ...request, edits: calls(edits) };
+    if (!sameRequest(next, request) || this.progress) {
+      void this.#run({ request: next, selection: this.selection, history, edits });
+      return;
+    }
+    this.edits.settle(edits, true); // only what is off has changed
+    this.address.write(this.link, history);
+  }
+
   again() {
     return this.#wanted && this.settings ? this.#run(this.#wanted) : this.start();
   }
@@ -201,7 +239,8 @@ export class Workbench {
     const request = this.shown?.request;
     if (problem?.error === "UnknownTrace" && request && !this.progress) {
       const other = this.other?.request ?? null;
-      void this.#run({ request, selection: this.selection, history: "replace", other });
+      const edits = this.edits.list;
+      void this.#run({ request, selection: this.selection, history: "replace", other, edits });
       return;
     }
     this.viewProblem = problem;
@@ -221,12 +260,13 @@ export class Workbench {
     const isSame = link.request && this.shown && sameRequest(link.request, this.shown.request);
     if (isSame && this.shown && sameRequest(link.other, this.other?.request ?? null)) {
       this.#stop?.abort();
+      this.edits.settle(link.edits, true);
       this.#turn(fitted(link.selection, (this.comparing.difference ?? this.shown).trace));
       return;
     }
     if (link.request) {
-      const { request, selection, other } = link;
-      void this.#run({ request, selection, history: "replace", other });
+      const { request, selection, other, edits } = link;
+      void this.#run({ request, selection, history: "replace", other, edits });
       return;
     }
     if (link.kept) {
@@ -291,7 +331,8 @@ export class Workbench {
     const { request } = wanted;
     this.problem = null;
     this.wasCancelled = false;
-    if (!sameRequest(requestFrom(this.draft), request)) {
+    const isOfShown = !!this.shown?.request && sameRequest(plain(request), plain(this.shown.request));
+    if (!isOfShown && !sameRequest(requestFrom(this.draft), plain(request))) {
       this.draft = draftOf(request, formsOf(this.settings?.models.find((one) => one.name === request.model)));
     }
     this.progress = QUEUED;
@@ -303,18 +344,44 @@ export class Workbench {
       const shown = { request, trace, source };
       const compared = await this.comparing.prepare(shown, wanted.other, stop.signal);
       if (this.#stop !== stop) return;
+      const before = wanted.history === "replace" && isOfShown ? (this.shown?.request ?? null) : null;
+      this.edits.settle(wanted.edits ?? switchedOn(request), isOfShown);
       this.comparing.take(compared);
       this.#show(shown, wanted.selection);
       this.address.write(this.link, wanted.history);
-      this.#remember({ request, when: Date.now() });
+      this.#remember({ request, when: Date.now() }, before);
       this.progress = null;
       if (this.settings && !this.model?.is_loaded) this.settings = await settings(stop.signal);
     } catch (thrown) {
       if (this.#stop !== stop) return;
+      this.edits.revert();
       if (isAborted(thrown)) this.wasCancelled = true;
       else this.problem = problemOf(thrown);
     } finally {
       if (this.#stop === stop) this.progress = null;
+    }
+  }
+
+  /** What an edited run is compared with: remembered here, or by the server, or run. */
+  async #compare(shown: Shown) {
+    const { request } = shown;
+    if (!request?.edits.length) {
+      this.base = null;
+      this.#plain = shown;
+      return;
+    }
+    if (this.#plain && sameRequest(this.#plain.request, plain(request))) {
+      this.base = this.#plain;
+      return;
+    }
+    this.base = null;
+    try {
+      const source = traceSource(await run(plain(request), () => {}, new AbortController().signal));
+      const trace = (await source.part<TraceProps>("trace")).props;
+      this.#plain = { request: plain(request), trace, source };
+      if (this.shown === shown) this.base = this.#plain;
+    } catch (thrown) {
+      if (this.shown === shown) this.say(`Nothing to compare with: ${problemOf(thrown).message}`);
     }
   }
 
@@ -341,6 +408,7 @@ export class Workbench {
     this.selection = selection ? fitted(wanted, trace) : carried(wanted, trace);
     this.shown = shown;
     this.#measured = null;
+    void this.#compare(shown);
   }
 
   /** The picture is complete. */
@@ -366,8 +434,10 @@ export class Workbench {
     }
   }
 
-  #remember(run: Run) {
-    const others = this.runs.filter((one) => !sameRequest(one.request, run.request));
+  /** `before` is a run that this one takes the place of: where a slider was on its way. */
+  #remember(run: Run, before: RunRequest | null = null) {
+    const gone = before?.edits.length ? [run.request, before] : [run.request];
+    const others = this.runs.filter((one) => !gone.some((request) => sameRequest(one.request, request)));
     this.runs = [run, ...others].slice(0, 12);
     try {
       sessionStorage.setItem("headscope:runs", JSON.stringify(this.runs));
@@ -375,6 +445,11 @@ export class Workbench {
       // Too long for this tab's store: the list then lasts until the page is reloaded.
     }
   }
+}
+
+/** The same without edits. */
+function plain(request: RunRequest): RunRequest {
+  return { ...request, edits: [] };
 }
 
 function presetOf(text: string, models: ModelProps[]) {

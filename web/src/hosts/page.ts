@@ -83,6 +83,23 @@ export async function table(id: string, options: Record<string, string>): Promis
   return answer.blob();
 }
 
+/** The edits of a run, as a file that Python reads. */
+export async function editsFile(id: string): Promise<{ file: Blob; name: string }> {
+  const answer = await asked(`${API}/traces/${encodeURIComponent(id)}/edits`);
+  const name = /filename="([^"]+)"/.exec(answer.headers.get("content-disposition") ?? "")?.[1] ?? "edits.json";
+  return { file: await answer.blob(), name };
+}
+
+/** The edits that such a file holds, each as the Python that makes it. */
+export async function readEdits(text: string): Promise<string[]> {
+  return (await (await asked(`${API}/edits`, posted({ text }))).json()).edits;
+}
+
+/** Writes the model with a run's edits into a new folder, where the server may; gives that folder. */
+export async function saveModel(id: string, name: string): Promise<string> {
+  return (await (await asked(`${API}/traces/${encodeURIComponent(id)}/model`, posted({ name }))).json()).folder;
+}
+
 function posted(body: object): RequestInit {
   return { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) };
 }

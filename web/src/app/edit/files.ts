@@ -1,0 +1,35 @@
+/** Edits as files, and as models. Each says what it did, or why it could not. */
+
+import { editsFile, readEdits, saveModel } from "../../hosts/page";
+import { attempt, download } from "../saving";
+import type { Workbench } from "../workbench.svelte";
+
+export function saveEdits(bench: Workbench) {
+  return attempt(bench, async () => {
+    if (!bench.shown) return;
+    const { file, name } = await editsFile(bench.shown.trace.id);
+    download(file, name);
+    const what = name.endsWith(".zip")
+      ? "edits.json and the numbers of the other run lie in it"
+      : "the edits that are on";
+    bench.say(`Saved ${name}: ${what}. In Python: hs.load_interventions("edits.json")`);
+  });
+}
+
+export function loadEdits(bench: Workbench, input: HTMLInputElement) {
+  return attempt(bench, async () => {
+    const file = input.files?.[0];
+    input.value = ""; // the same file may be chosen again
+    if (!file) return;
+    if (file.size > 1e6) throw new Error(`${file.name} is too large for a file of edits.`);
+    bench.edits.replace(await readEdits(await file.text()));
+  });
+}
+
+export function bakeModel(bench: Workbench, name: string) {
+  return attempt(bench, async () => {
+    if (!bench.shown) return;
+    bench.say("Writing the model …");
+    bench.say(`Written to ${await saveModel(bench.shown.trace.id, name.trim())}`);
+  });
+}
