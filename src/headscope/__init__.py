@@ -18,6 +18,7 @@ _NAMES = {
     "Scores": "headscope.scores",
     "Trace": "headscope.traces",
     "View": "headscope.views",
+    "activations_view": "headscope.views",
     "add_neuron": "headscope.interventions",
     "bake": "headscope.models",
     "bias": "headscope.analysis",
@@ -124,6 +125,7 @@ if TYPE_CHECKING:
     from headscope.traces import compare as compare
     from headscope.traces import load_trace as load_trace
     from headscope.views import View as View
+    from headscope.views import activations_view as activations_view
     from headscope.views import head_view as head_view
     from headscope.views import model_view as model_view
     from headscope.views import neuron_view as neuron_view

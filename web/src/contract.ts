@@ -161,6 +161,7 @@ export interface ModelProps {
   coverage: string;
   max_tokens: number | null;
   presets: PresetProps[];
+  writes: boolean;
 }
 
 /** An input to start from. */
@@ -181,9 +182,19 @@ export interface SavedProps {
   theme: "system" | "light" | "dark";
 }
 
-/** What each layer would predict if it were the last: candidates by layer, then by position. */
-export interface LensProps {
-  layers: CandidateProps[][][];
+/** One stack, layer by layer. `places` name where the residual stream is read; `texts` what `lens` counts in. Arrays: `norm`, `cosine` [place, token]; `attention`, `cross`, `mlp` [layer, token], norms of what was written; of the tokens from `first` on: `lens`, `logprob` [place, token, k], `rank`, `answer` [place, token], `neuron`, `value`, `share` [layer, token, k], and by attention layer (`heads/L3`) what its heads wrote [head, token]. */
+export interface ActivationsProps {
+  stack: string;
+  places: string[];
+  layers: string[];
+  first: number;
+  count: number;
+  texts: string[];
+  n_neurons: number;
+  is_sum: boolean;
+  no_lens: string;
+  no_neurons: string;
+  no_written: string;
 }
 
 /** What edits did to the output at positions of a stack, from `first` on (−1: a classifier, which answers once). Arrays: `kl` [position], `candidates` [position, rank] (places in `texts`, −1 for none), `before` and `after` their log-probabilities. The losses are those of the text itself, where the model predicts it. */
@@ -279,14 +290,14 @@ export interface LoadRequest {
 
 /** Save what is on screen as one HTML file: a view, and the selection it opens with. */
 export interface PageRequest {
-  view: "model" | "head" | "neuron";
+  view: "model" | "head" | "neuron" | "activations";
   selection: Selection;
   minus: string;
 }
 
 /** What is looked at, and how. `web/src/selection.ts` says what each means. */
 export interface Selection {
-  scale: "model" | "head" | "neuron";
+  scale: "model" | "head" | "neuron" | "activations";
   site: string;
   head: number;
   shown: number[];
@@ -313,6 +324,8 @@ export interface Selection {
   fold: ("key" | "product" | "value" | "weighted")[];
   compare: "off" | "side" | "difference";
   beside: string;
+  stream: "lens" | "norm" | "attention" | "cross" | "mlp" | "cosine";
+  step: number | null;
 }
 
 /** A token on one side, by its position among the tokens as read. */

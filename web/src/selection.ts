@@ -1,8 +1,9 @@
 /** The one selection that all views share. It is in the URL and in saved files; the back button undoes it. */
 
 import type { SiteProps, TraceProps } from "./contract";
+import { clampedStep } from "./data/steps";
 
-export type Scale = "model" | "head" | "neuron";
+export type Scale = "model" | "head" | "neuron" | "activations";
 export type Side = "query" | "key";
 
 export interface Selection {
@@ -52,6 +53,10 @@ export interface Selection {
   compare: "off" | "side" | "difference";
   /** The head of the second run that stands beside, where that is another than the first's: `L3H2`, or empty. */
   beside: string;
+  /** Activations: what each layer would predict, norms of the residual stream and of what was written, cosines. */
+  stream: "lens" | "norm" | "attention" | "cross" | "mlp" | "cosine";
+  /** Of text that the model wrote: the step whose tokens alone are shown, null for all. */
+  step: number | null;
 }
 
 export const DEFAULT: Selection = {
@@ -82,13 +87,15 @@ export const DEFAULT: Selection = {
   fold: [],
   compare: "off",
   beside: "",
+  stream: "lens",
+  step: null,
 };
 
 const COLUMNS: Selection["fold"] = ["key", "product", "value", "weighted"];
 
 /** What may stand where there are only a few choices. */
 const CHOICES = {
-  scale: ["model", "head", "neuron"],
+  scale: ["model", "head", "neuron", "activations"],
   form: ["lines", "matrix"],
   axis: ["vertical", "horizontal"],
   what: ["pattern", "contribution", "scores"],
@@ -99,6 +106,7 @@ const CHOICES = {
   order: ["index", "contribution", "token", "spread"],
   every: ["query", "key", "value", "mixed"],
   compare: ["off", "side", "difference"],
+  stream: ["lens", "norm", "attention", "cross", "mlp", "cosine"],
 } as const;
 
 /** A selection from anywhere (a link, a saved file): what is not understood is as by default. */
@@ -115,6 +123,7 @@ export function cleaned(given: Record<string, unknown>): Selection {
   found.threshold = share(given.threshold) ?? DEFAULT.threshold;
   found.mass = share(given.mass) ?? DEFAULT.mass;
   found.least = share(given.least) ?? DEFAULT.least;
+  found.step = whole(given.step, 0, 1e9);
   found.shown = list(given.shown).filter((one) => whole(one, 0, Number.MAX_SAFE_INTEGER) !== null);
   found.hide = list(given.hide).filter((one) => one === "special" || one === "first");
   found.off = list(given.off).filter((one) => typeof one === "string");
@@ -153,6 +162,7 @@ export function fitted(given: Selection, trace: TraceProps): Selection {
     token: hasToken ? selection.token : null,
     least: selection.colour ? selection.least : 0,
     ...ordered(selection, site),
+    step: clampedStep(trace, selection.step),
   };
 }
 
@@ -192,7 +202,7 @@ export function changed(selection: Selection, change: Partial<Selection>, trace:
 
 /** The selection for another run: places and options stay where they fit, single tokens do not. */
 export function carried(selection: Selection, trace: TraceProps): Selection {
-  return fitted({ ...selection, off: [], token: null }, trace);
+  return fitted({ ...selection, off: [], token: null, step: null }, trace);
 }
 
 /** Whether the two texts of a pair are both queries and keys here. */

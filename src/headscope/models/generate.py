@@ -1,12 +1,12 @@
 """Generation with edits: the text, and one trace over the whole sequence."""
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import torch
-from transformers import StoppingCriteria, StoppingCriteriaList
+from transformers import LogitsProcessor, LogitsProcessorList, StoppingCriteria, StoppingCriteriaList
 
 from headscope.errors import InputError, InterventionError
 from headscope.interventions import Intervention
@@ -16,7 +16,7 @@ from headscope.models.batches import collate
 from headscope.models.inputs import extend, prepare
 from headscope.models.session import Session
 from headscope.models.validate import check_tokens, listed, resolve
-from headscope.traces import Inputs, Trace
+from headscope.traces import Inputs, Predictions, Trace
 from headscope.traces.trace import Record
 
 if TYPE_CHECKING:
@@ -42,7 +42,9 @@ def generate(
     max_new_tokens: int,
     seed: int,
     record: Record | None,
+    budget: int | None,
     cancel: threading.Event | None,
+    progress: Callable[[int, int], None] | None,
     do_sample: bool,
     temperature: float,
     top_k: int,
@@ -63,18 +65,21 @@ def generate(
     if do_sample:
         options |= {"temperature": temperature, "top_k": top_k}
     pinned = _pinned(interventions, prompt)
+    steps = _Steps(max_new_tokens, model._names_of_ids(), progress)
     inputs, new_ids = continue_inputs(
-        model, prompt, pinned, max_new_tokens=max_new_tokens, seed=seed, cancel=cancel, **options
+        model, prompt, pinned, max_new_tokens=max_new_tokens, seed=seed, cancel=cancel, steps=steps, **options
     )
     at_run = [one for one in pinned if one.stage != "tokens"]  # tokens are replaced already
-    trace = model.run(inputs, at_run, record=record, cancel=cancel)
+    trace = model.run(inputs, at_run, record=record, budget=budget, cancel=cancel)
     stack = "decoder" if model.is_encoder_decoder else _text_stack(inputs)
     n_tokens = len(trace.tokens[stack])
     n_prompt = 1 if model.is_encoder_decoder else n_tokens - len(new_ids)
-    steps = tuple(None if place < n_prompt else place - n_prompt for place in range(n_tokens))
+    if model.is_causal and num_beams == 1:
+        trace = replace(trace, answers=_all_answers(trace.answers, steps.seen, n_prompt))
+    counted = tuple(None if place < n_prompt else place - n_prompt for place in range(n_tokens))
     text = model.tokenizer.decode(new_ids, skip_special_tokens=True) if model.tokenizer is not None else ""
     edits = tuple(repr(one) for one in interventions)
-    return Generation(text.strip() if model.is_encoder_decoder else text, replace(trace, steps=steps, edits=edits))
+    return Generation(text.strip() if model.is_encoder_decoder else text, replace(trace, steps=counted, edits=edits))
 
 
 def continue_inputs(
@@ -85,6 +90,7 @@ def continue_inputs(
     max_new_tokens: int,
     seed: int = 0,
     cancel: threading.Event | None = None,
+    steps: "_Steps | None" = None,
     **options: Any,
 ) -> tuple[Inputs, list[int]]:
     """The prompt with what the model writes after it (or as its target), and the new ids."""
@@ -119,6 +125,8 @@ def continue_inputs(
         with session:
             stop = StoppingCriteriaList([_Cancelled(session)])
             module: Any = model.module
+            if steps is not None:
+                options["logits_processor"] = LogitsProcessorList([steps])
             written = module.generate(**given, max_new_tokens=max_new_tokens, stopping_criteria=stop, **options)
     finally:
         torch.random.set_rng_state(state)
@@ -158,6 +166,37 @@ def _is_pinned(interventions: Sequence[Intervention]) -> bool:
 
 def _text_stack(inputs: Inputs) -> str:
     return next((stack for stack in ("main", "text", "encoder") if stack in inputs.tokens), next(iter(inputs.tokens)))
+
+
+def _all_answers(last: Predictions | None, seen: list[Predictions], n_prompt: int) -> Predictions | None:
+    """What the model chose from at every step, and what it would write next."""
+    if last is None or not seen or last.positions != (n_prompt + len(seen) - 1,):
+        return last
+    every = [*seen, last]
+    return Predictions(
+        last.stack,
+        tuple(range(n_prompt - 1, n_prompt + len(seen))),
+        torch.cat([one.ids for one in every]),
+        torch.cat([one.logprobs for one in every]),
+        tuple(one.texts[0] for one in every),
+    )
+
+
+class _Steps(LogitsProcessor):
+    """Sees the candidates of every step, after all that the generation settings do to them; changes nothing."""
+
+    def __init__(self, most: int, names: Callable[[int], str], progress: Callable[[int, int], None] | None):
+        self.most, self.names, self.progress = most, names, progress
+        self.seen: list[Predictions] = []
+        self._count = 0
+
+    def __call__(self, input_ids: Any, scores: Any) -> Any:
+        if scores.shape[0] == 1:  # not one of several beams
+            self.seen.append(Predictions.of(scores, stack="", positions=(), names=self.names))
+        if self.progress is not None:
+            self.progress(self._count, self.most)
+        self._count += 1
+        return scores
 
 
 class _Cancelled(StoppingCriteria):

@@ -27,11 +27,12 @@ from headscope.models.probe_inputs import probe_inputs
 from headscope.models.session import Session
 from headscope.models.validate import check_tokens, listed, replaced_ids, resolve
 from headscope.sites import Head
-from headscope.traces import RECORDS, Inputs, Prediction, Predictions, Tokens, Trace
+from headscope.traces import RECORDS, Inputs, Prediction, Tokens, Trace
 from headscope.traces.trace import Record
 
 if TYPE_CHECKING:
     from headscope.models.generate import Generation
+    from headscope.traces.activations import Activations
 
 BATCH_SIZE = 8
 
@@ -123,6 +124,12 @@ class Model:
         return bool(main) and all(layer.is_causal for layer in main) and not self.is_encoder_decoder
 
     @property
+    def can_write(self) -> bool:
+        """Whether it generates text: a language model, or one that writes a target."""
+        can = getattr(self.module, "can_generate", None)
+        return self.has_layout and (self.is_causal or self.is_encoder_decoder) and can is not None and bool(can())
+
+    @property
     def device(self) -> torch.device:
         """Where its inputs belong."""
         return next((one.device for one in self.module.parameters() if one.device.type != "meta"), torch.device("cpu"))
@@ -197,9 +204,17 @@ class Model:
         media = {"image": image, "audio": audio, "sampling_rate": sampling_rate}
         given = self.read(source, pair=pair, target=target, truncate=truncate, **media)
         examples = given if isinstance(given, list) else [given]
-        if any(one.needs_target for one in examples):
-            examples = [self._with_target(one, cancel) for one in examples]
-        traces = [trace for one in self._batches(examples, interventions) for trace in run(*one)]
+        is_written = [one.needs_target for one in examples]
+        if any(is_written):
+            examples = [self._with_target(one, cancel) if one.needs_target else one for one in examples]
+        written = {id(one) for one, is_own in zip(examples, is_written, strict=True) if is_own}
+        traces = [
+            replace(trace, steps=(None, *range(len(trace.tokens["decoder"]) - 1)))
+            if id(trace.inputs) in written
+            else trace
+            for one in self._batches(examples, interventions)
+            for trace in run(*one)
+        ]
         if isinstance(given, list):
             order = {id(one): place for place, one in enumerate(examples)}
             return sorted(traces, key=lambda trace: order[id(trace.inputs)])
@@ -258,13 +273,18 @@ class Model:
         num_beams: int = 1,
         seed: int = 0,
         record: Record | None = None,
+        budget: int | None = None,
         cancel: threading.Event | None = None,
+        progress: Callable[[int, int], None] | None = None,
         image: Any = None,
         audio: Any = None,
         sampling_rate: int | None = None,
         truncate: bool = False,
     ) -> "Generation":
-        """Let the model write; gives the text and one trace over the whole sequence, equal to a teacher-forced run."""
+        """Let the model write; gives the text and one trace over the whole sequence, equal to a teacher-forced run.
+
+        `progress` hears after each token how many are written, and how many there may be.
+        """
         from headscope.models.generate import generate
 
         media = {"image": image, "audio": audio, "sampling_rate": sampling_rate, "truncate": truncate or None}
@@ -277,7 +297,9 @@ class Model:
             max_new_tokens=max_new_tokens,
             seed=seed,
             record=record,
+            budget=budget,
             cancel=cancel,
+            progress=progress,
             **options,
             **given,
         )
@@ -286,22 +308,58 @@ class Model:
         """The logit lens: what the residual stream before each layer, and after the last, would predict
         [layer][token][k].
         """
-        chain, reason = self.layout.lens, self.layout.no_lens
-        if not chain:
-            raise NotRecordedError(f"no logit lens for {self.name}: {reason}.")
-        stack = "decoder" if self.is_encoder_decoder else "main"
-        if stack not in trace.residuals:
-            raise NotRecordedError("the logit lens reads the residual stream: run with record='full'.")
-        stream = trace.residuals[stack].to(self.device, self.dtype)
-        with torch.no_grad():
-            for name in chain:
-                stream = self.module.get_submodule(name)(stream)
-        names = self._names_of_ids()
-        readings = []
-        for layer in stream:
-            found = Predictions.of(layer, stack=stack, positions=tuple(range(len(layer))), names=names)
-            readings.append([found.top(k, place) for place in range(len(layer))])
-        return readings
+        from headscope.models.activations import lens_stack, read_lens
+
+        if not self.layout.lens:
+            raise NotRecordedError(f"no logit lens for {self.name}: {self.layout.no_lens}.")
+        stream = trace.residuals.get(lens_stack(self))
+        if stream is None:
+            raise NotRecordedError(
+                "the logit lens reads the residual stream: run with record='full', or use model.activations(trace)."
+            )
+        found = read_lens(self, stream, k)
+        return [
+            [
+                [
+                    Prediction(found.names[int(one)], int(one), float(logprob))
+                    for one, logprob in zip(*both, strict=True)
+                ]
+                for both in zip(*place, strict=True)
+            ]
+            for place in zip(found.ids, found.logprobs, strict=True)
+        ]
+
+    def activations(
+        self,
+        source: Any,
+        interventions: Sequence[Intervention] = (),
+        *,
+        stack: str | None = None,
+        tokens: range | None = None,
+        k: int = 5,
+        budget: int | None = None,
+        cancel: threading.Event | None = None,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> "Activations":
+        """What passed through a stack, layer by layer: norms, the logit lens, MLP neurons, what each head wrote.
+
+        `source` is a trace, which is run once more (give its `interventions` if it had any), or an input. `tokens`
+        says of which the lens, neurons and heads are read: all of a short input, the last 256 of a long one.
+        """
+        from headscope.models.activations import watch
+
+        if isinstance(source, Trace) and source.edits and not interventions:
+            raise InputError(
+                f"this trace was made with edits ({', '.join(source.edits)}), and it is run once more: give them as "
+                "interventions=[…]."
+            )
+        found = watch(self, source, interventions, stack=stack, budget=budget, cancel=cancel, progress=progress)
+        length = len(found.tokens)
+        if tokens is None:
+            tokens = range(length) if length <= 512 else range(length - 256, length)
+        if not len(tokens) or tokens.step != 1 or not 0 <= tokens.start < tokens.stop <= length:
+            raise InputError(f"tokens={tokens!r} is no range of the {length} tokens: give range(0, {length}).")
+        return found.read(tokens.start, len(tokens), k)
 
     def probe(self, *args: Any, **inputs: Any) -> Layout:
         """Find out where the model attends, with inputs that reach all of it. Called for you at load or at the first

@@ -243,7 +243,8 @@ def _add_traces(app: FastAPI, workbench: Workbench) -> None:
     async def page(id: Id, wanted: PageRequest, request: Request) -> Response:
         """One HTML file that shows the selection without a server."""
         trace = _difference(runs, id, wanted.minus)
-        work = parts.get(id, f"page {wanted}", lambda: saved_page(trace, wanted))
+        activations = workbench.tasks.latest("activations", id)
+        work = parts.get(id, f"page {wanted} {activations is None}", lambda: saved_page(trace, wanted, activations))
         return _download(await while_connected(request.receive, work), "text/html; charset=utf-8", "headscope.html")
 
     binary = {"type": "string", "format": "binary"}

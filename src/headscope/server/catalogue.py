@@ -143,6 +143,7 @@ class Catalogue:
             model.coverage if model.has_layout else "not probed yet: the first run does it",
             None if limit is None else limit.positions,
             self._presets(name),
+            writes=model.can_write,
         )
 
     def _about(self, name: str) -> str:

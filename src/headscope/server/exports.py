@@ -1,6 +1,6 @@
 """What can be taken away from a trace: numbers as a table, and a page that opens without a server."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from headscope.errors import InputError
@@ -10,6 +10,7 @@ from headscope.views.contract import By, Vectors, What
 from headscope.views.numbers import about
 from headscope.views.selection import Filter
 from headscope.views.view import View, head_view, model_view, neuron_view
+from headscope.views.wire import decode
 
 Format = Literal["csv", "json", "parquet"]
 TYPES: dict[Format, str] = {
@@ -74,15 +75,26 @@ class TableQuery:
         )
 
 
-def saved_page(trace: Trace, wanted: PageRequest) -> bytes:
-    """One HTML file that opens where the workbench is."""
-    return checked_view(trace, wanted).html().encode()
+def saved_page(trace: Trace, wanted: PageRequest, activations: bytes | None = None) -> bytes:
+    """One HTML file that opens where the workbench is; `activations` is the part that was shown, if any."""
+    view = checked_view(trace, wanted)
+    if activations is not None:
+        part = decode(activations)
+        view = replace(view, parts={f"activations/{part.props['stack']}": part})
+    elif wanted.view == "activations":
+        raise InputError("the activations of this run were not read yet: open its activations, then save.")
+    return view.html().encode()
 
 
 def checked_view(trace: Trace, wanted: PageRequest) -> View:
     """The view of a selection, made the way people make it, so that what does not fit is refused in words."""
     told = wanted.selection
-    if wanted.view == "model":
+    if wanted.view == "activations":
+        if told.site:
+            trace.find(told.site)  # says which there are
+        elif told.token is not None:
+            raise InputError("a token was chosen, but no layer to say of which stack: give `site` too.")
+    elif wanted.view == "model":
         site = told.site and f"{told.site}H{told.head}"
         model_view(
             trace, site or None, thumbnails=told.thumbnails, sort=told.sort, colour=told.colour, least=told.least

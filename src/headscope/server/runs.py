@@ -7,11 +7,13 @@ import secrets
 import time
 import warnings
 from dataclasses import asdict, dataclass, replace
+from typing import Any
 
 import psutil
 
 from headscope.errors import HeadscopeWarning, InputError
 from headscope.interventions import Intervention
+from headscope.models import Model
 from headscope.models.budget import SHARE
 from headscope.models.intake import Intake
 from headscope.server import edits
@@ -24,6 +26,9 @@ from headscope.server.problems import Refused
 from headscope.traces import Trace
 
 logger = logging.getLogger("headscope.server")
+
+# As `MOST_WRITTEN` of the page (`web/src/app/link.ts`).
+MOST_WRITTEN = 200
 
 
 @dataclass(frozen=True)
@@ -99,6 +104,12 @@ class Runs:
         """Refuse what is too much, or nothing, before it waits."""
         if (request.text is None) == (request.chat is None):
             raise Refused(422, "InputError", "give a text or a chat, one of the two.")
+        if not 0 <= request.generate <= MOST_WRITTEN:
+            told = f"generate={request.generate} tokens; this server has a model write up to {MOST_WRITTEN}."
+            raise Refused(422, "InputError", told)
+        if request.generate and (request.pair or request.target):
+            told = "a pair is not continued, and a target that is given is not written: leave out one of the two."
+            raise Refused(422, "InputError", told)
         turns = request.chat or []
         if len(turns) > self.limits.turns:
             told = f"the chat has {len(turns)} turns; this server takes up to {self.limits.turns}."
@@ -129,18 +140,8 @@ class Runs:
         with warnings.catch_warnings(record=True) as told:
             warnings.simplefilter("always", HeadscopeWarning)
             interventions = edits.made(request.edits, model, others or {})
-            given = {"pair": request.pair, "target": request.target, "truncate": request.truncate}
-            if base is not None and base.trace.inputs is not None and not request.generate:
-                source, given = base.trace.inputs, {}
-            trace = model.run(
-                source,
-                interventions,
-                **given,
-                record=request.record,
-                budget=min(self.limits.trace_bytes, free),
-                cancel=job.cancel,
-                progress=lambda done, of: job.tell_from_thread(RunEvent("running", layer=done, n_layers=of)),
-            )
+            keeping = {"record": request.record, "budget": min(self.limits.trace_bytes, free), "cancel": job.cancel}
+            trace = _trace_of(model, source, request, interventions, base, keeping, job)
         said = [] if base is None else list(base.trace.warnings)
         said += [str(one.message) for one in told if issubclass(one.category, HeadscopeWarning)]
         trace = replace(trace, warnings=tuple(dict.fromkeys([*trace.warnings, *said])))
@@ -149,3 +150,32 @@ class Runs:
         n_tokens = run.told().n_tokens
         logger.info("ran %s on %d tokens in %.2f s", request.model, n_tokens, time.monotonic() - begun)
         return RunEvent("done", layer=n_layers, n_layers=n_layers, trace=id)
+
+
+def _trace_of(
+    model: Model,
+    source: Any,
+    request: RunRequest,
+    interventions: list[Intervention],
+    base: Run | None,
+    keeping: dict[str, Any],
+    job: Job,
+) -> Trace:
+    """Run the input, or have the model go on writing it."""
+    if request.generate:
+
+        def written(done: int, of: int) -> None:
+            job.tell_from_thread(RunEvent("running", done=done, of=of))
+
+        options = {"max_new_tokens": request.generate, "truncate": request.truncate, "progress": written}
+        return model.generate(source, interventions=interventions, **options, **keeping).trace
+
+    def passed(done: int, of: int) -> None:
+        job.tell_from_thread(RunEvent("running", layer=done, n_layers=of))
+
+    if base is not None and base.trace.inputs is not None:
+        # With a target that was written without the edits, if it was.
+        trace = model.run(base.trace.inputs, interventions, progress=passed, **keeping)
+        return replace(trace, steps=base.trace.steps)
+    given = {"pair": request.pair, "target": request.target, "truncate": request.truncate}
+    return model.run(source, interventions, progress=passed, **given, **keeping)

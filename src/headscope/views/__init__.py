@@ -1,6 +1,7 @@
 """Views: any of it made drawable, as plain data."""
 
 from headscope.views.view import View as View
+from headscope.views.view import activations_view as activations_view
 from headscope.views.view import head_view as head_view
 from headscope.views.view import model_view as model_view
 from headscope.views.view import neuron_view as neuron_view

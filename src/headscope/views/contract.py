@@ -16,6 +16,7 @@ in a saved page (a dictionary) and in a notebook (a message):
 | `scores` | ScoresProps | one per method: [head], in the order of the trace's heads; NaN where it says nothing |
 | `alignment?minus=ID&by=words` | AlignmentProps | `one:main`, `other:main`: the pair of every token, −1 for none |
 | `relation?source=4&target=1&minus=ID` | RelationProps | `one`, `other`: [head, (weight, baseline, depth)] |
+| `activations/main` | ActivationsProps | norms, lens, neurons; in saved pages (a server has a task `activations`) |
 
 `layer`, `row` and `window` also take `by=words|sentences` and `hide=` (positions, comma-separated, `stack:position`
 where there are several stacks), for inputs too long for the page to do that itself. All but the last two take
@@ -282,6 +283,8 @@ class ModelProps:
     coverage: str
     max_tokens: int | None
     presets: list[PresetProps] = field(default_factory=list)
+    writes: bool = False
+    """Whether it can be asked to write text."""
 
 
 @dataclass(frozen=True)
@@ -295,10 +298,25 @@ class SavedProps:
 
 
 @dataclass(frozen=True)
-class LensProps:
-    """What each layer would predict if it were the last: candidates by layer, then by position."""
+class ActivationsProps:
+    """One stack, layer by layer. `places` name where the residual stream is read; `texts` what `lens` counts in.
 
-    layers: list[list[list[CandidateProps]]]
+    Arrays: `norm`, `cosine` [place, token]; `attention`, `cross`, `mlp` [layer, token], norms of what was written; of
+    the tokens from `first` on: `lens`, `logprob` [place, token, k], `rank`, `answer` [place, token], `neuron`, `value`,
+    `share` [layer, token, k], and by attention layer (`heads/L3`) what its heads wrote [head, token].
+    """
+
+    stack: str
+    places: list[str]
+    layers: list[str]
+    first: int
+    count: int
+    texts: list[str]
+    n_neurons: int
+    is_sum: bool
+    no_lens: str
+    no_neurons: str
+    no_written: str
 
 
 @dataclass(frozen=True)
@@ -337,7 +355,7 @@ PARTS = (
     RelationProps,
     ModelProps,
     SavedProps,
-    LensProps,
+    ActivationsProps,
     EffectProps,
     WrittenProps,
     NeuronProps,

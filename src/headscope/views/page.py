@@ -83,6 +83,7 @@ def _parts(view: "View", room: float) -> tuple[dict[str, str], list[str]]:
     # Who reads the page has no use for the folder that the model lies in.
     told = trace_part(replace(trace, model=short_name(trace.model)))
     parts = {"trace": _packed(told), "scores": _packed(view.scores_part)}
+    parts |= {key: _packed(one) for key, one in view.parts.items()}
     try:
         parts |= _maps(view)
     except NotRecordedError as reason:

@@ -10,7 +10,7 @@ from headscope.traces import LayerRecord, Trace
 from headscope.views.contract import By, Vectors, What
 from headscope.views.weights import no_contributions, no_scores
 
-Scale = Literal["model", "head", "neuron"]
+Scale = Literal["model", "head", "neuron", "activations"]
 Side = Literal["query", "key"]
 Form = Literal["lines", "matrix"]
 Axis = Literal["vertical", "horizontal"]
@@ -21,6 +21,7 @@ Thumbnails = Literal["heat", "lines"]
 Order = Literal["index", "contribution", "token", "spread"]
 Fold = Literal["key", "product", "value", "weighted"]
 Compare = Literal["off", "side", "difference"]
+Stream = Literal["lens", "norm", "attention", "cross", "mlp", "cosine"]
 
 Places = str | Head | Site | Sequence["str | Head | Site"]
 
@@ -66,6 +67,8 @@ class Selection:
     fold: list[Fold] = field(default_factory=list)
     compare: Compare = "off"
     beside: str = ""
+    stream: Stream = "lens"
+    step: int | None = None
 
 
 def choice(name: str, value: str, kind) -> None:

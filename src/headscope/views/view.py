@@ -1,16 +1,18 @@
 """Views: a trace with a selection, which can be saved, drawn and read as numbers."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from headscope.errors import InputError, UnknownHeadError
+from headscope.errors import InputError, NotRecordedError, UnknownHeadError
 from headscope.scores import Scores
 from headscope.sites import Head
 from headscope.traces import Comparison, Difference, Trace
+from headscope.traces.activations import Activations
 from headscope.views.about import short_name
+from headscope.views.activations import activations_part, activations_table
 from headscope.views.contract import By, Vectors, What
 from headscope.views.differences import difference_scores
 from headscope.views.measures import scores_part
@@ -30,6 +32,7 @@ from headscope.views.selection import (
     Selection,
     Side,
     Spot,
+    Stream,
     Thumbnails,
     check_what,
     choice,
@@ -43,6 +46,8 @@ from headscope.views.wire import Part
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from headscope.models import Model
+
 Theme = Literal["system", "light", "dark"]
 
 
@@ -55,6 +60,9 @@ class View:
     selection: Selection
     scores: tuple[Scores, ...] = ()
     theme: Theme = "system"
+    activations: Activations | None = None
+    parts: Mapping[str, Part] = field(default_factory=dict)
+    """What a saved page holds beyond the trace's own parts, by key."""
 
     def __repr__(self) -> str:
         where = ""
@@ -83,8 +91,8 @@ class View:
 
     def table(self) -> Table:
         """The numbers shown, strongest first: weights between tokens; in a model view, heads with their scores; in a
-        neuron view, keys with all terms of their weights."""
-        return table_of(self)
+        neuron view, keys with all terms of their weights; of activations, each place and token in their order."""
+        return activations_table(self) if self.kind == "activations" else table_of(self)
 
     def figure(self, *, theme: Literal["light", "dark"] = "light") -> "Figure":
         """A matplotlib figure of it, for print: `view.figure().savefig("head.pdf")`."""
@@ -290,6 +298,46 @@ def _position(name: str, place: int, length: int, what: str) -> int:
     if isinstance(place, bool) or not isinstance(place, int) or not -length <= place < length:
         raise InputError(f"{name}={place!r} is no position: there are {length} {what}, 0 to {length - 1}.")
     return place % length
+
+
+def activations_view(
+    trace: Trace,
+    source: "Model | Activations",
+    *,
+    token: int | None = None,
+    stream: Stream = "lens",
+    theme: Theme = "system",
+) -> View:
+    """Layers × tokens: what each layer would predict (the logit lens), or the norms of the residual stream.
+
+    `source` is the model, which runs the trace's input once more, or what `model.activations` gave. `stream` is "lens",
+    "norm", "attention", "mlp" (how much each wrote) or "cosine" (to the last place). `token` is the one in focus.
+
+    >>> import headscope as hs
+    >>> hs.activations_view(trace, model, token=-1).save("activations.html")  # doctest: +SKIP
+    """
+    _checked(trace)
+    choice("stream", stream, Stream)
+    found = source if isinstance(source, Activations) else source.activations(trace)
+    length = len(trace.tokens.get(found.stack, ()))
+    if len(found.tokens) != length:
+        raise InputError(f"these activations are of {len(found.tokens)} tokens, the trace has {length}.")
+    if token is not None and not -length <= token < length:
+        raise InputError(f"there is no token {token}: {found.stack} has {length}, 0 to {length - 1}.")
+    if stream == "lens" and found.lens is None:
+        stream = "norm"
+    if stream in ("attention", "cross", "mlp") and stream not in found.written:
+        raise NotRecordedError(f"there is nothing written by {stream} to show: {found.no_written or 'no such layer'}.")
+    layer = next(layer for layer in trace.layers.values() if layer.site.stack == found.stack)
+    selection = Selection(
+        scale="activations",
+        site=str(layer.site),
+        shown=[0],
+        stream=stream,
+        token=None if token is None else Spot("query", token % length),
+    )
+    parts = {f"activations/{found.stack}": activations_part(found)}
+    return View("activations", trace, selection, theme=_theme(theme), activations=found, parts=parts)
 
 
 def _checked(trace: Trace | Comparison) -> Trace:

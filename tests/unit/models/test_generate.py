@@ -81,3 +81,31 @@ def test_what_cannot_generate_says_so():
         model.generate("the cat", interventions=[hs.mean_ablate("L0H0")])
     with pytest.raises(InputError, match="at least 1"):
         model.generate("the cat", max_new_tokens=0)
+
+
+def test_every_step_has_its_candidates():
+    model = Model(FAMILIES["gpt2"].build(), tiny_tokenizer())
+    told: list[tuple[int, int]] = []
+    trace = model.generate("the cat sat on", max_new_tokens=5, progress=lambda *at: told.append(at)).trace
+    n_prompt = trace.steps.count(None)
+    assert told == [(step, 5) for step in range(5)]
+    assert trace.answers.positions == tuple(range(n_prompt - 1, n_prompt + 5))
+    forced = model.run(trace.inputs, record="full").logits.float().log_softmax(-1)
+    ids = [token.id for token in trace.tokens["main"]]
+    for place, position in enumerate(trace.answers.positions):
+        best = trace.predictions(1, answer=place)[0]
+        assert best.logprob == pytest.approx(float(forced[position].max()), abs=1e-4)
+        if position + 1 < len(ids):
+            assert best.id == ids[position + 1]  # greedy: it wrote the first
+
+
+def test_a_target_that_was_written_has_steps_and_a_given_one_has_none():
+    model = hs.load("builtin:translate")
+    written = model.run("The cat sat.")
+    assert written.steps == (None, *range(len(written.tokens["decoder"]) - 1))
+    assert model.run("The cat sat.", target="Кот сидел.").steps is None
+
+
+def test_a_model_that_cannot_write_says_so():
+    assert Model(FAMILIES["gpt2"].build(), tiny_tokenizer()).can_write
+    assert not Model(FAMILIES["bert"].build(), tiny_tokenizer()).can_write

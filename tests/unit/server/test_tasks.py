@@ -4,12 +4,13 @@ import json
 import threading
 from dataclasses import dataclass
 
+import numpy as np
 import pytest
 from starlette.testclient import TestClient
 
 from headscope.errors import Cancelled
 from headscope.server.tasks import Desk, Task
-from headscope.views.contract import LensProps
+from headscope.views.contract import RowProps
 from headscope.views.wire import Part, decode
 
 
@@ -19,17 +20,53 @@ def asked(client: TestClient, **wanted) -> list[dict]:
     return [json.loads(line) for line in answer.text.splitlines()]
 
 
-def test_the_lens_of_a_run_is_that_of_python(client: TestClient, run) -> None:
-    trace = run(client, record="full")[-1]["trace"]
-    last = asked(client, name="lens", trace=trace, options={"k": 2})[-1]
+def test_the_activations_of_a_run_are_those_of_python(client: TestClient, run) -> None:
+    trace = run(client)[-1]["trace"]
+    last = asked(client, name="activations", trace=trace, options={"k": 2, "first": 1, "count": 3})[-1]
     assert last["state"] == "done"
-    layers = decode(client.get(f"/api/results/{last['result']}").content).props["layers"]
+    part = decode(client.get(f"/api/results/{last['result']}").content)
     workbench = client.workbench  # type: ignore[attr-defined]
     found = workbench.runs.find(trace)
-    expected = workbench.catalogue.load(found.request.model).lens(found.trace, 2)
-    assert [[[one["text"] for one in place] for place in layer] for layer in layers] == [
-        [[one.text for one in place] for place in layer] for layer in expected
-    ]
+    model = workbench.catalogue.load(found.request.model)
+    expected = model.lens(model.run(found.trace.inputs, record="full"), 2)
+    assert (part.props["first"], part.props["count"]) == (1, 3)
+    lens = np.asarray(part.arrays["lens"])
+    for place, layer in enumerate(expected):
+        for token in range(3):
+            texts = [part.props["texts"][one] for one in lens[place, token]]
+            assert texts == [one.text for one in layer[token + 1]]
+    assert np.asarray(part.arrays["norm"]).shape[1] == len(found.trace.tokens["main"])
+
+
+def test_activations_follow_the_edits_of_their_run(client: TestClient, run) -> None:
+    norms = []
+    for edits in ([], ["silence('L0H1')"]):
+        trace = run(client, edits=edits)[-1]["trace"]
+        last = asked(client, name="activations", trace=trace)[-1]
+        norms.append(np.asarray(decode(client.get(f"/api/results/{last['result']}").content).arrays["norm"]))
+    assert np.allclose(norms[0][0], norms[1][0]) and not np.allclose(norms[0][-1], norms[1][-1])
+
+
+def test_a_run_is_repeated_once_for_all_its_tokens(client: TestClient, run, monkeypatch) -> None:
+    from headscope.server.tasks import activations
+
+    calls = []
+    watch = activations.watch
+    monkeypatch.setattr(activations, "watch", lambda *a, **b: calls.append(1) or watch(*a, **b))
+    trace = run(client)[-1]["trace"]
+    for first in (0, 2, 4):
+        asked(client, name="activations", trace=trace, options={"first": first, "count": 2})
+    assert len(calls) == 1
+
+
+def test_a_page_of_activations_holds_what_was_read(client: TestClient, run) -> None:
+    trace = run(client)[-1]["trace"]
+    wanted = {"view": "activations", "selection": {"scale": "activations", "site": "L1", "shown": [0]}}
+    refused = client.post(f"/api/traces/{trace}/page", json=wanted)
+    assert refused.status_code == 422 and "not read yet" in refused.json()["message"]
+    asked(client, name="activations", trace=trace)
+    page = client.post(f"/api/traces/{trace}/page", json=wanted)
+    assert page.status_code == 200 and 'data-key="activations/main"' in page.text
 
 
 def test_a_result_is_worked_out_once(client: TestClient, run) -> None:
@@ -42,7 +79,7 @@ def test_a_result_is_worked_out_once(client: TestClient, run) -> None:
     def work(desk: Desk, options: Options) -> Part:
         calls.append(options.n)
         desk.progress(1, 2)
-        return Part("lens", LensProps([]))
+        return Part("row", RowProps("L0", "query", 0))
 
     client.workbench.tasks.known = {"count": Task("count", Options, work)}  # type: ignore[attr-defined]
     trace = run(client)[-1]["trace"]
@@ -56,10 +93,10 @@ def test_a_result_is_worked_out_once(client: TestClient, run) -> None:
 @pytest.mark.parametrize(
     ("wanted", "status", "told"),
     [
-        ({"name": "dance"}, 404, "the tasks are lens"),
-        ({"name": "lens", "trace": "nothing"}, 404, "no trace"),
-        ({"name": "lens", "trace": "nothing", "options": {"height": 3}}, 422, "no option 'height': it takes k"),
-        ({"name": "lens", "trace": "nothing", "options": {"k": "many"}}, 422, "lens: k"),
+        ({"name": "dance"}, 404, "the tasks are activations"),
+        ({"name": "activations", "trace": "nothing"}, 404, "no trace"),
+        ({"name": "activations", "options": {"height": 3}}, 422, "no option 'height': it takes stack, first"),
+        ({"name": "activations", "options": {"k": "many"}}, 422, "activations: k"),
     ],
 )
 def test_what_cannot_be_done_is_said(client: TestClient, wanted: dict, status: int, told: str) -> None:
@@ -67,10 +104,14 @@ def test_what_cannot_be_done_is_said(client: TestClient, wanted: dict, status: i
     assert answer.status_code == status and told in answer.json()["message"]
 
 
-def test_what_fails_in_the_work_is_said(client: TestClient, run) -> None:
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [({"first": 99}, "no token 99"), ({"count": 0}, "count is 1"), ({"stack": "moon"}, "there are main")],
+)
+def test_what_fails_in_the_work_is_said(client: TestClient, run, options: dict, told: str) -> None:
     trace = run(client, record="summary")[-1]["trace"]
-    last = asked(client, name="lens", trace=trace)[-1]
-    assert last["state"] == "failed" and "record='full'" in last["message"]
+    last = asked(client, name="activations", trace=trace, options=options)[-1]
+    assert last["state"] == "failed" and told in last["message"]
 
 
 def test_a_task_can_be_stopped(client: TestClient, run) -> None:

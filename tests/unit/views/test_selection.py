@@ -20,13 +20,13 @@ def test_python_and_the_page_have_the_same_choices():
     from typing import get_args
 
     from headscope.views import selection
-    from headscope.views.contract import By, What
+    from headscope.views.contract import By, Vectors, What
 
     (block,) = re.findall(r"const CHOICES = \{\n(.*?)\n\} as const;", SOURCE.read_text(), re.DOTALL)
     page = {name: tuple(json.loads(values)) for name, values in re.findall(r"(\w+): (\[.*?\]),", block)}
     mine = {
         "scale": selection.Scale, "form": selection.Form, "axis": selection.Axis, "what": What, "by": By,
         "filter": selection.Filter, "pair": selection.Pair, "thumbnails": selection.Thumbnails,
-            "compare": selection.Compare,
+        "compare": selection.Compare, "order": selection.Order, "every": Vectors, "stream": selection.Stream,
     }  # fmt: skip
     assert page == {name: get_args(kind) for name, kind in mine.items()}

@@ -11,6 +11,7 @@ const model = (kinds: string[]): ModelProps => ({
   shape: "",
   coverage: "",
   max_tokens: null,
+  writes: true,
   presets: [{ name: "story", look_for: "", text: "Once", pair: null, target: null, image: null }],
 });
 

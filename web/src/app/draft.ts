@@ -2,7 +2,7 @@
 
 import type { ChatMessage, ModelProps, PresetProps, RunRequest } from "../contract";
 import { summary } from "./edit/calls";
-import { requestOf, sameRequest } from "./link";
+import { MOST_WRITTEN, requestOf, sameRequest } from "./link";
 
 /** As the server names what a model takes. */
 export const FORMS = ["text", "pair", "source-target", "chat"] as const;
@@ -16,6 +16,8 @@ export interface Draft {
   target: string;
   turns: ChatMessage[];
   cut: boolean;
+  /** How many tokens the model writes after it. */
+  write: number;
 }
 
 export const EMPTY: Draft = {
@@ -26,6 +28,7 @@ export const EMPTY: Draft = {
   target: "",
   turns: [{ role: "user", content: "" }],
   cut: false,
+  write: 0,
 };
 
 /** The forms that fit a model, the usual one first. What is not known before it is loaded is taken to be text. */
@@ -56,11 +59,12 @@ export function draftOf(request: RunRequest, forms: Form[]): Draft {
     target: request.target ?? "",
     turns: request.chat?.map((one) => ({ ...one })) ?? EMPTY.turns.map((one) => ({ ...one })),
     cut: request.truncate,
+    write: request.generate,
   };
 }
 
 export function requestFrom(draft: Draft): RunRequest {
-  const common = { model: draft.model, truncate: draft.cut };
+  const common = { model: draft.model, truncate: draft.cut, generate: canWrite(draft) ? writtenBy(draft) : 0 };
   switch (draft.form) {
     case "text":
       return requestOf({ ...common, text: draft.text });
@@ -71,6 +75,16 @@ export function requestFrom(draft: Draft): RunRequest {
     case "chat":
       return requestOf({ ...common, chat: draft.turns.filter((one) => one.content.trim()).map((one) => ({ ...one })) });
   }
+}
+
+/** A target that is given is not written by the model; a pair is read by models that do not write. */
+export function canWrite({ form, target }: Draft): boolean {
+  return form === "text" || form === "chat" || (form === "source-target" && !target.trim());
+}
+
+/** A whole number that the server takes, whatever the field holds. */
+function writtenBy({ write }: Draft): number {
+  return Math.max(0, Math.min(MOST_WRITTEN, Math.round(Number(write) || 0)));
 }
 
 /** What is still to be filled in, in words; empty when it can be run. */

@@ -1,5 +1,6 @@
 /** Keys, wherever the focus is: those of the whole page, then those of the view, then moves between scales. */
 
+import { stepsOf, stepTo } from "../data/steps";
 import type { Workbench } from "./workbench.svelte";
 
 export function pressed(event: KeyboardEvent, bench: Workbench, root: HTMLElement, showKeys: () => void) {
@@ -20,7 +21,9 @@ export function pressed(event: KeyboardEvent, bench: Workbench, root: HTMLElemen
   if (event.ctrlKey || event.metaKey || event.altKey) return;
   // Whatever lies on top has the keys.
   if (root.querySelector("dialog[open], [popover]:popover-open")) return;
-  if (target.closest("input, textarea, select, [contenteditable]")) return;
+  if (target.closest("input:not([type=range]), textarea, select, [contenteditable]")) return;
+  // A slider has the keys that move it.
+  if (target.closest("input") && /^(Arrow|Page|Home|End)/.test(event.key)) return;
   // On a button, Enter and the space bar are the button's.
   if ((event.key === "Enter" || event.key === " ") && target.closest("button, a, summary")) return;
   if (event.key === "?") {
@@ -42,6 +45,12 @@ function ofPage(event: KeyboardEvent, bench: Workbench, root: HTMLElement): bool
     case "3":
       bench.select({ scale: "neuron", every: null });
       return true;
+    case "4":
+      bench.select({ scale: "activations" });
+      return true;
+    case ",":
+    case ".":
+      return stepped(event.key === "." ? 1 : -1, bench);
     case "t":
       bench.asTable = !bench.asTable;
       return true;
@@ -59,6 +68,17 @@ function ofPage(event: KeyboardEvent, bench: Workbench, root: HTMLElement): bool
   }
   if (bench.asTable) return false;
   return bench.view?.key(event) || moved(event, bench);
+}
+
+/** A step of the text that the model wrote, back or forth. */
+function stepped(by: 1 | -1, bench: Workbench): boolean {
+  const trace = bench.shown?.trace;
+  const steps = trace && stepsOf(trace);
+  if (!trace || !steps) return false;
+  const { step } = bench.selection;
+  const next = step === null ? (by > 0 ? 0 : steps.queries.length - 1) : step + by;
+  if (next >= 0 && next < steps.queries.length) bench.select(stepTo(trace, bench.selection, next), "replace");
+  return true;
 }
 
 /** Between scales, where the view itself had no use for the key. */

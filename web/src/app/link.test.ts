@@ -38,6 +38,8 @@ describe("links", () => {
       thumbnails: "lines",
       sort: "induction",
       colour: "confidence",
+      stream: "norm",
+      step: null,
       least: 0.4,
       order: "token",
       against: 3,

@@ -19,6 +19,8 @@ export interface Link {
 }
 
 export const LONGEST_LINK = 32_000;
+/** The most tokens that the server has a model write, as Python's `server/runs.py` has it. */
+export const MOST_WRITTEN = 200;
 
 export function requestOf(given: Partial<RunRequest> & { model: string }): RunRequest {
   return {
@@ -89,6 +91,7 @@ function requestIn(model: string, input: URLSearchParams): RunRequest | null {
         chat: chatOf(input.get("chat")),
         truncate: input.get("cut") === "1",
         edits: calls(input.getAll("edit").map(editOf)),
+        generate: writtenOf(input.get("write")),
       })
     : null;
 }
@@ -139,7 +142,13 @@ function inputOf(request: RunRequest, edits = switchedOn(request)): URLSearchPar
   if (request.chat) found.set("chat", JSON.stringify(request.chat.map((one) => [one.role, one.content])));
   if (request.truncate) found.set("cut", "1");
   for (const { call, isOn } of edits) found.append("edit", isOn ? call : OFF + call);
+  if (request.generate) found.set("write", String(request.generate));
   return found;
+}
+
+/** How many tokens the model is to write: a number that the server would take, or none. */
+function writtenOf(text: string | null): number {
+  return text && /^\d{1,3}$/.test(text) ? Math.min(MOST_WRITTEN, Number(text)) : 0;
 }
 
 function chatOf(text: string | null): ChatMessage[] | null {
@@ -186,6 +195,8 @@ function places(selection: Selection): Record<string, string> {
   put("fold", selection.fold.join(","), "");
   put("compare", selection.compare, DEFAULT.compare);
   put("beside", selection.beside, "");
+  put("stream", selection.stream, DEFAULT.stream);
+  put("step", selection.step === null ? "" : String(selection.step), "");
   return found;
 }
 
@@ -224,5 +235,7 @@ function selectionOf(given: URLSearchParams): Selection {
     fold: split("fold"),
     compare: given.get("compare"),
     beside: given.get("beside") ?? "",
+    stream: given.get("stream"),
+    step: number("step"),
   });
 }

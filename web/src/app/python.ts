@@ -11,7 +11,8 @@ const literal = (value: Value): string =>
   Array.isArray(value) ? `[${value.map((one) => JSON.stringify(one)).join(", ")}]` : JSON.stringify(value);
 
 export function python(trace: TraceProps, request: RunRequest | null, selection: Selection): string {
-  const view = { model: modelView, head: headView, neuron: neuronView }[selection.scale];
+  const views = { model: modelView, head: headView, neuron: neuronView, activations: activationsView };
+  const view = views[selection.scale];
   const lines = [
     "import headscope as hs",
     "",
@@ -40,6 +41,7 @@ function run(trace: TraceProps, request: RunRequest | null): string {
   if (pair !== null) given.push(`pair=${literal(pair)}`);
   if (target !== null) given.push(`target=${literal(target)}`);
   if (request?.truncate) given.push("truncate=True");
+  if (request?.generate) return `model.generate(${given.join(", ")}, max_new_tokens=${request.generate}).trace`;
   return `model.run(${given.join(", ")})`;
 }
 
@@ -96,6 +98,16 @@ function neuronView(_: TraceProps, selection: Selection): string {
   if (selection.every) given.push(`every=${literal(selection.every)}`);
   if (selection.fold.length) given.push(`fold=${literal(selection.fold)}`);
   return `hs.neuron_view(trace, ${given.join(", ")})`;
+}
+
+function activationsView(trace: TraceProps, selection: Selection): string {
+  const given = ["trace", "model"];
+  const stack = trace.layers.find((one) => one.site === selection.site)?.stack;
+  const usual = trace.stacks.some((one) => one.name === "decoder") ? "decoder" : "main";
+  if (stack && stack !== usual) given[1] = `model.activations(trace, stack=${literal(stack)})`;
+  if (selection.token) given.push(`token=${selection.token.index}`);
+  if (selection.stream !== DEFAULT.stream) given.push(`stream=${literal(selection.stream)}`);
+  return `hs.activations_view(${given.join(", ")})`;
 }
 
 function modelView(_: TraceProps, selection: Selection): string {

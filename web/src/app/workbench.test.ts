@@ -16,6 +16,7 @@ const SETTINGS: Settings = {
       shape: "2 × 4",
       coverage: "",
       max_tokens: 512,
+      writes: true,
       presets: [{ name: "cat", look_for: "", text: "the cat sat", pair: null, target: null, image: null }],
     },
   ],

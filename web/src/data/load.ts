@@ -6,6 +6,7 @@ import type { Source } from "../source";
 import { stackOf } from "../views/view";
 import { Layer } from "./layer";
 import { hiddenPositions, offPositions, readingOf } from "./reading";
+import { untilOf, writtenFrom } from "./steps";
 
 export interface Loaded {
   layer: Layer;
@@ -63,11 +64,16 @@ export async function loadLayer(
   } satisfies How;
   const queryStack = stackOf(trace, site.stack);
   const keyStack = stackOf(trace, site.key_stack);
-  const queries = readingOf(queryStack, site.n_queries, how);
-  const keys = readingOf(keyStack, site.n_keys, how);
+  const stepped = (stack: string) => ({
+    ...how,
+    until: untilOf(trace, selection.step, stack),
+    written: writtenFrom(trace, stack),
+  });
+  const queries = readingOf(queryStack, site.n_queries, stepped(site.stack));
+  const keys = readingOf(keyStack, site.n_keys, stepped(site.key_stack));
   const part = await source.part<LayerProps>(layerKey(site.site, what), signal);
   const isPlain = queries.isPlain && keys.isPlain;
-  const tail = readingTail(trace, site, how);
+  const tail = readingTail(trace, site, how, selection.step);
   const isDifference = trace.difference !== null;
   // The rows of two runs are brought back to one before they are subtracted: that cannot be done afterwards.
   const isLate = isDifference && (queries.isPartial || keys.isPartial);
@@ -91,11 +97,13 @@ export async function loadLayer(
 }
 
 /** `&by=words&hide=0,7`, as the server reads it. */
-function readingTail(trace: TraceProps, site: SiteProps, how: How): string {
+function readingTail(trace: TraceProps, site: SiteProps, how: How, step: number | null): string {
   const positions: string[] = [];
   for (const name of new Set([site.stack, site.key_stack])) {
     const stack = stackOf(trace, name);
     const gone = new Set([...hiddenPositions(stack, how.hide), ...offPositions(stack, how.off)]);
+    const until = untilOf(trace, step, name);
+    for (let later = (until ?? stack.texts.length) + 1; later < stack.texts.length; later++) gone.add(later);
     const prefix = trace.stacks.length > 1 ? `${name}:` : "";
     positions.push(...[...gone].sort((a, b) => a - b).map((position) => `${prefix}${position}`));
   }

@@ -15,6 +15,10 @@ export interface Reading {
   /** Of those, the ones that count: none for a token that is switched off. */
   kept: number[][];
   isOff: boolean[];
+  /** Those that come after the step that is shown: they keep their places, empty. */
+  isLater: boolean[];
+  /** Those that the model wrote itself. */
+  isWritten: boolean[];
   isSpecial: boolean[];
   /** A or B. */
   segments: string[];
@@ -28,7 +32,8 @@ export interface Reading {
   isPartial: boolean;
 }
 
-type How = Pick<Selection, "by" | "hide" | "off">;
+/** `until` is the last position that is shown, `written` the first that the model wrote itself; null for all, for none. */
+type How = Pick<Selection, "by" | "hide" | "off"> & { until?: number | null; written?: number | null };
 
 const PART = / \d+\/\d+$/;
 
@@ -50,7 +55,8 @@ export function readingOf(stack: StackProps, length: number, how: How): Reading 
     else members.push([position]);
     last = mark;
   }
-  const kept = members.map((group) => group.filter((position) => !off.has(position)));
+  const until = how.until ?? length;
+  const kept = members.map((group) => group.filter((position) => !off.has(position) && position <= until));
   const groupOf = new Int32Array(length).fill(-1);
   kept.forEach((group, index) => {
     for (const position of group) groupOf[position] = index;
@@ -62,11 +68,13 @@ export function readingOf(stack: StackProps, length: number, how: How): Reading 
     members,
     kept,
     isOff: kept.map((group) => !group.length),
+    isLater: members.map((group) => (group[0] as number) > until),
+    isWritten: members.map((group) => (group[0] as number) >= (how.written ?? length)),
     isSpecial: members.map((group) => special.has(group[0] as number)),
     segments: members.map((group) => stack.segments[group[0] as number] ?? "A"),
     isSpaced: members.map((group) => spaces.has(group[0] as number)),
     groupOf,
-    isPlain: !isPartial && members.length === length,
+    isPlain: !isPartial && members.length === length && until >= length - 1,
     isPartial,
   };
 }
@@ -80,6 +88,8 @@ function numbered(stack: StackProps, length: number): Reading {
     members: positions.map((position) => [position]),
     kept: positions.map((position) => [position]),
     isOff: positions.map(() => false),
+    isLater: positions.map(() => false),
+    isWritten: positions.map(() => false),
     isSpecial: positions.map(() => false),
     segments: positions.map(() => "A"),
     isSpaced: positions.map(() => true),

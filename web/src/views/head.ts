@@ -207,7 +207,14 @@ class HeadView implements Mounted, Handled {
     const { source, trace } = this.host;
     const site = siteOf(trace, selection.site);
     const before = this.selection && this.selection.site !== selection.site ? this.selection.site : null;
-    const name = JSON.stringify([site.site, selection.what, selection.by, selection.hide, selection.off]);
+    const name = JSON.stringify([
+      site.site,
+      selection.what,
+      selection.by,
+      selection.hide,
+      selection.off,
+      selection.step,
+    ]);
     if (this.loaded?.name !== name) {
       const value = await loadLayer(source, trace, site, selection, signal);
       signal.throwIfAborted();

@@ -14,6 +14,8 @@ export interface Label {
   colour: Rgb;
   isBold?: boolean;
   isStruck?: boolean;
+  /** Written by the model itself: quietly underlined. */
+  isWritten?: boolean;
   /** Turned to read upwards, about its own point. */
   isUpright?: boolean;
 }
@@ -78,7 +80,10 @@ export class Labels {
     if (isNew("size")) style.fontSize = `${label.size}px`;
     if (isNew("isBold")) style.fontWeight = label.isBold ? "600" : "400";
     if (isNew("colour")) style.color = css(label.colour);
-    if (isNew("isStruck")) style.textDecoration = label.isStruck ? "line-through" : "none";
+    if (isNew("isStruck") || isNew("isWritten")) {
+      style.textDecoration = label.isStruck ? "line-through" : label.isWritten ? "underline dotted from-font" : "none";
+      style.textUnderlineOffset = "3px";
+    }
   }
 }
 
@@ -97,10 +102,11 @@ export function paintLabels(context: CanvasRenderingContext2D, labels: Label[], 
     context.textAlign = label.align === "centre" ? "center" : label.align;
     const text = shortened(context, label.text, label.width);
     context.fillText(text, 0, 0);
-    if (label.isStruck) {
+    if (label.isStruck || label.isWritten) {
       const length = context.measureText(text).width;
       const from = label.align === "left" ? 0 : label.align === "right" ? -length : -length / 2;
-      context.fillRect(from, 0, length, 1);
+      context.globalAlpha = label.isStruck ? 1 : 0.5;
+      context.fillRect(from, label.isStruck ? 0 : label.size * 0.6, length, 1);
     }
     context.restore();
   }

@@ -152,7 +152,7 @@ export class LinesForm {
       const [first, last] = columns.visible(side, this.scroll);
       for (let index = first; index < last; index++) {
         const along = columns.at(side, index, this.scroll);
-        if (along < columns.from - 2 || along > columns.to + 2) continue;
+        if (along < columns.from - 2 || along > columns.to + 2 || reading.isLater[index]) continue;
         labels.push({
           ...this.labelPlace(side, along),
           text: reading.texts[index] as string,
@@ -161,6 +161,7 @@ export class LinesForm {
           colour: reading.isOff[index] || reading.isSpecial[index] ? theme.tertiary : theme.ink,
           isBold: isFocus(index),
           isStruck: reading.isOff[index] ?? false,
+          isWritten: reading.isWritten[index] ?? false,
         });
       }
       labels.push(this.heading(side, names[side]));

@@ -176,6 +176,7 @@ export class MatrixForm {
       const tone = (reading: typeof queries, side: "query" | "key", at: number) =>
         found[side].has(at) ? theme.accent : reading.isOff[at] || reading.isSpecial[at] ? theme.tertiary : theme.ink;
       for (let query = rows[0]; query < rows[1]; query++) {
+        if (queries.isLater[query]) continue;
         labels.push({
           text: queries.texts[query] as string,
           x: box.x - 8,
@@ -186,9 +187,11 @@ export class MatrixForm {
           colour: tone(queries, "query", query),
           isBold: this.hovered?.query === query,
           isStruck: queries.isOff[query] ?? false,
+          isWritten: queries.isWritten[query] ?? false,
         });
       }
       for (let key = columns[0]; key < columns[1]; key++) {
+        if (keys.isLater[key]) continue;
         labels.push({
           text: keys.texts[key] as string,
           x: box.x + (key - columns[0] + 0.5) * this.cell.width,
@@ -199,6 +202,7 @@ export class MatrixForm {
           colour: tone(keys, "key", key),
           isBold: this.hovered?.key === key,
           isStruck: keys.isOff[key] ?? false,
+          isWritten: keys.isWritten[key] ?? false,
           isUpright: true,
         });
       }

@@ -207,6 +207,7 @@ export class Pointer {
     const reading = token.side === "query" ? this.view.scene.layer.queries : this.view.scene.layer.keys;
     const isSecond = event.detail === 2 && this.before !== null;
     if (isSecond && !this.view.isLines) return;
+    if (reading.isLater[token.index]) return;
     if (isSecond || event.altKey || reading.isOff[token.index]) {
       // The first click of two pinned it, or switched it on: start again from before that.
       if (event.detail <= 2) this.view.switchToken(token, isSecond && this.before ? this.before : this.view.selection);

@@ -1,10 +1,10 @@
 """Tasks: what the page can have worked out beyond the parts of a trace. One file each; to add one, add it to TASKS."""
 
+from headscope.server.tasks.activations import ACTIVATIONS
 from headscope.server.tasks.effect import EFFECT, WRITTEN
-from headscope.server.tasks.lens import LENS
 from headscope.server.tasks.queue import Tasks
 from headscope.server.tasks.task import Desk, Task
 
-TASKS: dict[str, Task] = {one.name: one for one in (LENS, EFFECT, WRITTEN)}
+TASKS: dict[str, Task] = {one.name: one for one in (ACTIVATIONS, EFFECT, WRITTEN)}
 
 __all__ = ["TASKS", "Desk", "Task", "Tasks"]

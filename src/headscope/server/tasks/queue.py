@@ -25,6 +25,8 @@ class Tasks:
     def __init__(self, known: Mapping[str, Task], catalogue: Catalogue, jobs: Jobs, runs: Runs, limits: Limits):
         self.known, self.catalogue, self.jobs, self.runs = known, catalogue, jobs, runs
         self.results: Kept[bytes] = Kept(limits.part_bytes)
+        self._latest: Kept[str] = Kept(1000)
+        self._aside: Kept[Any] = Kept(limits.trace_bytes // 4)  # used in the thread of runs only
         self._salt = secrets.token_hex(8)
 
     def start(self, wanted: TaskRequest) -> str | Job:
@@ -49,6 +51,11 @@ class Tasks:
             raise Refused(404, "UnknownResult", f"there is no result {id[:40]!r} (any more).", "Ask for it again.")
         return found
 
+    def latest(self, name: str, trace: str) -> bytes | None:
+        """The last result of a task about a trace, if it is remembered."""
+        id = self._latest.get((name, trace))
+        return None if id is None else self.results.get(id)
+
     def _work(self, job: Job, id: str, task: Task, model: str, run: Run | None, options: Any) -> RunEvent:
         """In the thread of runs."""
         if not self.catalogue.is_loaded(model):
@@ -59,8 +66,14 @@ class Tasks:
         def progress(done: int, of: int) -> None:
             job.tell_from_thread(RunEvent("running", done=done, of=of))
 
-        data = task.work(Desk(loaded, run, job.cancel, progress), options).encode()
-        job.in_loop(lambda: self.results.put(id, data, len(data)))
+        data = task.work(Desk(loaded, run, job.cancel, progress, self._aside), options).encode()
+
+        def keep() -> None:
+            self.results.put(id, data, len(data))
+            if run is not None:
+                self._latest.put((task.name, run.id), id, 1)
+
+        job.in_loop(keep)
         return RunEvent("done", result=id)
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from headscope.models import Model
+from headscope.server.kept import Kept
 from headscope.server.runs import Run
 from headscope.views.wire import Part
 
@@ -19,6 +20,8 @@ class Desk:
     cancel: threading.Event
     progress: Callable[[int, int], None]
     """Tell how many things of how many are done."""
+    kept: Kept[Any]
+    """What tasks leave for those that come after, bounded; the oldest is forgotten."""
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, Literal
 
+from headscope.views.figures.activations import draw_activations
 from headscope.views.figures.canvas import THEMES, Figure, settings
 from headscope.views.figures.head import draw_lines, draw_matrices
 from headscope.views.figures.model import draw_model
@@ -17,6 +18,8 @@ def draw(view: "View", theme: Literal["light", "dark"] = "light") -> Figure:
     """The figure of a view."""
     choice("theme", theme, Literal["light", "dark"])
     with settings():
+        if view.kind == "activations":
+            return draw_activations(view, THEMES[theme])
         if view.kind == "model":
             return draw_model(view, THEMES[theme])
         if view.kind == "neuron":

@@ -1,0 +1,329 @@
+"""Activations of a run: it is run once more, and what passes is reduced as it passes, so that memory stays small.
+
+Of the residual stream all is held (places × tokens × width, asked of the budget first); of MLP neurons the few that are
+furthest from 0, of heads and of what a layer writes only norms.
+"""
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import psutil
+import torch
+from torch import Tensor, nn
+
+from headscope.errors import BudgetError, InputError, NotRecordedError
+from headscope.interventions import Intervention
+from headscope.models.batches import collate
+from headscope.models.budget import SHARE, told
+from headscope.models.hooks import session_of
+from headscope.models.recorder import Captured
+from headscope.models.session import Session
+from headscope.models.validate import check_tokens, listed, resolve
+from headscope.sites import Site
+from headscope.traces import Inputs, Tokens, Trace
+from headscope.traces.activations import Activations, Lens
+
+if TYPE_CHECKING:
+    from headscope.models.model import Model
+
+N_NEURONS = 10
+# Logits that are held at a time: as many rows of the vocabulary as fit.
+LOGITS = 2**24
+# A layer's change is what was written if it differs by less than this share, rounding in half precision included.
+NEARLY = 0.02
+
+
+@dataclass(frozen=True, eq=False)
+class Streams:
+    """What one stack's run left: `activations` of its tokens are read from it, some at a time."""
+
+    model: "Model"
+    stack: str
+    tokens: Tokens
+    residual: Tensor
+    """[place, token, dim]"""
+    written: dict[str, Tensor]
+    is_sum: bool
+    neurons: Tensor | None
+    values: Tensor | None
+    squares: Tensor | None
+    n_neurons: int
+    heads: dict[Site, Tensor] = field(default_factory=dict)
+    no_written: str = ""
+
+    def nbytes(self) -> int:
+        """Bytes held."""
+        held = [self.residual, *self.written.values(), *self.heads.values()]
+        held += [one for one in (self.neurons, self.values, self.squares) if one is not None]
+        return sum(one.numel() * one.element_size() for one in held)
+
+    def read(
+        self,
+        first: int = 0,
+        count: int | None = None,
+        k: int = 5,
+        *,
+        check: Callable[[], None] | None = None,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> Activations:
+        """Norms of all tokens, and of `count` tokens from `first` on the lens, neurons and heads."""
+        length = len(self.tokens)
+        if not 0 <= first < length:
+            raise InputError(f"there is no token {first}: {self.stack} has {length}, 0 to {length - 1}.")
+        last = length if count is None else min(length, first + max(1, count))
+        no_lens = "" if self._has_lens else self._why_no_lens
+        lens = (
+            None if no_lens else read_lens(self.model, self.residual[:, first:last], k, check=check, progress=progress)
+        )
+        neurons = values = shares = None
+        if self.neurons is not None and self.values is not None and self.squares is not None:
+            neurons, values = (one[:, first:last].numpy() for one in (self.neurons, self.values))
+            shares = values**2 / self.squares[:, first:last, None].clamp_min(1e-30).numpy()
+        return Activations(
+            stack=self.stack,
+            layers=tuple(Site(self.stack, layer) for layer in range(len(self.residual) - 1)),
+            tokens=self.tokens,
+            norms=torch.stack([one.float().norm(dim=-1) for one in self.residual]).numpy(),
+            cosines=np.stack([_cosine(one, self.residual[-1]) for one in self.residual]),
+            written={name: one.numpy() for name, one in self.written.items()},
+            is_sum=self.is_sum,
+            first=first,
+            lens=lens,
+            neurons=neurons,
+            values=values,
+            shares=shares,
+            n_neurons=self.n_neurons,
+            heads={site: one[:, first:last].numpy() for site, one in self.heads.items()},
+            no_lens=no_lens,
+            no_neurons="" if neurons is not None else _NO_NEURONS,
+            no_written=self.no_written,
+        )
+
+    @property
+    def _has_lens(self) -> bool:
+        return bool(self.model.layout.lens) and self.stack == lens_stack(self.model)
+
+    @property
+    def _why_no_lens(self) -> str:
+        if not self.model.layout.lens:
+            return self.model.layout.no_lens
+        return f"the {lens_stack(self.model)} predicts, the {self.stack} does not"
+
+
+_NO_NEURONS = "no MLP with one row of neurons was found (a mixture of experts has several)"
+
+
+def lens_stack(model: "Model") -> str:
+    """The stack whose last residual stream becomes the model's answer."""
+    return "decoder" if model.is_encoder_decoder else "main"
+
+
+def watch(
+    model: "Model",
+    source: Any,
+    interventions: Sequence[Intervention] = (),
+    *,
+    stack: str | None = None,
+    budget: int | None = None,
+    cancel: threading.Event | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Streams:
+    """Run an input (a text, or the inputs of a trace) and keep what passed through one stack."""
+    interventions = listed(interventions)
+    inputs = source.inputs if isinstance(source, Trace) else source
+    if inputs is None:
+        raise NotRecordedError("this trace does not say what was run: give the input itself.")
+    given = inputs if isinstance(inputs, Inputs) else model.read(inputs)
+    if isinstance(given, list):
+        raise InputError("activations are read of one input at a time.")
+    given = model.with_tokens_replaced(given, interventions)
+    batch = collate([given], model.module, model.processor).to(model.device, model.dtype)
+    if not model.has_layout:
+        model.probe(**batch.model_inputs)
+    stack = stack or (lens_stack(model) if lens_stack(model) in model.stacks else model.stacks[0])
+    if stack not in model.stacks:
+        raise InputError(f"there is no stack {stack!r}: there are {', '.join(model.stacks)}.")
+    resolve(interventions, model.layout)
+    check_tokens(interventions, given.tokens)
+    tokens = {name: [one] for name, one in given.tokens.items()}
+    real = {name: one for name, one in batch.real.items() if one.shape[1]}
+    at_run = [one for one in interventions if one.stage != "tokens"]
+    allowed = int(psutil.virtual_memory().available * SHARE) if budget is None else budget
+    session = _Watching(model, at_run, stack, allowed, cancel=cancel, tokens=tokens, real=real, progress=progress)
+    handles = session.hook()
+    try:
+        with session:
+            model.module(**batch.model_inputs, **model._forward_options("rows", batch))
+    finally:
+        for handle in handles:
+            handle.remove()
+    return session.streams(given.tokens.get(stack))
+
+
+class _Watching(Session):
+    """A session that reduces what passes through one stack."""
+
+    def __init__(self, model: "Model", interventions: Sequence[Intervention], stack: str, allowed: int, **options: Any):
+        super().__init__(model, interventions, **options)
+        self.stack, self.allowed = stack, allowed
+        self.stream: dict[int, Tensor] = {}
+        self.norms: dict[tuple[str, int], Tensor] = {}
+        self.top: dict[int, tuple[Tensor, Tensor, Tensor]] = {}
+        self.head_norms: dict[Site, Tensor] = {}
+        self.n_neurons = 0
+        self._sums: dict[int, Tensor] = {}
+        self._is_sum = True
+
+    def residual(self, site: Site, stream: Tensor) -> Tensor:
+        """Keep the stream, and see whether the layer before added just what was written."""
+        stream = super().residual(site, stream)
+        if site.stack == self.stack and stream.ndim == 3:
+            n_places = 2 + max(one.layer for one in self.model.layout.blocks if one.stack == self.stack)
+            size = stream[0].numel() * stream.element_size() * n_places
+            if size > self.allowed:
+                raise BudgetError(
+                    f"the residual stream of this input takes {told(size)}, the budget is {told(self.allowed)}: "
+                    "shorten the input."
+                )
+            here = self.stream[site.layer] = stream[0].detach().to("cpu", copy=True)
+            written, before = self._sums.pop(site.layer - 1, None), self.stream.get(site.layer - 1)
+            if written is not None and before is not None and self._is_sum and before.shape == here.shape:
+                change = here.float() - before.float()
+                self._is_sum = bool((change - written).norm() <= NEARLY * change.norm())
+        return stream
+
+    def neurons(self, site: Site, activations: Tensor) -> Tensor:
+        """Keep the neurons furthest from 0."""
+        activations = super().neurons(site, activations)
+        if site.stack == self.stack:
+            one = self._unflattened(activations)[0].detach().float()
+            best = one.abs().topk(min(N_NEURONS, one.shape[-1]), dim=-1).indices
+            squares = one.square().sum(-1)
+            self.top[site.layer] = (best.int().cpu(), one.gather(-1, best).cpu(), squares.cpu())
+            self.n_neurons = one.shape[-1]
+        return activations
+
+    def finish(self, captured: Captured) -> None:
+        """Keep how much every head wrote."""
+        layer = captured.layer
+        if layer.site.stack == self.stack and not layer.is_windowed:
+            gram, _ = self.model.output_gram(layer)
+            mixed = captured.mixed[0].detach().float()
+            if gram is not None and mixed.shape[0] == gram.shape[0]:
+                squared = torch.linalg.vecdot(mixed @ gram.to(mixed.device), mixed)
+                self.head_norms[layer.site] = squared.clamp_min(0.0).sqrt().cpu()
+        super().finish(captured)
+
+    def hook(self) -> list:
+        """Hooks on the modules that write into the stream, for this session's pass alone."""
+        layout, by_module = self.model.layout, dict[str, list[tuple[str, int]]]()
+        for layer in layout.layers:
+            if layer.site.stack == self.stack and layer.out_projection is not None:
+                name = "cross" if layer.site.kind == "cross" else "attention"
+                by_module.setdefault(layer.out_projection, []).append((name, layer.site.layer))
+        for site, module in layout.neurons.items():
+            if site.stack == self.stack:
+                by_module.setdefault(module, []).append(("mlp", site.layer))
+        return [
+            self.model.module.get_submodule(name).register_forward_hook(self._wrote(name, places))
+            for name, places in by_module.items()
+        ]
+
+    def _wrote(self, name: str, places: list[tuple[str, int]]) -> Callable[..., None]:
+        def end(module: nn.Module, args: tuple, output: Any) -> None:
+            if session_of(self.model) is not self or not isinstance(output, Tensor):
+                return
+            what, layer = places[self.count(f"wrote {name}") % len(places)]
+            one = self._unflattened(output)[0].detach().float().cpu()
+            self.norms[what, layer] = one.norm(dim=-1)
+            if self._is_sum:
+                known = self._sums.get(layer)
+                self._sums[layer] = one if known is None or known.shape != one.shape else known + one
+
+        return end
+
+    def streams(self, tokens: Tokens | None) -> Streams:
+        """What is left when the pass is over."""
+        places = sorted(self.stream)
+        if len(places) < 2:
+            raise NotRecordedError(f"no residual stream was found in the {self.stack} stack of {self.model.name}.")
+        shapes = {self.stream[place].shape for place in places}
+        if len(shapes) > 1:
+            raise NotRecordedError(
+                f"the layers of {self.stack} are not equally wide, so that there is no one residual stream to compare."
+            )
+        layers, length = places[:-1], self.stream[places[0]].shape[0]
+        written = {}
+        for name in ("attention", "cross", "mlp"):
+            found = [self.norms.get((name, layer)) for layer in layers]
+            if all(one is not None and one.shape[0] == length for one in found):
+                written[name] = torch.stack([one for one in found if one is not None])
+        missing = [name for name in ("attention", "mlp") if name not in written]
+        top = [self.top[layer] for layer in layers if layer in self.top]
+        has_neurons = len(top) == len(layers) and len({one[0].shape for one in top}) == 1
+        return Streams(
+            model=self.model,
+            stack=self.stack,
+            tokens=tokens if tokens is not None and len(tokens) == length else Tokens.numbered(length),
+            residual=torch.stack([self.stream[place] for place in places]),
+            written=written,
+            is_sum=self._is_sum and not missing,
+            neurons=torch.stack([one[0] for one in top]) if has_neurons else None,
+            values=torch.stack([one[1] for one in top]) if has_neurons else None,
+            squares=torch.stack([one[2] for one in top]) if has_neurons else None,
+            n_neurons=self.n_neurons if has_neurons else 0,
+            heads={site: one for site, one in self.head_norms.items() if one.shape[1] == length},
+            no_written=f"the module that writes what {' and '.join(missing)} found was not seen" if missing else "",
+        )
+
+
+def read_lens(
+    model: "Model",
+    stream: Tensor,
+    k: int = 5,
+    *,
+    check: Callable[[], None] | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Lens:
+    """The logit lens of a residual stream [place, token, dim]; only some rows of logits are held at a time."""
+    chain = model.layout.lens
+    if not chain:
+        raise NotRecordedError(f"no logit lens for {model.name}: {model.layout.no_lens}.")
+    n_places, length = stream.shape[:2]
+
+    def logits(part: Tensor) -> Tensor:
+        with torch.no_grad():
+            part = part.to(model.device, model.dtype)
+            for name in chain:
+                part = model.module.get_submodule(name)(part)
+        return part.float()
+
+    step = max(1, LOGITS // logits(stream[-1, :1]).shape[-1])
+    best = torch.zeros(length, dtype=torch.long)
+    ids, logprobs, ranks, answers = [], [], [], []
+    for place in reversed(range(n_places)):  # the last first: the others are compared with its answer
+        rows: list[tuple[Tensor, ...]] = []
+        for first in range(0, length, step):
+            if check is not None:
+                check()
+            found = logits(stream[place, first : first + step]).log_softmax(-1)
+            if place == n_places - 1:
+                best[first : first + step] = found.argmax(-1).cpu()
+            own = found.gather(-1, best[first : first + step, None].to(found.device))
+            top = found.topk(min(k, found.shape[-1]), dim=-1)
+            rows.append(tuple(one.cpu() for one in (top.indices, top.values, (found > own).sum(-1), own[:, 0])))
+        for into, at in ((ids, 0), (logprobs, 1), (ranks, 2), (answers, 3)):
+            into.append(torch.cat([row[at] for row in rows]))
+        if progress is not None:
+            progress(n_places - place, n_places)
+    whole = [torch.stack(one[::-1]).numpy() for one in (ids, logprobs, ranks, answers)]
+    name = model._names_of_ids()
+    names = {int(one): name(int(one)) for one in np.unique(whole[0])}
+    return Lens(whole[0].astype(np.int32), whole[1], whole[2].astype(np.int32), whole[3], names)
+
+
+def _cosine(one: Tensor, other: Tensor) -> np.ndarray:
+    return torch.nn.functional.cosine_similarity(one.float(), other.float(), dim=-1).numpy()

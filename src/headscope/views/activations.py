@@ -1,0 +1,81 @@
+"""Activations for the page, as a table, and as a view."""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from headscope.traces.activations import Activations
+from headscope.views.contract import ActivationsProps
+from headscope.views.numbers import Table
+from headscope.views.wire import Coded, Part
+
+if TYPE_CHECKING:
+    from headscope.views.view import View
+
+
+def activations_part(found: Activations) -> Part:
+    """Norms of all tokens; lens, neurons and heads of those that were read."""
+    arrays: dict[str, np.ndarray | Coded] = {"norm": _floats(found.norms), "cosine": _floats(found.cosines)}
+    arrays |= {name: _floats(one) for name, one in found.written.items()}
+    texts: list[str] = []
+    if found.lens is not None:
+        known = sorted(found.lens.names)
+        texts = [_plain(found.lens.names[one]) for one in known]
+        arrays["lens"] = np.searchsorted(np.array(known), found.lens.ids).astype(np.int32)
+        arrays["logprob"], arrays["answer"] = _floats(found.lens.logprobs), _floats(found.lens.answers)
+        arrays["rank"] = found.lens.ranks.astype(np.int32)
+    if found.neurons is not None and found.values is not None and found.shares is not None:
+        arrays["neuron"] = found.neurons.astype(np.int32)
+        arrays["value"], arrays["share"] = _floats(found.values), _floats(found.shares)
+    arrays |= {f"heads/{site}": _floats(one) for site, one in found.heads.items()}
+    props = ActivationsProps(
+        stack=found.stack,
+        places=found.places,
+        layers=[str(site) for site in found.layers],
+        first=found.first,
+        count=found.count,
+        texts=texts,
+        n_neurons=found.n_neurons,
+        is_sum=found.is_sum,
+        no_lens=found.no_lens,
+        no_neurons=found.no_neurons,
+        no_written=found.no_written,
+    )
+    return Part("activations", props, arrays)
+
+
+def activations_table(view: "View") -> Table:
+    """A row for each place and token, in their order: norms, and what the place would predict."""
+    found = view.activations
+    assert found is not None  # an activations view has them
+    n_places, n_tokens = found.norms.shape
+    chosen = view.selection.token
+    tokens = np.arange(n_tokens) if chosen is None else np.array([chosen.index])
+    place, token = (one.ravel() for one in np.meshgrid(np.arange(n_places), tokens, indexing="ij"))
+    columns = {
+        "place": np.array(found.places, object)[place],
+        "position": token,
+        "token": np.array([*found.tokens.texts, ""], object)[:-1][token],
+        "norm": found.norms[place, token],
+        "cosine to last": found.cosines[place, token],
+    }
+    for name, values in found.written.items():
+        padded = np.concatenate([np.full((1, n_tokens), np.nan, np.float32), values])
+        columns[f"written by {name}"] = padded[place, token]
+    if found.lens is not None:
+        is_read = (token >= found.first) & (token < found.first + found.count)
+        at = np.where(is_read, token - found.first, 0)
+        best = found.lens.ids[place, at, 0]
+        texts = [found.lens.names[int(one)] if known else "" for one, known in zip(best, is_read, strict=True)]
+        columns["prediction"] = np.array([*texts, ""], object)[:-1]
+        columns["probability"] = np.where(is_read, np.exp(found.lens.logprobs[place, at, 0]), np.nan)
+        columns["rank of the last prediction"] = np.where(is_read, found.lens.ranks[place, at] + 1.0, np.nan)
+    return Table(columns)
+
+
+def _floats(values: np.ndarray) -> np.ndarray:
+    return np.ascontiguousarray(values, np.float32)
+
+
+def _plain(text: str) -> str:
+    return text.encode("utf-8", "replace").decode()

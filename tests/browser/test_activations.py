@@ -1,0 +1,105 @@
+"""Activations: layers by tokens, a token's column; and text that the model writes, step by step."""
+
+import re
+
+from playwright.sync_api import expect
+
+NURSE = "The doctor asked the nurse a question. She"
+STORY = "Once upon a time there was a miller"
+
+
+def test_the_lens_shows_what_each_layer_would_predict(bench, gpt):
+    bench.open(text=NURSE, view="activations")
+    found = gpt.activations(gpt.run(NURSE))
+    expect(bench.status).to_contain_text("6 layers × 10 tokens")
+    last = [found.predictions(token)["L5"][0].text.strip() for token in range(1, 10)]
+    for text in last:
+        if text:
+            expect(bench.label(text).first).to_be_attached()
+    bench.press("ArrowLeft")
+    bench.links_to(token="query:9")
+    card = bench.page.get_by_label("Predictions layer by layer")
+    told = card.get_by_role("row").nth(7).inner_text()
+    for one in found.predictions(9)["L5"]:
+        assert one.text.strip() in told
+        assert f"{one.logprob:.2f}".replace("-", "−") in told
+    assert card.get_by_role("row").nth(1).inner_text().split()[-1] == f"{found.ranks(9)['input'] + 1:,}"
+    neurons = bench.page.get_by_label("MLP neurons", exact=True)
+    index, _, share = found.top_neurons("L0", 9)[0]
+    expect(neurons.locator("li").first).to_contain_text(str(index))
+    expect(neurons.locator("li").first).to_contain_text(f"{share * 100:.1f} %")
+    bench.press("ArrowDown")
+    index = found.top_neurons("L1", 9)[0][0]
+    expect(neurons.locator("li").first).to_contain_text(str(index))
+    bench.page.get_by_label("What heads wrote").get_by_role("button").first.click()
+    bench.links_to(view="head")
+
+
+def test_norms_and_what_was_written(bench, gpt):
+    bench.open(text=NURSE, view="activations", stream="norm")
+    norms = gpt.activations(gpt.run(NURSE)).norms
+    expect(bench.label(f"{norms[0, 1]:.2f}").first).to_be_attached()
+    before = bench.stage()
+    bench.choose("What is shown", "MLP")
+    bench.links_to(stream="mlp")
+    expect(bench.status).to_contain_text("a layer adds just what these write")
+    assert bench.stage() != before
+    bench.page.keyboard.press("t")
+    table = bench.page.get_by_label("Numbers as a table")
+    expect(table.locator("tbody tr")).to_have_count(70)
+    bench.page.keyboard.press("t")
+
+
+def test_a_long_text_is_read_in_parts(bench):
+    text = " ".join(["The farmer asked the housekeeper for the key because he wanted to open the barn."] * 20)
+    bench.open(text=text, view="activations", token="query:300")
+    expect(bench.page.get_by_label("The token in focus")).to_contain_text("token 300 of 361")
+    expect(bench.page.get_by_label("Predictions layer by layer").get_by_role("row")).to_have_count(8)
+    expect(bench.label("…")).to_have_count(0)
+    bench.press("Home")
+    expect(bench.label("<|endoftext|>").first).to_be_visible()
+    expect(bench.label("…")).to_have_count(0)
+
+
+def test_text_that_the_model_writes_step_by_step(bench):
+    bench.open(text=STORY, view="head", at="L3H2")
+    bench.page.get_by_label("more tokens").fill("6")
+    bench.page.get_by_role("button", name="Run", exact=True).click()
+    bench.ready()
+    steps = bench.page.get_by_role("group", name="Steps of the text that the model wrote")
+    expect(steps).to_contain_text("6 steps written")
+    bench.links_to(write="6", step=None)
+    shown = bench.page.locator(".view span:visible")
+    n_all = shown.count()
+    bench.press(".")
+    bench.links_to(step="0", token="query:10")
+    expect(steps).to_contain_text("step 1 of 6: wrote 's")
+    expect(steps.get_by_label("What it might have written")).to_contain_text("'s")
+    assert shown.count() < n_all
+    bench.press(".", ".")
+    bench.links_to(step="2", token="query:12")
+    bench.press(",")
+    bench.links_to(step="1")
+    steps.get_by_label("Step", exact=True).fill("5")
+    bench.links_to(step="5")
+    bench.press("4")
+    bench.links_to(view="activations", step="5")
+    expect(bench.status).to_contain_text("× 16 tokens")
+    address = bench.page.url
+    bench.visit(address)
+    expect(steps).to_contain_text("step 6 of 6")
+    steps.get_by_role("button", name="all", exact=True).click()
+    bench.links_to(step=None)
+    expect(bench.status).to_contain_text("× 17 tokens")
+
+
+def test_a_translation_has_the_steps_of_its_decoder(bench):
+    bench.open(model="builtin:translate", text="The old man sat by the river.", view="head", at="cross.L2H1")
+    steps = bench.page.get_by_role("group", name="Steps of the text that the model wrote")
+    expect(steps).to_contain_text(re.compile(r"\d+ steps written"))
+    bench.press(".")
+    bench.links_to(step="0", token="query:0")
+    expect(bench.label("</s>")).to_have_count(1)  # the whole source stays
+    steps.get_by_role("button", name="Play the steps").click()
+    bench.links_to(step="2")
+    steps.get_by_role("button", name="Pause").click()
