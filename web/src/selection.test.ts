@@ -96,3 +96,19 @@ describe("changing", () => {
     expect(carried(given, trace())).toMatchObject({ site: "L1", head: 2, by: "words", off: [], token: null });
   });
 });
+
+describe("neurons", () => {
+  test("belong to the model's own tokens, all of them", () => {
+    const read = changed(start, { scale: "head", by: "words", hide: ["special"] }, trace());
+    expect(changed(read, { scale: "neuron" }, trace())).toMatchObject({ by: "tokens", hide: [], off: [] });
+  });
+
+  test("are ordered only as makes sense", () => {
+    const at = changed(start, { scale: "neuron", order: "token", against: 2 }, trace());
+    expect(at).toMatchObject({ order: "token", against: 2 });
+    expect(changed(at, { every: "query" }, trace())).toMatchObject({ order: "index", against: null });
+    expect(changed(at, { against: 99 }, trace())).toMatchObject({ order: "index", against: null });
+    expect(changed(at, { order: "spread" }, trace())).toMatchObject({ order: "index" });
+    expect(changed(at, { every: "key", order: "spread" }, trace())).toMatchObject({ order: "spread" });
+  });
+});

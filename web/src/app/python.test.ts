@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { DEFAULT, fitted } from "../selection";
+import { DEFAULT, fitted, type Selection } from "../selection";
 import { requestOf } from "./link";
 import { python } from "./python";
 import { trace, translation } from "./trace.fixture";
@@ -55,4 +55,19 @@ describe("code that gives what is on screen", () => {
       'model.run("a", interventions=[hs.silence(\'L1H2\')], pair="b", truncate=True)',
     );
   });
+});
+
+test("neurons as they are looked at", () => {
+  const at = { ...DEFAULT, scale: "neuron", site: "L1", head: 2, shown: [2] } satisfies Selection;
+  const view = (more: Partial<Selection>) =>
+    python(trace(), null, { ...at, ...more })
+      .split("\n")
+      .at(-3);
+  expect(view({})).toBe('view = hs.neuron_view(trace, "L1H2")');
+  expect(view({ token: { side: "query", index: 3 }, order: "token", against: 1, fold: ["value"] })).toBe(
+    'view = hs.neuron_view(trace, "L1H2", token=3, sort=1, fold=["value"])',
+  );
+  expect(view({ every: "query", order: "spread" })).toBe(
+    'view = hs.neuron_view(trace, "L1H2", sort="spread", every="query")',
+  );
 });

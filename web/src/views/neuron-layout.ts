@@ -15,7 +15,7 @@ export interface Column {
 
 export const TITLES: Record<Heat, string> = { key: "key k", product: "q × k", value: "value v", weighted: "a · v" };
 const MARGIN = 16;
-const GAP = 14;
+const GAP = { wide: 14, narrow: 8 };
 const FOLDED = 18;
 const FIGURE = 48;
 const BAR = { wide: 118, narrow: 64 };
@@ -39,7 +39,9 @@ export interface Room {
 export function layOut(room: Room): { columns: Column[]; forced: Heat[] } {
   const forced: Heat[] = [];
   const count = (name: Heat) => (name === "key" || name === "product" ? room.dim : room.valueDim);
-  const bar = room.width < 640 ? BAR.narrow : BAR.wide;
+  const isNarrow = room.width < 640;
+  const bar = isNarrow ? BAR.narrow : BAR.wide;
+  const gap = isNarrow ? GAP.narrow : GAP.wide;
   const order: Name[] = ["token", "key", "product", ...room.figures, "softmax", "value", "weighted"];
   for (;;) {
     const isFolded = (name: Name) => room.fold.includes(name as Heat) || forced.includes(name as Heat);
@@ -47,7 +49,7 @@ export function layOut(room: Room): { columns: Column[]; forced: Heat[] } {
     const fixed = (name: Name) =>
       name === "token" ? room.tokens : name === "softmax" ? bar : isFolded(name) ? FOLDED : FIGURE;
     const taken = order.filter((one) => !open.includes(one as Heat)).reduce((sum, one) => sum + fixed(one), 0);
-    const left = room.width - 2 * MARGIN - taken - GAP * (order.length - 1);
+    const left = room.width - 2 * MARGIN - taken - gap * (order.length - 1);
     const cells = open.reduce((sum, one) => sum + count(one), 0);
     const cell = cells ? Math.min(MOST, left / cells) : 0;
     const next = DISPENSABLE.find((one) => open.includes(one));
@@ -59,7 +61,7 @@ export function layOut(room: Room): { columns: Column[]; forced: Heat[] } {
     const columns = order.map((name) => {
       const width = open.includes(name as Heat) ? Math.max(24, cell * count(name as Heat)) : fixed(name);
       const column = { name, x, width, isFolded: isFolded(name) };
-      x += width + GAP;
+      x += width + gap;
       return column;
     });
     return { columns, forced };
@@ -68,7 +70,7 @@ export function layOut(room: Room): { columns: Column[]; forced: Heat[] } {
 
 /** One wide column for the vectors of all tokens. */
 export function layOutEvery(width: number, tokens: number, dim: number): Column[] {
-  const left = MARGIN + tokens + GAP;
+  const left = MARGIN + tokens + GAP.wide;
   const room = Math.max(24, Math.min(dim * MOST * 1.5, width - left - MARGIN));
   return [
     { name: "token", x: MARGIN, width: tokens, isFolded: false },

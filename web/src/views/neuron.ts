@@ -10,7 +10,7 @@ import { isAborted, problemOf, SourceError } from "../source";
 import { themeOf } from "../theme";
 import { Ruler } from "./labels";
 import { nextHead, nextLayer } from "./moves";
-import { toggled } from "./neuron-layout";
+import { TITLES, toggled } from "./neuron-layout";
 import { type Content, NeuronPicture } from "./neuron-picture";
 import { pictureOf, Surface, titled } from "./surface";
 import { type Host, headName, type Mount, type Mounted, siteOf, stackOf } from "./view";
@@ -342,7 +342,7 @@ class NeuronView implements Mounted {
     if (content.against !== null)
       notes.push(`neurons by |q × k| of ${tokens.texts[content.against]} (${content.against})`);
     const folded = this.picture_.forced;
-    if (folded.length) notes.push(`folded for want of room: ${folded.join(", ")}`);
+    if (folded.length) notes.push(`folded for want of room: ${folded.map((one) => TITLES[one]).join(", ")}`);
     return {
       line: `${content.vectors.head}, query ${content.query.text} (${terms.index}), ${count} keys, ${props.dim} neurons`,
       notes,
