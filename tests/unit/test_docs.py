@@ -21,6 +21,7 @@ PAGES = [
             "corpora",
             "runs",
             "heads",
+            "neurons",
         )
     ),
 ]

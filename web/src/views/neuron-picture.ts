@@ -1,8 +1,7 @@
 /** The picture of the neuron view: a row a key, a column for every step from query and key to the head's output. */
 
 import { number } from "../data/measures";
-import { exact, type Of, product, type Terms, type Vectors, variation } from "../data/neuron";
-import type { Reading } from "../data/reading";
+import { type Of, product, type Terms, variation } from "../data/neuron";
 import { fillBox, frame } from "../marks/boxes";
 import { type Box, signedRamp } from "../marks/cells";
 import type { Raster } from "../marks/raster";
@@ -10,40 +9,15 @@ import { drawStrip } from "../marks/strip";
 import type { Theme } from "../theme";
 import type { Label, Ruler } from "./labels";
 import { type Column, type Figure, type Heat, layOut, layOutEvery, type Name, TITLES } from "./neuron-layout";
+import { type Content, type Spot, tipOf } from "./neuron-tip";
 
 const TOP = { titles: 18, strip: 34, rows: 64 };
 const EVERY_TOP = { mean: 34, spread: 58, rows: 88 };
 const FOOT = 44;
-const PITCH = { least: 19, most: 30 };
+const PITCH = { least: 19, most: 34 };
 const STRIP = 18;
 const FIGURES: Record<Figure, string> = { dots: "q·k", capped: "capped", bias: "bias" };
 const WORDS: Record<Of, string> = { query: "query q", key: "key k", value: "value v", mixed: "output" };
-
-/** What is drawn: one query with all keys, or the vectors of all tokens (`every`). */
-export interface Content {
-  vectors: Vectors;
-  tokens: Reading;
-  /** Positions of neurons of queries and keys, left to right. */
-  order: Int32Array;
-  fold: Heat[];
-  /** Null where `every` is shown. */
-  terms: Terms | null;
-  every: Of | null;
-  /** The query's own text, and its row where queries are among the keys. */
-  query: { text: string; row: number | null };
-  /** The key that neurons are ordered by. */
-  against: number | null;
-}
-
-export interface Spot {
-  /** A row's position, or one of the rows that stay. */
-  row: number | "query" | "output" | "mean" | "spread";
-  column: Name;
-  /** The neuron, −1 where there is none. */
-  neuron: number;
-  /** Its place in the column. */
-  place: number;
-}
 
 export class NeuronPicture {
   scroll = 0;
@@ -121,7 +95,7 @@ export class NeuronPicture {
     // Rows pass under what stays.
     fillBox(raster, scaled({ x: 0, y: 0, width: this.size.width, height: this.firstRow }, scale), ink.background);
     if (content.terms) {
-      const y = this.size.height - FOOT;
+      const y = this.footY;
       fillBox(raster, scaled({ x: 0, y, width: this.size.width, height: FOOT }, scale), ink.background);
       fillBox(raster, scaled({ x: 0, y, width: this.size.width, height: 1 }, scale), ink.line);
     }
@@ -260,7 +234,7 @@ export class NeuronPicture {
       labels.push(beside(`q of ${content.query.text}`, TOP.strip));
     }
     const output = this.place("output");
-    const y = this.size.height - FOOT + (FOOT - STRIP) / 2;
+    const y = this.footY + (FOOT - STRIP) / 2;
     if (output) {
       const room = { x: output.x - 10, y: y + STRIP / 2, align: "right" as const, width: 120 };
       labels.push({ ...small, ...room, text: "output, the sum of a · v" });
@@ -284,53 +258,7 @@ export class NeuronPicture {
 
   /** What is under the pointer, in words and exact numbers. */
   tip(): string[] {
-    const { content } = this.all();
-    const spot = this.hovered;
-    if (!spot) return [];
-    const { terms, every, tokens, vectors } = content;
-    const neuron = spot.neuron;
-    if (spot.row === "query" && terms)
-      return [`q of ${content.query.text}`, `neuron ${neuron}: ${exact(terms.query[neuron] as number)}`];
-    if (spot.row === "output" && terms)
-      return ["output of the head", `neuron ${neuron}: ${exact(terms.mixed[neuron] as number)}`];
-    if (spot.row === "mean" || spot.row === "spread") {
-      const about = every && vectors.about(every);
-      if (!about) return [];
-      const [mean, spread] = [about.mean[neuron] as number, about.spread[neuron] as number];
-      return [`neuron ${neuron}`, `mean over tokens ${exact(mean)}`, `varies by ${exact(spread)} (standard deviation)`];
-    }
-    if (typeof spot.row !== "number") return [];
-    const name = `${tokens.texts[spot.row]}  (${every === "query" || every === "mixed" ? "token" : "key"} ${spot.row})`;
-    if (every) {
-      const value = vectors.row(every, spot.row)?.[neuron];
-      return neuron < 0 ? [name] : [name, `neuron ${neuron}: ${value === undefined ? "loading" : exact(value)}`];
-    }
-    if (!terms) return [];
-    if (neuron >= 0 && (spot.column === "key" || spot.column === "product")) {
-      const key = vectors.row("key", spot.row);
-      if (!key) return [name, "loading …"];
-      const scaling = terms.props.scaling;
-      return [
-        name,
-        `neuron ${neuron}`,
-        `q ${exact(terms.query[neuron] as number)}`,
-        `k ${exact(key[neuron] as number)}`,
-        `q × k${scaling === null ? "" : " scaled"} ${exact(product(terms, key)[neuron] as number)}`,
-      ];
-    }
-    const weight = terms.weights[spot.row] as number;
-    if (neuron >= 0) {
-      const value = vectors.row("value", spot.row)?.[neuron];
-      if (value === undefined) return [name, "loading …"];
-      return [
-        name,
-        `value neuron ${neuron}`,
-        `v ${exact(value)}`,
-        `a ${exact(weight)}`,
-        `a · v ${exact(weight * value)}`,
-      ];
-    }
-    return [name, ...termsIn(terms, spot.row), `length of a · v ${exact(weight * (terms.norms[spot.row] as number))}`];
+    return this.hovered ? tipOf(this.all().content, this.hovered) : [];
   }
 
   hit(x: number, y: number): Spot | null {
@@ -339,7 +267,7 @@ export class NeuronPicture {
     if (!column) return null;
     const still = this.still(y, x);
     if (still) return still;
-    if (y < this.firstRow || (content.terms && y > this.size.height - FOOT)) return null;
+    if (y < this.firstRow || (content.terms && y > this.footY)) return null;
     const row = Math.floor((y - this.firstRow + this.scroll) / this.pitch);
     if (row < 0 || row >= content.tokens.texts.length) return null;
     return { row, column: column.name, ...this.neuronAt(column, x) };
@@ -357,6 +285,12 @@ export class NeuronPicture {
 
   private get firstRow(): number {
     return this.content?.every ? EVERY_TOP.rows : TOP.rows;
+  }
+
+  /** Where the rows that stay below begin: under the last row, or at the bottom. */
+  private get footY(): number {
+    const rows = (this.content?.tokens.texts.length ?? 0) * this.pitch;
+    return Math.min(this.size.height - FOOT, this.firstRow + rows + 8);
   }
 
   private range(): [number, number] {
@@ -407,7 +341,7 @@ export class NeuronPicture {
         ]
       : [
           ["query", TOP.strip],
-          ["output", this.size.height - FOOT + (FOOT - STRIP) / 2],
+          ["output", this.footY + (FOOT - STRIP) / 2],
         ];
     for (const [row, top] of rows) {
       const column = this.place(row);
@@ -472,7 +406,7 @@ export class NeuronPicture {
       frame(raster, grown(scaled(box, scale)), theme.line);
     };
     if (terms) {
-      const y = this.size.height - FOOT + (FOOT - STRIP) / 2;
+      const y = this.footY + (FOOT - STRIP) / 2;
       strip(this.place("query"), TOP.strip, terms.query, terms.props.largest.query ?? 1);
       strip(this.place("output"), y, terms.mixed, terms.props.largest.mixed ?? 1);
       const bar = this.columns.find((one) => one.name === "softmax");
@@ -499,7 +433,7 @@ export class NeuronPicture {
 
   private paintFolded(raster: Raster, scale: number, { x, width }: Column): void {
     const { theme } = this.all();
-    const bottom = this.size.height - FOOT - 8;
+    const bottom = this.footY - 8;
     const height = Math.max(
       20,
       Math.min(bottom - this.firstRow, this.rowY(this.range()[1] - 1) + this.pitch - this.firstRow),
@@ -528,19 +462,6 @@ export class NeuronPicture {
     if (!this.content || !this.theme) throw new Error("nothing is laid out yet");
     return { content: this.content, theme: this.theme };
   }
-}
-
-/** The terms of one key's weight, in words. */
-export function termsIn(terms: Terms, key: number): string[] {
-  const { props, capped, bias, allowed } = terms;
-  const lines = [
-    `q · k${props.scaling === null ? "" : ` × ${exact(props.scaling)}`} = ${exact(terms.dots[key] as number)}`,
-  ];
-  if (capped) lines.push(`soft cap ${exact(props.softcap ?? 0)}: ${exact(capped[key] as number)}`);
-  if (bias) lines.push(`bias ${exact(bias[key] as number)}`);
-  if (allowed?.[key] === 0) lines.push("masked");
-  lines.push(`softmax ${exact(terms.weights[key] as number)}`);
-  return lines;
 }
 
 function fixed(value: number): string {

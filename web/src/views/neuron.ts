@@ -11,7 +11,8 @@ import { themeOf } from "../theme";
 import { Ruler } from "./labels";
 import { nextHead, nextLayer } from "./moves";
 import { TITLES, toggled } from "./neuron-layout";
-import { type Content, NeuronPicture } from "./neuron-picture";
+import { NeuronPicture } from "./neuron-picture";
+import type { Content } from "./neuron-tip";
 import { pictureOf, Surface, titled } from "./surface";
 import { type Host, headName, type Mount, type Mounted, siteOf, stackOf } from "./view";
 

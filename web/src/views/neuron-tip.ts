@@ -1,0 +1,91 @@
+/** What the neuron view draws, and what is under the pointer, in words and exact numbers. */
+
+import { exact, type Of, product, type Terms, type Vectors } from "../data/neuron";
+import type { Reading } from "../data/reading";
+import type { Heat, Name } from "./neuron-layout";
+
+/** What is drawn: one query with all keys, or the vectors of all tokens (`every`). */
+export interface Content {
+  vectors: Vectors;
+  tokens: Reading;
+  /** Positions of neurons of queries and keys, left to right. */
+  order: Int32Array;
+  fold: Heat[];
+  /** Null where `every` is shown. */
+  terms: Terms | null;
+  every: Of | null;
+  /** The query's own text, and its row where queries are among the keys. */
+  query: { text: string; row: number | null };
+  /** The key that neurons are ordered by. */
+  against: number | null;
+}
+
+export interface Spot {
+  /** A row's position, or one of the rows that stay. */
+  row: number | "query" | "output" | "mean" | "spread";
+  column: Name;
+  /** The neuron, −1 where there is none. */
+  neuron: number;
+  /** Its place in the column. */
+  place: number;
+}
+
+export function tipOf(content: Content, spot: Spot): string[] {
+  const { terms, every, tokens, vectors } = content;
+  const neuron = spot.neuron;
+  if (spot.row === "query" && terms)
+    return [`q of ${content.query.text}`, `neuron ${neuron}: ${exact(terms.query[neuron] as number)}`];
+  if (spot.row === "output" && terms)
+    return ["output of the head", `neuron ${neuron}: ${exact(terms.mixed[neuron] as number)}`];
+  if (spot.row === "mean" || spot.row === "spread") {
+    const about = every && vectors.about(every);
+    if (!about) return [];
+    const [mean, spread] = [about.mean[neuron] as number, about.spread[neuron] as number];
+    return [`neuron ${neuron}`, `mean over tokens ${exact(mean)}`, `varies by ${exact(spread)} (standard deviation)`];
+  }
+  if (typeof spot.row !== "number") return [];
+  const name = `${tokens.texts[spot.row]}  (${every === "query" || every === "mixed" ? "token" : "key"} ${spot.row})`;
+  if (every) {
+    const value = vectors.row(every, spot.row)?.[neuron];
+    return neuron < 0 ? [name] : [name, `neuron ${neuron}: ${value === undefined ? "loading" : exact(value)}`];
+  }
+  if (!terms) return [];
+  if (neuron >= 0 && (spot.column === "key" || spot.column === "product")) {
+    const key = vectors.row("key", spot.row);
+    if (!key) return [name, "loading …"];
+    const scaling = terms.props.scaling;
+    return [
+      name,
+      `neuron ${neuron}`,
+      `q ${exact(terms.query[neuron] as number)}`,
+      `k ${exact(key[neuron] as number)}`,
+      `q × k${scaling === null ? "" : " scaled"} ${exact(product(terms, key)[neuron] as number)}`,
+    ];
+  }
+  const weight = terms.weights[spot.row] as number;
+  if (neuron >= 0) {
+    const value = vectors.row("value", spot.row)?.[neuron];
+    if (value === undefined) return [name, "loading …"];
+    return [
+      name,
+      `value neuron ${neuron}`,
+      `v ${exact(value)}`,
+      `a ${exact(weight)}`,
+      `a · v ${exact(weight * value)}`,
+    ];
+  }
+  return [name, ...termsIn(terms, spot.row), `length of a · v ${exact(weight * (terms.norms[spot.row] as number))}`];
+}
+
+/** The terms of one key's weight, in words. */
+function termsIn(terms: Terms, key: number): string[] {
+  const { props, capped, bias, allowed } = terms;
+  const lines = [
+    `q · k${props.scaling === null ? "" : ` × ${exact(props.scaling)}`} = ${exact(terms.dots[key] as number)}`,
+  ];
+  if (capped) lines.push(`soft cap ${exact(props.softcap ?? 0)}: ${exact(capped[key] as number)}`);
+  if (bias) lines.push(`bias ${exact(bias[key] as number)}`);
+  if (allowed?.[key] === 0) lines.push("masked");
+  lines.push(`softmax ${exact(terms.weights[key] as number)}`);
+  return lines;
+}
