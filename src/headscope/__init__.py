@@ -15,6 +15,7 @@ _NAMES = {
     "HeadscopeWarning": "headscope.errors",
     "Intervention": "headscope.interventions",
     "Model": "headscope.models",
+    "PairView": "headscope.views",
     "Scores": "headscope.scores",
     "Trace": "headscope.traces",
     "View": "headscope.views",
@@ -48,6 +49,7 @@ _NAMES = {
     "set_neuron": "headscope.interventions",
     "set_row": "headscope.interventions",
     "set_weight": "headscope.interventions",
+    "side_by_side": "headscope.views",
     "silence": "headscope.interventions",
     "temperature": "headscope.interventions",
     "uniform": "headscope.interventions",
@@ -124,8 +126,10 @@ if TYPE_CHECKING:
     from headscope.traces import Trace as Trace
     from headscope.traces import compare as compare
     from headscope.traces import load_trace as load_trace
+    from headscope.views import PairView as PairView
     from headscope.views import View as View
     from headscope.views import activations_view as activations_view
     from headscope.views import head_view as head_view
     from headscope.views import model_view as model_view
     from headscope.views import neuron_view as neuron_view
+    from headscope.views import side_by_side as side_by_side

@@ -12,6 +12,7 @@ PAGES = [
         f"docs/{page}.md"
         for page in (
             "traces",
+            "compare",
             "interventions",
             "models",
             "measures",

@@ -105,6 +105,13 @@ Pair = Annotated[str | None, typer.Option(help="The second sentence of a pair.")
 Target = Annotated[str | None, typer.Option(help="What an encoder-decoder is made to write.")]
 Image = Annotated[Path | None, typer.Option(help="An image file.")]
 Audio = Annotated[Path | None, typer.Option(help="A sound file (wav).")]
+Against = Annotated[
+    str | None,
+    typer.Option(help="Show what this text does less: the first text minus this one, on the tokens of both."),
+]
+AgainstModel = Annotated[
+    str | None, typer.Option(help="Compare with another model (a checkpoint, say), or a folder that `trace -o` wrote.")
+]
 Truncate = Annotated[bool, typer.Option("--truncate", help="Cut an input that is too long.")]
 ThemeOption = Annotated[Theme, typer.Option(help="Light or dark page; as the reader's system has it, unless said.")]
 
@@ -138,6 +145,8 @@ def head_view(
     target: Target = None,
     image: Image = None,
     audio: Audio = None,
+    against: Against = None,
+    against_model: AgainstModel = None,
     truncate: Truncate = False,
     theme: ThemeOption = Theme.system,
     device: Device = None,
@@ -153,6 +162,7 @@ def head_view(
     spot = _spot(token)
     loading = _Loading(device, dtype, allow_pickle, trust_remote_code)
     trace = _trace(model, text, output, loading, pair, target, image, audio, truncate)
+    trace = _minus(trace, model, against, against_model, loading, pair, target, image, audio, truncate)
     from headscope.views import head_view as view_of
 
     view = view_of(
@@ -189,6 +199,8 @@ def model_view(
     target: Target = None,
     image: Image = None,
     audio: Audio = None,
+    against: Against = None,
+    against_model: AgainstModel = None,
     truncate: Truncate = False,
     theme: ThemeOption = Theme.system,
     device: Device = None,
@@ -201,6 +213,7 @@ def model_view(
     """All heads of all layers on one page; without -o, the heads with their measures as a table."""
     loading = _Loading(device, dtype, allow_pickle, trust_remote_code)
     trace = _trace(model, text, output, loading, pair, target, image, audio, truncate)
+    trace = _minus(trace, model, against, against_model, loading, pair, target, image, audio, truncate)
     from headscope.views import model_view as view_of
 
     with working("Measuring heads"):
@@ -297,6 +310,23 @@ def _trace(
     loaded = load_model(model, **loading.options)
     with working(f"Running {model}"):
         return loaded.run(source, truncate=truncate, **given)
+
+
+def _minus(
+    trace: "Trace", model: str, against: str | None, against_model: str | None, loading: _Loading, pair, *more
+) -> "Trace":
+    """The difference to another run, where one is named: of another text, of another model, or one that was saved."""
+    if against is None and against_model is None:
+        return trace
+    from headscope.traces import compare
+
+    other = against_model or model
+    text = against if against is not None or trace.inputs is None else trace.inputs.text
+    if (Path(other) / "trace.json").is_file():
+        other_run = _trace(other, against, None, loading, None, None, None, None, False)
+    else:
+        other_run = _trace(other, text, None, loading, pair, *more)
+    return compare(trace, other_run).difference()
 
 
 def _spot(token: str | None) -> Any:

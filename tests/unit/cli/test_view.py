@@ -131,3 +131,21 @@ def test_a_neuron_view_is_written_or_printed(call, models, refused, tmp_path):
     assert {"q·k", "score", "weight", "q×k 3", "a·v 0"} <= set(told["columns"])
     assert "'mixed'" in refused("view", "neuron", models / "gpt", "the cat", "--every", "heads")
     assert "0 to" in refused("view", "neuron", models / "gpt", "the cat", "--token", 99)
+
+
+def test_a_difference_to_another_text_another_model_or_a_saved_trace(call, models, tmp_path):
+    target = tmp_path / "x.csv"
+    result = call(
+        "view", "head", models / "gpt", "the cat sat", "--against", "the dog sat", "--head", "L1H2", "-o", target
+    )
+    assert result.exit_code == 0, result.output
+    assert "difference" in target.read_text("utf-8-sig").splitlines()[0] and "cat / dog" in target.read_text(
+        "utf-8-sig"
+    )
+    assert call("trace", models / "gpt", "the cat sat", "-o", tmp_path / "run").exit_code == 0
+    told = call("view", "model", models / "gpt", "the cat sat", "--against-model", tmp_path / "run", "--json")
+    found = json.loads(told.stdout)
+    moved = found["columns"].index("total_variation")
+    assert {row[moved] for row in found["rows"]} == {0.0}
+    refused = call("view", "model", models / "gpt", "the cat sat", "--against-model", models / "bert")
+    assert refused.exit_code != 0 and "side by side" in refused.output

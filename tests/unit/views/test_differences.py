@@ -205,3 +205,22 @@ def test_a_saved_page_holds_the_difference(tmp_path):
     assert DifferenceProps(**held["trace"].props["difference"]).one == "made"
     assert plain(held["layer/L1?what=pattern"].arrays["weights"]) == pytest.approx(subtracted("L1"), abs=3e-4)
     assert held["maps?size=96"].arrays["L0"].is_signed
+
+
+def test_two_views_go_side_by_side(tmp_path, monkeypatch):
+    from headscope.views import page
+    from headscope.views.beside import side_by_side
+
+    (tmp_path / "headscope.js").write_text("// page")
+    (tmp_path / "headscope.css").write_text("")
+    monkeypatch.setattr(page, "STATIC", tmp_path)
+    pair = side_by_side(head_view(ONE, "L1H3", top=1), head_view(made(5, n_layers=1), "L0H0", top=1))
+    table = pair.table()
+    assert len(table) == 7 + 5 and "run" in table.columns and table.columns["run"][0].startswith("A made")
+    for suffix in ("png", "html", "csv", "json"):
+        assert pair.save(tmp_path / f"x.{suffix}").stat().st_size > 300
+    assert (tmp_path / "x.html").read_text().count("<iframe") == 2
+    with pytest.raises(InputError, match="two of a kind"):
+        side_by_side(head_view(ONE, "L1H3"), model_view(ONE))
+    with pytest.raises(InputError, match="two views go side by side"):
+        side_by_side(ONE, ONE)  # type: ignore[arg-type]

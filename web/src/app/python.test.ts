@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { DEFAULT, fitted, type Selection } from "../selection";
+import { pythonOfTwo } from "./comparedPython";
 import { requestOf } from "./link";
 import { python } from "./python";
 import { trace, translation } from "./trace.fixture";
@@ -16,6 +17,20 @@ describe("code that gives what is on screen", () => {
     const code = python(trace(), request, { ...head, by: "words", hide: ["special"], off: ["main:2"] });
     expect(code).toContain('weights = trace.without([0, 2]).words().pattern("L1H2")');
     expect(code).toContain('hs.head_view(trace, "L1H2", by="words", hide=["special"], off=[2])');
+  });
+
+  test("compares two runs", () => {
+    const other = requestOf({ ...request, text: "say" });
+    const runs = [
+      { trace: trace(), request },
+      { trace: trace(), request: other },
+    ] as const;
+    const code = pythonOfTwo(...runs, trace(), { ...head, compare: "difference" });
+    expect(code).toContain('other = model.run("say")');
+    expect(code).toContain('view = hs.head_view(comparison, "L1H2")');
+    const two = pythonOfTwo(runs[0], { trace: trace({ model: "builtin:bert" }), request }, null, head);
+    expect(two).toContain('model = hs.load("builtin:bert")');
+    expect(two).toContain("comparison.relation(");
   });
 
   test("leaves the weights to the view where stacks lose different tokens", () => {

@@ -7,7 +7,7 @@ import { headName } from "../views/view";
 
 /** JSON's strings, numbers and lists are Python's too. */
 type Value = string | number | string[] | number[];
-const literal = (value: Value): string =>
+export const literal = (value: Value): string =>
   Array.isArray(value) ? `[${value.map((one) => JSON.stringify(one)).join(", ")}]` : JSON.stringify(value);
 
 export function python(trace: TraceProps, request: RunRequest | null, selection: Selection): string {
@@ -25,7 +25,7 @@ export function python(trace: TraceProps, request: RunRequest | null, selection:
   return `${lines.join("\n")}\n`;
 }
 
-function run(trace: TraceProps, request: RunRequest | null): string {
+export function run(trace: TraceProps, request: RunRequest | null): string {
   const given: string[] = [];
   if (request?.chat) {
     const turns = request.chat.map((one) => `{"role": ${literal(one.role)}, "content": ${literal(one.content)}}`);
@@ -69,7 +69,7 @@ function reading(trace: TraceProps, { by, hide, off }: Selection): string | null
   return (all.length ? `.without(${literal(all)})` : "") + (by === "tokens" ? "" : `.${by}()`);
 }
 
-function headView(trace: TraceProps, selection: Selection): string {
+export function headView(trace: TraceProps, selection: Selection): string {
   const heads = selection.shown.map((head) => headName(selection.site, head));
   const given = [literal(heads.length === 1 ? (heads[0] ?? "") : heads)];
   const put = (name: string, value: Value, usual: Value) => {
@@ -110,7 +110,7 @@ function activationsView(trace: TraceProps, selection: Selection): string {
   return `hs.activations_view(${given.join(", ")})`;
 }
 
-function modelView(_: TraceProps, selection: Selection): string {
+export function modelView(_: TraceProps, selection: Selection): string {
   const given = [literal(headName(selection.site, selection.head))];
   if (selection.thumbnails !== DEFAULT.thumbnails) given.push(`thumbnails=${literal(selection.thumbnails)}`);
   if (selection.sort) given.push(`sort=${literal(selection.sort)}`);

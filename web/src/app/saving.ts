@@ -6,6 +6,7 @@ import type { Selection } from "../selection";
 import { isAborted, problemOf } from "../source";
 import { headName } from "../views/view";
 import { TOO_LONG } from "./address";
+import { pythonOfTwo } from "./comparedPython";
 import { shortName } from "./draft";
 import { python } from "./python";
 import { csv, json } from "./sheets";
@@ -122,7 +123,12 @@ export function copyLink(bench: Workbench) {
 export function copyPython(bench: Workbench) {
   return attempt(bench, async () => {
     if (!bench.shown) return;
-    await copy(python(bench.shown.trace, bench.shown.request, bench.selection));
+    const { shown, other, selection, comparing } = bench;
+    const isTwo = comparing.isOn && other;
+    const code = isTwo
+      ? pythonOfTwo(shown, other, comparing.difference?.trace ?? null, selection)
+      : python(shown.trace, shown.request, selection);
+    await copy(code);
     bench.say("Python copied: it runs as pasted.");
   });
 }

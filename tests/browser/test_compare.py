@@ -1,0 +1,115 @@
+"""Two runs in the workbench: chosen, aligned, side by side, subtracted, left."""
+
+from urllib.parse import urlencode
+
+from playwright.sync_api import expect
+
+import headscope as hs
+from browser.workbench import Workbench
+
+SHE = "The doctor asked the nurse a question. She"
+HE = "The doctor asked the nurse a question. He"
+
+
+def compared(bench: Workbench, **given: str) -> None:
+    bench.open(text=SHE, **{"with": urlencode({"text": HE}), "compare": "difference", **given})
+
+
+def test_another_text_is_typed_and_subtracted(bench: Workbench, gpt: hs.Model):
+    page = bench.page
+    bench.open(text=SHE, view="head", at="L5H0")
+    page.get_by_role("button", name="Compare", exact=True).click()
+    page.get_by_label("The other text").fill(HE)
+    page.get_by_label("Another text", exact=True).get_by_role("button", name="Compare").click()
+    bar = page.get_by_role("group", name="Comparison")
+    expect(bar).to_contain_text("all 10 tokens aligned, 1 of them replaced (She / He)")
+    expect(bar.get_by_role("button", name="Difference")).to_have_attribute("aria-pressed", "true")
+    bench.ready()
+    # The numbers are those of Python.
+    page.keyboard.press("t")
+    expect(page.get_by_role("columnheader", name="difference")).to_be_visible()
+    both = hs.compare(gpt.run(SHE), gpt.run(HE)).pattern("L5H0")
+    cells = (
+        page.locator("table")
+        .filter(has_text="query token")
+        .locator("tbody tr")
+        .first.locator("td, th")
+        .all_inner_texts()
+    )
+    assert cells[1] == "9" and abs(float(cells[-1].replace("−", "-")) - both[9][int(cells[3])]) < 1e-3
+    assert "with=" in page.url and "compare=difference" in page.url
+
+
+def test_a_link_brings_back_both_runs_in_every_view(bench: Workbench):
+    page = bench.page
+    compared(bench)
+    expect(page.get_by_role("status").filter(has_text="48 heads")).to_contain_text("full colour: a difference of")
+    compared(bench, view="head", at="L5H0", **{"as": "matrix"})
+    expect(page.get_by_role("status").filter(has_text="10 × 10")).to_contain_text("full colour")
+    # The card has the measures of both.
+    expect(page.get_by_text("moved by")).to_be_visible()
+    expect(page.get_by_role("columnheader", name="A − B")).to_be_visible()
+
+
+def test_side_by_side_shares_the_selection(bench: Workbench):
+    page = bench.page
+    compared(bench, view="head", at="L5H0", compare="side", token="query:9")
+    beside = page.get_by_role("region", name="The other run")
+    expect(beside).to_contain_text("from He")
+    page.get_by_role("button", name="Next layer").or_(page.get_by_role("button", name="Layer before")).first.click()
+    expect(beside).to_contain_text("L4H0")
+    page.get_by_role("button", name="Swap").click()
+    expect(page.get_by_label("Text", exact=True)).to_have_value(HE)
+
+
+def test_leaving_gives_the_run_back(bench: Workbench):
+    page = bench.page
+    compared(bench)
+    page.get_by_role("button", name="Leave the comparison").click()
+    expect(page.get_by_role("group", name="Comparison")).to_have_count(0)
+    bench.ready()
+    assert "with=" not in page.url and "compare=" not in page.url
+    compared(bench)
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("group", name="Comparison")).to_have_count(0)
+
+
+def test_models_that_read_differently_are_compared_by_word(bench: Workbench, gpt: hs.Model):
+    page = bench.page
+    bench.open(text=SHE, **{"with": urlencode({"model": "builtin:bert"})})
+    bar = page.get_by_role("group", name="Comparison")
+    expect(bar).to_contain_text("9 of 10 and 11 words aligned")
+    expect(bar.get_by_role("button", name="Difference")).to_have_attribute("aria-disabled", "true")
+    page.get_by_role("button", name="One relation in both").click()
+    panel = page.get_by_role("region", name="One relation in both runs")
+    panel.get_by_role("button", name="She", exact=True).click()
+    panel.get_by_role("button", name="nurse", exact=True).click()
+    relation = hs.compare(gpt.run(SHE), hs.load("builtin:bert").run(SHE)).relation("She", "nurse")
+    tables = panel.get_by_role("table")
+    for place, side in enumerate((relation.one, relation.other)):
+        row = tables.nth(place).locator("tbody tr").first
+        expect(row).to_contain_text(str(side.heads[0].head))
+        expect(row).to_contain_text(f"{side.heads[0].depth:.2f}")
+    # Clicking the other model's head shows it beside.
+    tables.nth(1).locator("tbody tr").first.get_by_role("button").click()
+    expect(page.get_by_role("region", name="The other run")).to_contain_text(str(relation.other.heads[0].head))
+
+
+def test_texts_with_nothing_in_common_say_so(bench: Workbench):
+    bench.expect("422")
+    bench.open(text=SHE, **{"with": urlencode({"text": "zebras"})})
+    expect(bench.page.get_by_role("group", name="Comparison")).to_contain_text("no token in common")
+
+
+def test_a_saved_difference_opens_without_a_server(bench: Workbench, offline: Workbench, tmp_path):
+    compared(bench, view="head", at="L5H0")
+    page = bench.page
+    page.get_by_role("button", name="Save").click()
+    with page.expect_download() as download:
+        page.get_by_role("button", name="HTML").click()
+    file = tmp_path / "difference.html"
+    download.value.save_as(file)
+    offline.visit(file.as_uri())
+    bar = offline.page.get_by_role("group", name="Comparison")
+    expect(bar).to_contain_text("She / He")
+    expect(offline.page.get_by_role("status").filter(has_text="lines drawn")).to_contain_text("full colour")
