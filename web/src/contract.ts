@@ -151,6 +151,45 @@ export interface RankingProps {
   note: string;
 }
 
+/** Heads that were looked for: a measure of its own. Arrays [head]: `values`, `baselines`, `low`, `high`, NaN where there is none. `order` says what comes first: what is furthest above its baseline, or what is largest either way. */
+export interface FoundProps {
+  heads: string[];
+  method: MethodProps;
+  order: "above" | "size";
+  n_inputs: number;
+  notes: string[];
+  python: string;
+}
+
+/** What a use case found on a model: sentences, tables, and (array `values` [head]) the measure heads are ranked by. `text` and `pair` are an input on which those heads can be looked at. */
+export interface EvidenceProps {
+  name: string;
+  title: string;
+  model: string;
+  said: string[];
+  tables: TableProps[];
+  heads: string[];
+  method: MethodProps;
+  python: string;
+  text: string;
+  pair: string | null;
+}
+
+/** A table of evidence, and how to read it. */
+export interface TableProps {
+  title: string;
+  about: string;
+  columns: ColumnProps[];
+  n_rows: number;
+}
+
+/** One column of a table: texts and names of heads are here, numbers are in the array `TABLE/COLUMN`. */
+export interface ColumnProps {
+  name: string;
+  kind: "text" | "number" | "heads";
+  texts: string[];
+}
+
 /** A model that can be chosen; what is only known once it is loaded is empty before. */
 export interface ModelProps {
   name: string;
@@ -317,6 +356,7 @@ export interface Selection {
   thumbnails: "heat" | "lines";
   sort: string;
   colour: string;
+  find: string;
   least: number;
   order: "index" | "contribution" | "token" | "spread";
   against: number | null;
@@ -359,4 +399,21 @@ export interface Settings {
   max_characters: number;
   max_turns: number;
   default_model: string;
+  patterns: PatternOffer[];
+  use_cases: UseCaseOffer[];
+}
+
+/** A pattern that heads can be looked for by, and what a text needs for it. */
+export interface PatternOffer {
+  name: string;
+  about: string;
+  needs: string;
+}
+
+/** A use case that can be run on a model. */
+export interface UseCaseOffer {
+  name: string;
+  title: string;
+  about: string;
+  needs_pairs: boolean;
 }

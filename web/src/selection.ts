@@ -39,6 +39,8 @@ export interface Selection {
   thumbnails: "heat" | "lines";
   sort: string;
   colour: string;
+  /** What heads were looked for last, as `app/asked.ts` writes it; empty for nothing. */
+  find: string;
   /** Model view: only heads whose colour score is at least this share of the range, 0 for all. */
   least: number;
   /** Neuron view: the order of neurons: as they are, by |q × k| of what is attended to or of the key `against`, or (of
@@ -80,6 +82,7 @@ export const DEFAULT: Selection = {
   thumbnails: "heat",
   sort: "",
   colour: "",
+  find: "",
   least: 0,
   order: "index",
   against: null,
@@ -117,6 +120,7 @@ export function cleaned(given: Record<string, unknown>): Selection {
   }
   for (const name of ["site", "sort", "colour", "beside"])
     if (typeof given[name] === "string") found[name] = given[name];
+  for (const name of ["site", "sort", "colour", "find"]) if (typeof given[name] === "string") found[name] = given[name];
   if (typeof given.average === "boolean") found.average = given.average;
   found.head = whole(given.head, 0, Number.MAX_SAFE_INTEGER) ?? DEFAULT.head;
   found.top = whole(given.top, 1, 64) ?? DEFAULT.top;
@@ -202,7 +206,7 @@ export function changed(selection: Selection, change: Partial<Selection>, trace:
 
 /** The selection for another run: places and options stay where they fit, single tokens do not. */
 export function carried(selection: Selection, trace: TraceProps): Selection {
-  return fitted({ ...selection, off: [], token: null, step: null }, trace);
+  return fitted({ ...selection, off: [], token: null, step: null, find: "" }, trace);
 }
 
 /** Whether the two texts of a pair are both queries and keys here. */

@@ -1,5 +1,6 @@
 """Pronouns and antecedents: which heads lead from a pronoun to the person it means (Vig, 2019, section 4)."""
 
+import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -8,6 +9,7 @@ from torch import Tensor
 from headscope.analysis.measure import scores_of
 from headscope.analysis.pronouns import Schema, schemas
 from headscope.analysis.samples import Sample
+from headscope.analysis.steps import Progress, Steps
 from headscope.errors import InputError
 from headscope.models import Model
 from headscope.scores import Scores
@@ -39,14 +41,22 @@ class Antecedents:
 
 
 def antecedents(
-    model: Model, sentences: Sequence[Schema] | None = None, *, pronouns: Sequence[str] = ("she", "he")
+    model: Model,
+    sentences: Sequence[Schema] | None = None,
+    *,
+    pronouns: Sequence[str] = ("she", "he"),
+    progress: Progress | None = None,
+    cancel: threading.Event | None = None,
 ) -> Antecedents:
     """Rank heads by how often they lead from pronouns to the right person; built-in sentences unless given."""
     held: dict[Head, list[Sample]] = {}
     n_skipped = n_used = 0
-    for schema in schemas() if sentences is None else sentences:
+    chosen = list(schemas() if sentences is None else sentences)
+    steps = Steps(len(chosen), progress, cancel)
+    for schema in chosen:
+        steps.next()
         for pronoun in pronouns:
-            trace = model.run(schema.text(pronoun), record="heads")
+            trace = model.run(schema.text(pronoun), record="heads", cancel=cancel)
             places = {who: positions(trace, schema.span(pronoun, who)) for who in ("pronoun", *PEOPLE)}
             is_hidden = model.is_causal and min(places["pronoun"]) < max(max(places[who]) for who in PEOPLE)
             if is_hidden:

@@ -4,6 +4,7 @@ A head that merely spreads its attention crosses over as well: so each pair is c
 beside the second of another pair, one of about the same length.
 """
 
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -12,6 +13,7 @@ import numpy as np
 from headscope.analysis.measure import MEASURES, samples_on
 from headscope.analysis.pronouns import schemas
 from headscope.analysis.significance import paired
+from headscope.analysis.steps import Progress, Steps
 from headscope.errors import InputError
 from headscope.models import Model
 from headscope.scores import Scores
@@ -23,10 +25,12 @@ from headscope.traces import Trace
 class Between:
     """Per head, the share of attention that crosses between the sentences, in real pairs and in shuffled ones.
 
-    `scores.baselines` are the shuffled shares; `p_values` are corrected for the number of heads.
+    `scores.baselines` are the shuffled shares; `differences` are real less shuffled, with intervals; `p_values` are
+    corrected for the number of heads.
     """
 
     scores: Scores
+    differences: Scores
     p_values: dict[Head, float]
 
     def significant(self, level: float = 0.05) -> list[tuple[Head, float, float]]:
@@ -35,16 +39,25 @@ class Between:
         return [one for one in ranked if self.p_values[one[0]] <= level and one[1] > one[2]]
 
 
-def between_sentences(model: Model, pairs: Sequence[tuple[str, str]] | None = None, *, seed: int = 0) -> Between:
+def between_sentences(
+    model: Model,
+    pairs: Sequence[tuple[str, str]] | None = None,
+    *,
+    seed: int = 0,
+    progress: Progress | None = None,
+    cancel: threading.Event | None = None,
+) -> Between:
     """Rank heads by how much more they cross between sentences that belong together; built-in pairs unless given."""
     chosen = list(pairs) if pairs is not None else built_in_pairs()
     if len(chosen) < 2:
         raise InputError(f"shuffling needs at least two pairs, got {len(chosen)}.")
     partner = _shuffled(chosen)
     real, shuffled, heads = [], [], []
+    steps = Steps(len(chosen), progress, cancel)
     for place, (first, second) in enumerate(chosen):
-        together = model.run(first, pair=second, record="heads")
-        apart = model.run(first, pair=chosen[partner[place]][1], record="heads")
+        steps.next()
+        together = model.run(first, pair=second, record="heads", cancel=cancel)
+        apart = model.run(first, pair=chosen[partner[place]][1], record="heads", cancel=cancel)
         heads = [one for one in together.heads if one.kind == "self" and one.stack == "main"]
         real.append(_crossing(together))
         shuffled.append(_crossing(apart))
@@ -58,7 +71,15 @@ def between_sentences(model: Model, pairs: Sequence[tuple[str, str]] | None = No
         intervals={},
         baselines=dict(zip(heads, map(float, np.mean(shuffled, 0)), strict=True)),
     )
-    return Between(scores, dict(zip(heads, map(float, tested.p), strict=True)))
+    differences = Scores(
+        "real less shuffled",
+        dict(zip(heads, map(float, tested.mean), strict=True)),
+        settings={"pairs": len(chosen), "seed": seed},
+        n_samples=len(chosen),
+        baseline=0.0,
+        intervals={head: (float(a), float(b)) for head, a, b in zip(heads, tested.low, tested.high, strict=True)},
+    )
+    return Between(scores, differences, dict(zip(heads, map(float, tested.p), strict=True)))
 
 
 def built_in_pairs() -> list[tuple[str, str]]:

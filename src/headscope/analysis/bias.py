@@ -7,7 +7,7 @@ others does.
 
 import math
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,7 +16,8 @@ from headscope.analysis.antecedents import positions, self_sites, weight_between
 from headscope.analysis.likelihood import logprobs, perplexity, predicts_tokens
 from headscope.analysis.pronouns import Schema, schemas
 from headscope.analysis.significance import paired
-from headscope.errors import Cancelled, InputError
+from headscope.analysis.steps import Progress, Steps
+from headscope.errors import InputError
 from headscope.interventions import Intervention, silence
 from headscope.models import Model
 from headscope.scores import Scores
@@ -75,7 +76,7 @@ def bias(
     n_silenced: int = 3,
     n_random: int = 5,
     seed: int = 0,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress | None = None,
     cancel: threading.Event | None = None,
 ) -> Bias:
     """Measure how attention to occupations depends on the pronoun, what the model expects, and what silencing does.
@@ -86,7 +87,7 @@ def bias(
     chosen = list(schemas() if sentences is None else sentences)
     if not chosen:
         raise InputError("bias needs sentences: give schemas, or none for the built-in ones.")
-    steps = _Steps(len(chosen) + n_random + 2, progress, cancel)
+    steps = Steps(len(chosen) + n_random + 2, progress, cancel)
     pairs: list[tuple[Schema, Trace, Trace]] = []
     for schema in chosen:
         steps.next()
@@ -120,20 +121,6 @@ def bias(
         continuations,
         len(pairs),
     )
-
-
-class _Steps:
-    """Progress, and a place to stop."""
-
-    def __init__(self, total: int, progress: Callable[[int, int], None] | None, cancel: threading.Event | None):
-        self.total, self.done, self.progress, self.cancel = total, 0, progress, cancel
-
-    def next(self) -> None:
-        if self.cancel is not None and self.cancel.is_set():
-            raise Cancelled("the study was stopped on request.")
-        if self.progress is not None:
-            self.progress(self.done, self.total)
-        self.done += 1
 
 
 def _sees(schema: Schema, trace: Trace) -> bool:
@@ -179,7 +166,7 @@ def _effects(
     n_silenced: int,
     n_random: int,
     seed: int,
-    steps: _Steps,
+    steps: Steps,
 ) -> list[Effect]:
     if np.isnan(odds).all():
         return []

@@ -4,6 +4,7 @@ A score is a sum over neurons, q_i · k_j = Σ_n q_in k_jn, and a least-squares 
 scores over distance is the sum of the slopes of its neurons' products, and each neuron's part in the decay is exact.
 """
 
+import threading
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -11,6 +12,7 @@ import numpy as np
 
 from headscope.analysis.likelihood import perplexity, predicts_tokens
 from headscope.analysis.pronouns import PEOPLE, schemas
+from headscope.analysis.steps import Progress, Steps
 from headscope.errors import InputError
 from headscope.interventions import Intervention, scale_neuron
 from headscope.models import Model
@@ -69,13 +71,20 @@ def decay(
     factor: float = 0.0,
     n_random: int = 5,
     seed: int = 0,
+    progress: Progress | None = None,
+    cancel: threading.Event | None = None,
 ) -> Decay:
     """Find the head that decays with distance, rank its neurons, and scale the top k of them beside k random others.
 
     Another head can be given. Built-in texts are used unless others are given; each should have 30 tokens or more.
     """
     chosen = list(texts) if texts is not None else built_in_texts()
-    traces = [model.run(text, record="heads") for text in chosen]
+    steps = Steps(len(chosen) + n_random + 3, progress, cancel)
+    traces = []
+    for text in chosen:
+        steps.next()
+        traces.append(model.run(text, record="heads", cancel=cancel))
+    steps.next()
     heads = [one for one in traces[0].heads if one.kind == "self" and one.stack == "main"]
     found = {one: _fit(traces, one) for one in heads}
     falling = {one: share if rate > 0 else 0.0 for one, (share, rate) in found.items()}
@@ -85,7 +94,7 @@ def decay(
     queries = np.concatenate([_plain(trace, place)[0] for trace in traces])
     constancy = float((queries.mean(0) ** 2).sum() / (queries**2).sum(1).mean())
     rates = {one: rate for one, (_, rate) in found.items()}
-    effects = _effects(model, chosen, place, neurons, k, factor, n_random, seed)
+    effects = _effects(model, chosen, place, neurons, k, factor, n_random, seed, steps)
     return Decay(shares, rates, place, constancy, neurons, effects)
 
 
@@ -176,6 +185,7 @@ def _effects(
     factor: float,
     n_random: int,
     seed: int,
+    steps: Steps,
 ) -> list[Scaled]:
     if not predicts_tokens(model):
         return []
@@ -189,6 +199,7 @@ def _effects(
         sets.append((f"{k} other neurons, drawn at random ({number + 1})", drawn))
     found = []
     for what, chosen in sets:
+        steps.next()
         edits: list[Intervention] = [scale_neuron(head, "query", one, factor) for one in chosen]
         edited = [model.run(text, edits, record="heads") for text in texts]
         rate = -sum(one.slope for one in _neurons(edited, head))

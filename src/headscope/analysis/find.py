@@ -13,10 +13,12 @@ from headscope.analysis.targets import Places, Target, TargetOf
 from headscope.errors import HeadscopeError, InputError, UnknownTokenError
 from headscope.scores import Scores
 from headscope.sites import Head, Site
-from headscope.traces import Trace
+from headscope.traces import Tokens, Trace
 from headscope.traces.tokens import TokenChoice
 
 Example = tuple[TokenChoice, TokenChoice]
+
+WORDS_TOLD = 40
 
 
 def find_heads(
@@ -27,11 +29,11 @@ def find_heads(
 ) -> Scores:
     """Rank all heads by what they do in one input or many; `scores.above()` puts the most telling first.
 
-    `example=("she", "nurse")`: attention from one token to another (texts, positions or lists of those; one example
-    for each trace, or one for all). Its baseline is the head's own: what it puts at the same distance from other
-    queries, or, across to the source of a translation, on the same keys. `pattern` is a measure by its name
-    ("previous_token"), or cells painted on the matrix: an array [query, key] that is true (or not zero) where the
-    head should look. Its baseline is chance: an even share of what a query can see.
+    `example=("she", "nurse")`: attention from one token or word to another (texts, positions or lists of those; one
+    example for each trace, or one for all). A word in several pieces is all of them. Its baseline is the head's own:
+    what it puts at the same distance from other queries, or, across to the source of a translation, on the same keys.
+    `pattern` is a measure by its name ("previous_token"), or cells painted on the matrix: an array [query, key] that is
+    true (or not zero) where the head should look. Its baseline is chance: an even share of what a query can see.
 
     >>> import headscope as hs
     >>> hs.find_heads(trace, example=("She", "nurse")).above(3)  # doctest: +SKIP
@@ -54,8 +56,8 @@ def _by_example(traces: list[Trace], examples: list[Example]) -> Scores:
         found, problem = False, None
         for site in trace.layers:
             try:
-                queries = trace.query_tokens(site).positions(source)
-                keys = trace.key_tokens(site).positions(target)
+                queries = named(trace.query_tokens(site), source)
+                keys = named(trace.key_tokens(site), target)
             except UnknownTokenError as unknown:  # these tokens stand in another stack, perhaps
                 problem = unknown
                 continue
@@ -66,6 +68,44 @@ def _by_example(traces: list[Trace], examples: list[Example]) -> Scores:
             raise problem
     shown = {"examples": len(examples)} if len(examples) > 1 else {"from": examples[0][0], "to": examples[0][1]}
     return scores_of("example", held, len(traces), shown)
+
+
+def lacking(trace: Trace, example: Example) -> UnknownTokenError | None:
+    """Why an example cannot be looked for in a trace, in words; None when it can."""
+    problem = None
+    for site in trace.layers:
+        try:
+            named(trace.query_tokens(site), example[0])
+            named(trace.key_tokens(site), example[1])
+            return None
+        except UnknownTokenError as unknown:
+            problem = problem or unknown
+    return problem
+
+
+def named(tokens: Tokens, choice: TokenChoice) -> list[int]:
+    """The positions that a choice names: tokens as they are written, else in another case, else whole words.
+
+    `trace.tokens` names tokens alone; people who ask for a head think in words, and the tokenizer may have cut them.
+    """
+    if not isinstance(choice, str) or choice.startswith("segment:"):
+        return tokens.positions(choice)
+    wanted = choice.strip()
+    if not wanted:
+        raise UnknownTokenError("no word was given: name a token or a word of the text.")
+    whole: dict[tuple[str, int], list[int]] = {}
+    for place, token in enumerate(tokens):
+        if token.word is not None and not token.special:
+            whole.setdefault((token.segment, token.word), []).append(place)
+    words = {tuple(places): "".join(tokens[place].text.strip() for place in places) for places in whole.values()}
+    for same in (str.__eq__, lambda one, other: one.casefold() == other.casefold()):
+        found = [place for place, token in enumerate(tokens) if same(token.text.strip(), wanted)]
+        found = found or [place for places, word in words.items() if same(word, wanted) for place in places]
+        if found:
+            return found
+    known = list(dict.fromkeys(words.values() if words else tokens.texts))
+    shown = ", ".join(known[:WORDS_TOLD]) + (f" and {len(known) - WORDS_TOLD} more" if len(known) > WORDS_TOLD else "")
+    raise UnknownTokenError(f"{wanted!r} is not a word of this text: its words are {shown}.")
 
 
 def _example_samples(trace: Trace, site: Site, queries: list[int], keys: list[int]) -> list[Sample]:

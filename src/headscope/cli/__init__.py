@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from headscope import __version__
-from headscope.cli import doctor, heads, models, serve, study, trace, view
+from headscope.cli import doctor, find, heads, models, serve, study, trace, usecases, view
 from headscope.cli.console import Commands, print_text
 
 __all__ = ["app"]
@@ -38,5 +38,8 @@ app.add_typer(view.app, name="view")
 app.command(epilog=trace.EXAMPLE)(trace.trace)
 app.command(epilog=heads.EXAMPLE)(heads.heads)
 app.command(epilog=study.EXAMPLE)(study.study)
+app.command(epilog=find.EXAMPLE)(find.find)
+for command in usecases.COMMANDS:
+    app.command(epilog=command.example)(command.run)
 app.command(epilog=models.EXAMPLE)(models.models)
 app.command(epilog=doctor.EXAMPLE)(doctor.doctor)

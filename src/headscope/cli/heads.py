@@ -15,6 +15,7 @@ from rich.text import Text
 
 from headscope.cli.console import Debug, Json, print_json, print_note, print_text, shown
 from headscope.cli.loading import AllowPickle, Device, Dtype, TrustRemoteCode, load_model
+from headscope.cli.options import ModelName
 from headscope.errors import Cancelled, InputError
 
 if TYPE_CHECKING:
@@ -38,7 +39,6 @@ class OnError(StrEnum):
     skip = "skip"
 
 
-ModelName = Annotated[str, typer.Argument(help="builtin:gpt, a folder, or a hub id.")]
 CorpusName = Annotated[Path, typer.Argument(help="A file of text, pairs, CoNLL-2000 or CoNLL-U; a folder of images.")]
 Limit = Annotated[int | None, typer.Option(help="At most so many examples.", min=1)]
 Every = Annotated[int, typer.Option(help="Only every so many examples: for files that are sorted.", min=1)]

@@ -16,6 +16,7 @@ from headscope.cli.console import Debug, Json, print_json, print_text, shown, wo
 from headscope.cli.edits import read_edits
 from headscope.cli.figures import HeadFigures, answer_lines, answers, head_figures, head_table
 from headscope.cli.loading import AllowPickle, Device, Dtype, TrustRemoteCode, load_model
+from headscope.cli.options import Audio, Image, ModelName, Pair, Target, TextGiven, Truncate
 from headscope.errors import InputError, LoadError
 
 if TYPE_CHECKING:
@@ -36,21 +37,19 @@ class Record(StrEnum):
 
 
 def trace(
-    model: Annotated[str, typer.Argument(help="builtin:gpt, a folder, or a hub id.")],
-    text: Annotated[
-        str | None, typer.Argument(help="The text; - reads it from stdin. None for images and sound.")
-    ] = None,
+    model: ModelName,
+    text: TextGiven = None,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Keep the trace in this folder.")] = None,
-    pair: Annotated[str | None, typer.Option(help="The second sentence of a pair.")] = None,
-    target: Annotated[str | None, typer.Option(help="What an encoder-decoder is made to write.")] = None,
-    image: Annotated[Path | None, typer.Option(help="An image file.")] = None,
-    audio: Annotated[Path | None, typer.Option(help="A sound file (wav).")] = None,
+    pair: Pair = None,
+    target: Target = None,
+    image: Image = None,
+    audio: Audio = None,
     record: Annotated[Record | None, typer.Option(help="How much to keep; heads, unless that does not fit.")] = None,
     edit: Annotated[list[str] | None, typer.Option(help="An edit, as 'silence(\"L3H2\")'; may be repeated.")] = None,
     edits: Annotated[Path | None, typer.Option(help="A file of edits, as hs.save_interventions writes it.")] = None,
     generate: Annotated[int | None, typer.Option(help="Let the model write up to so many tokens first.")] = None,
     top: Annotated[int, typer.Option(min=1, help="How many heads and predictions to show.")] = 8,
-    truncate: Annotated[bool, typer.Option("--truncate", help="Cut an input that is too long.")] = False,
+    truncate: Truncate = False,
     device: Device = None,
     dtype: Dtype = None,
     allow_pickle: AllowPickle = False,

@@ -12,6 +12,7 @@ from rich.text import Text
 
 from headscope.cli.console import Debug, Json, print_json, print_text, shown, working
 from headscope.cli.loading import AllowPickle, Device, Dtype, TrustRemoteCode, load_model
+from headscope.cli.options import Audio, Image, Pair, Target, TextGiven, Truncate
 from headscope.cli.trace import read_text
 from headscope.errors import InputError
 
@@ -96,15 +97,10 @@ class Theme(StrEnum):
 
 
 ModelName = Annotated[str, typer.Argument(help="builtin:gpt, a folder, a hub id, or a folder that `trace -o` wrote.")]
-TextGiven = Annotated[str | None, typer.Argument(help="The text; - reads it from stdin. None for images and sound.")]
 Output = Annotated[
     Path | None,
     typer.Option("--output", "-o", help="The file to write: .html, .png, .svg, .pdf, .csv, .json or .parquet."),
 ]
-Pair = Annotated[str | None, typer.Option(help="The second sentence of a pair.")]
-Target = Annotated[str | None, typer.Option(help="What an encoder-decoder is made to write.")]
-Image = Annotated[Path | None, typer.Option(help="An image file.")]
-Audio = Annotated[Path | None, typer.Option(help="A sound file (wav).")]
 Against = Annotated[
     str | None,
     typer.Option(help="Show what this text does less: the first text minus this one, on the tokens of both."),
@@ -112,7 +108,6 @@ Against = Annotated[
 AgainstModel = Annotated[
     str | None, typer.Option(help="Compare with another model (a checkpoint, say), or a folder that `trace -o` wrote.")
 ]
-Truncate = Annotated[bool, typer.Option("--truncate", help="Cut an input that is too long.")]
 ThemeOption = Annotated[Theme, typer.Option(help="Light or dark page; as the reader's system has it, unless said.")]
 
 

@@ -101,6 +101,25 @@ class Problem:
 
 
 @dataclass(frozen=True)
+class PatternOffer:
+    """A pattern that heads can be looked for by, and what a text needs for it."""
+
+    name: str
+    about: str
+    needs: str
+
+
+@dataclass(frozen=True)
+class UseCaseOffer:
+    """A use case that can be run on a model."""
+
+    name: str
+    title: str
+    about: str
+    needs_pairs: bool
+
+
+@dataclass(frozen=True)
 class Settings:
     """What this server offers, and its limits."""
 
@@ -112,6 +131,8 @@ class Settings:
     max_characters: int = 0
     max_turns: int = 0
     default_model: str = ""
+    patterns: list[PatternOffer] = field(default_factory=list)
+    use_cases: list[UseCaseOffer] = field(default_factory=list)
 
 
 MESSAGES = (RunRequest, RunEvent, TaskRequest, LoadRequest, PageRequest, Remembered, Problem, Settings)

@@ -12,6 +12,8 @@ from headscope.server.options import Options
 from headscope.server.parts import Parts
 from headscope.server.runs import Runs
 from headscope.server.tasks import TASKS, Tasks
+from headscope.server.tasks.find import patterns
+from headscope.server.tasks.usecase import use_cases
 
 
 @dataclass
@@ -62,4 +64,6 @@ class Workbench:
             max_characters=options.limits.characters,
             max_turns=options.limits.turns,
             default_model=self.catalogue.default,
+            patterns=patterns(),
+            use_cases=use_cases(),
         )

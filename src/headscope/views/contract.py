@@ -260,6 +260,58 @@ class RelationProps:
 
 
 @dataclass(frozen=True)
+class FoundProps:
+    """Heads that were looked for: a measure of its own. Arrays [head]: `values`, `baselines`, `low`, `high`, NaN where
+    there is none. `order` says what comes first: what is furthest above its baseline, or what is largest either way.
+    """
+
+    heads: list[str]
+    method: MethodProps
+    order: Literal["above", "size"]
+    n_inputs: int
+    notes: list[str]
+    python: str
+
+
+@dataclass(frozen=True)
+class ColumnProps:
+    """One column of a table: texts and names of heads are here, numbers are in the array `TABLE/COLUMN`."""
+
+    name: str
+    kind: Literal["text", "number", "heads"]
+    texts: list[str]
+
+
+@dataclass(frozen=True)
+class TableProps:
+    """A table of evidence, and how to read it."""
+
+    title: str
+    about: str
+    columns: list[ColumnProps]
+    n_rows: int
+
+
+@dataclass(frozen=True)
+class EvidenceProps:
+    """What a use case found on a model: sentences, tables, and (array `values` [head]) the measure heads are ranked by.
+
+    `text` and `pair` are an input on which those heads can be looked at.
+    """
+
+    name: str
+    title: str
+    model: str
+    said: list[str]
+    tables: list[TableProps]
+    heads: list[str]
+    method: MethodProps
+    python: str
+    text: str
+    pair: str | None
+
+
+@dataclass(frozen=True)
 class PresetProps:
     """An input to start from."""
 
@@ -353,6 +405,8 @@ PARTS = (
     ScoresProps,
     AlignmentProps,
     RelationProps,
+    FoundProps,
+    EvidenceProps,
     ModelProps,
     SavedProps,
     ActivationsProps,

@@ -60,6 +60,7 @@ class Selection:
     thumbnails: Thumbnails = "heat"
     sort: str = ""
     colour: str = ""
+    find: str = ""
     least: float = 0.0
     order: Order = "index"
     against: int | None = None

@@ -51,6 +51,9 @@ function ofPage(event: KeyboardEvent, bench: Workbench, root: HTMLElement): bool
     case ",":
     case ".":
       return stepped(event.key === "." ? 1 : -1, bench);
+    case "f":
+      if (bench.home.kind === "page") bench.finder.toggle();
+      return true;
     case "t":
       bench.asTable = !bench.asTable;
       return true;

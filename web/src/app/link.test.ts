@@ -47,6 +47,7 @@ describe("links", () => {
       fold: ["key", "weighted"],
       compare: "side",
       beside: "L2H1",
+      find: '{"by":"pattern","pattern":"induction"}',
     };
     const link = read(`#${written(request, selection, keep)}`, recall);
     expect(link.request).toEqual(request);

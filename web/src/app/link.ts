@@ -189,6 +189,7 @@ function places(selection: Selection): Record<string, string> {
   put("pictures", selection.thumbnails, DEFAULT.thumbnails);
   put("sort", selection.sort, "");
   put("colour", selection.colour, "");
+  put("find", selection.find, "");
   put("least", String(selection.least), "0");
   put("neurons", selection.against === null ? selection.order : String(selection.against), DEFAULT.order);
   put("every", selection.every ?? "", "");
@@ -228,6 +229,7 @@ function selectionOf(given: URLSearchParams): Selection {
     thumbnails: given.get("pictures"),
     sort: given.get("sort") ?? "",
     colour: given.get("colour") ?? "",
+    find: given.get("find") ?? "",
     least: number("least"),
     order: against === null ? neurons : "token",
     against,

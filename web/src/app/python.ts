@@ -14,15 +14,18 @@ export function python(trace: TraceProps, request: RunRequest | null, selection:
   const views = { model: modelView, head: headView, neuron: neuronView, activations: activationsView };
   const view = views[selection.scale];
   const lines = [
-    "import headscope as hs",
-    "",
-    `model = hs.load(${literal(trace.model)})`,
-    `trace = ${run(trace, request)}`,
+    setup(trace, request).trimEnd(),
     ...(selection.scale === "head" ? numbers(trace, selection) : []),
     `view = ${view(trace, selection)}`,
     `view.save("${selection.scale}.html")`,
   ];
   return `${lines.join("\n")}\n`;
+}
+
+/** The run itself: the lines that everything else begins with. */
+export function setup(trace: TraceProps, request: RunRequest | null): string {
+  const model = `model = hs.load(${literal(trace.model)})`;
+  return `import headscope as hs\n\n${model}\ntrace = ${run(trace, request)}\n`;
 }
 
 export function run(trace: TraceProps, request: RunRequest | null): string {

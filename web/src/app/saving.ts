@@ -8,7 +8,7 @@ import { headName } from "../views/view";
 import { TOO_LONG } from "./address";
 import { pythonOfTwo } from "./comparedPython";
 import { shortName } from "./draft";
-import { python } from "./python";
+import { python, setup } from "./python";
 import { csv, json } from "./sheets";
 import type { Workbench } from "./workbench.svelte";
 
@@ -129,6 +129,18 @@ export function copyPython(bench: Workbench) {
       ? pythonOfTwo(shown, other, comparing.difference?.trace ?? null, selection)
       : python(shown.trace, shown.request, selection);
     await copy(code);
+    bench.say("Python copied: it runs as pasted.");
+  });
+}
+
+/** Lines that go on from the run on screen. */
+export function copyCode(bench: Workbench, code: string) {
+  return bench.shown ? copyText(bench, `${setup(bench.shown.trace, bench.shown.request)}${code}`) : undefined;
+}
+
+export function copyText(bench: Workbench, text: string) {
+  return attempt(bench, async () => {
+    await copy(text);
     bench.say("Python copied: it runs as pasted.");
   });
 }

@@ -2,6 +2,7 @@
 
 import type { ModelProps, RunEvent, RunRequest, SavedProps, ScoresProps, Settings, TraceProps } from "../contract";
 import { layerKey } from "../data/load";
+import { joined } from "../data/measures";
 import { saved } from "../hosts/file";
 import { load, run, settings, traceSource } from "../hosts/page";
 import { carried, changed, cleaned, DEFAULT, fitted, type Selection } from "../selection";
@@ -13,6 +14,7 @@ import { Comparing } from "./comparing.svelte";
 import { type Draft, draftOf, EMPTY, formsOf, missing, nameOf, presetRequest, requestFrom, shortened } from "./draft";
 import { isOfModel } from "./edit/calls";
 import { calls, type Edit, Edits } from "./edit/edits.svelte";
+import { Finder } from "./finder.svelte";
 import { type Link, read, sameRequest, switchedOn, written } from "./link";
 
 /** What is on screen. */
@@ -85,6 +87,12 @@ export class Workbench {
   /** The last run without edits. */
   #plain: Shown | null = null;
   asTable = $state(false);
+  /** Looking for heads. */
+  readonly finder = new Finder(this);
+  /** The use case whose evidence is on screen, by its name; empty for none. */
+  useCase = $state("");
+  /** Measures from elsewhere: what was looked for, what a use case found. */
+  #more: Part<ScoresProps>[] = [];
   toast = $state("");
 
   #stop: AbortController | null = null;
@@ -170,6 +178,12 @@ export class Workbench {
     this.#turn(next);
     if (this.pictured !== before) this.scores = null;
     this.address.write(this.link, history);
+  }
+
+  /** A measure of the heads on screen beside those of the trace: it can be sorted and coloured by. */
+  addMeasure(part: Part<ScoresProps>) {
+    this.#more = [part, ...this.#more];
+    this.scores = joined([part, this.scores]);
   }
 
   /** Another model: it is run at once, on what the user wrote, or else on its own first example. */
@@ -403,6 +417,8 @@ export class Workbench {
     this.line = "";
     this.notes = [];
     this.scores = null;
+    this.#more = [];
+    this.finder.forget();
     const wanted = this.comparing.fitted(selection ?? this.selection);
     const { trace } = (wanted.compare === "difference" && this.comparing.difference) || shown;
     this.selection = selection ? fitted(wanted, trace) : carried(wanted, trace);
@@ -425,8 +441,10 @@ export class Workbench {
     try {
       const scores = await shown.source.part<ScoresProps>("scores");
       if (this.pictured !== shown) return;
-      this.scores = scores;
-      const known = new Set(scores.props.methods.map((one) => one.name));
+      this.scores = joined([...this.#more, scores]);
+      await this.finder.restore(this.selection.find);
+      if (this.pictured !== shown) return;
+      const known = new Set(this.scores?.props.methods.map((one) => one.name));
       const { sort, colour } = this.selection;
       this.select({ sort: known.has(sort) ? sort : "", colour: known.has(colour) ? colour : "" }, "replace");
     } catch {

@@ -26,6 +26,8 @@ const SETTINGS: Settings = {
   max_characters: 1000,
   max_turns: 10,
   default_model: "builtin:gpt",
+  patterns: [],
+  use_cases: [],
 };
 
 function message(props: object): ArrayBuffer {

@@ -72,6 +72,25 @@ export class Measures {
   }
 }
 
+/** Measures of several sources as one, in the order of the first one's heads; of two with a name, the first counts. */
+export function joined(parts: (Part<ScoresProps> | null)[]): Part<ScoresProps> | null {
+  const known = parts.filter((one) => one !== null);
+  const heads = known.at(-1)?.props.heads;
+  if (!heads) return null;
+  const methods: MethodProps[] = [];
+  const arrays: Part<ScoresProps>["arrays"] = {};
+  for (const part of known) {
+    const measures = new Measures(part);
+    for (const method of part.props.methods) {
+      if (method.name in arrays) continue;
+      methods.push(method);
+      const values = Float32Array.from(heads, (head) => measures.of(head, method.name));
+      arrays[method.name] = { dtype: "float32", shape: [heads.length], code: "linear", values };
+    }
+  }
+  return { kind: "scores", props: { heads, methods }, arrays };
+}
+
 /** Where a value lies between the ends of its measure's bar, 0 to 1. */
 export function along(method: MethodProps, value: number): number {
   const span = method.high - method.low;

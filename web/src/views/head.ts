@@ -275,7 +275,8 @@ class HeadView implements Mounted, Handled {
     const theme = themeOf(this.element);
     if (!this.isLines) {
       const { matrix } = this;
-      if (!matrix.hovered && !matrix.chosen && !this.selection?.token) return base;
+      matrix.painting = this.host.painting ?? null;
+      if (!matrix.hovered && !matrix.chosen && !this.selection?.token && !matrix.painting?.count) return base;
       const raster = (keep ? this.front : null) ?? like(base);
       if (keep) this.front = raster;
       matrix.paintFocus(raster.copyFrom(base), scale);

@@ -11,6 +11,7 @@ import type { Theme } from "../theme";
 import { floats, type Grid } from "../wire";
 import type { Token } from "./columns";
 import type { Label, Ruler } from "./labels";
+import type { Painting } from "./painting";
 import type { Scene, Shown } from "./scene";
 
 const MARGIN = 16;
@@ -44,6 +45,8 @@ export class MatrixForm {
   /** The rectangle being drawn with the pointer, in cells. */
   chosen: Region | null = null;
   matches: Token[] = [];
+  /** Cells painted by hand, drawn over the picture. */
+  painting: Painting | null = null;
   private scene: Scene | null = null;
   private theme: Theme | null = null;
   private panels: Panel[] = [];
@@ -135,6 +138,7 @@ export class MatrixForm {
     const spot = this.hovered;
     const pinned = scene.selection.token;
     this.panels.forEach(({ box }, index) => {
+      this.paintCells(raster, box, scale);
       if (pinned) this.band(raster, box, scale, pinned, 0.12);
       if (spot) {
         this.band(raster, box, scale, { side: "query", index: spot.query }, 0.16);
@@ -317,6 +321,11 @@ export class MatrixForm {
     return scene.shown.some((one) => one.head >= 0 && !this.windows.has(this.windowName(one)));
   }
 
+  /** How far a brush reaches around the cell under the pointer: about three pixels, where cells are smaller. */
+  get brush(): number {
+    return Math.floor(3 / this.cell.width);
+  }
+
   /** Whether every weight is in the picture. */
   get isComplete(): boolean {
     const { scene } = this.all();
@@ -401,6 +410,17 @@ export class MatrixForm {
     if (cell.height >= 6)
       frame(raster, grown(scaled(area, scale), 1), theme.accent, Math.max(1, Math.round(scale)), 3 * alpha);
     else fillBox(raster, scaled(area, scale), theme.accent, alpha);
+  }
+
+  private paintCells(raster: Raster, box: Box, scale: number): void {
+    const { theme } = this.all();
+    const { rows, columns } = this.seen();
+    this.painting?.each((query, key) => {
+      if (query < rows[0] || query >= rows[1] || key < columns[0] || key >= columns[1]) return;
+      const cell = scaled(this.cellBox(box, query, key), scale);
+      fillBox(raster, cell, theme.accent, 0.45);
+      if (this.cell.width >= 6) frame(raster, cell, theme.accent, Math.max(1, Math.round(scale)));
+    });
   }
 
   private paintSegments(raster: Raster, area: Box): void {

@@ -30,7 +30,8 @@ type Drag =
   | { kind: "map" }
   | { kind: "scroll"; last: number }
   | { kind: "zoom"; from: Spot }
-  | { kind: "pan"; x: number; y: number };
+  | { kind: "pan"; x: number; y: number }
+  | { kind: "paint" };
 
 export class Pointer {
   private drag: Drag | null = null;
@@ -141,10 +142,20 @@ export class Pointer {
       if (isOnMap) this.dragTo(this.drag, x, y);
     } else {
       const spot = this.view.matrix.hit(x, y);
-      if (event.shiftKey && this.view.matrix.isZoomed) this.drag = { kind: "pan", x, y };
+      if (spot && this.view.host.painting && !event.shiftKey) this.paint(spot);
+      else if (event.shiftKey && this.view.matrix.isZoomed) this.drag = { kind: "pan", x, y };
       else if (spot) this.drag = { kind: "zoom", from: spot };
     }
     if (this.drag) this.stage.setPointerCapture(event.pointerId);
+  }
+
+  /** Begin a stroke; what follows is no click. */
+  private paint(spot: Spot): void {
+    this.drag = { kind: "paint" };
+    this.hasDragged = true;
+    this.view.host.painting?.begin(spot.query, spot.key, this.view.matrix.brush);
+    this.view.host.tip(null);
+    this.view.drawFocus();
   }
 
   private dragTo(drag: Drag, x: number, y: number): void {
@@ -158,6 +169,10 @@ export class Pointer {
       this.hasDragged = true;
       this.view.scrollBy(drag.last - at);
       drag.last = at;
+    } else if (drag.kind === "paint") {
+      const spot = this.view.matrix.hit(x, y);
+      if (spot) this.view.host.painting?.to(spot.query, spot.key, this.view.matrix.brush);
+      this.view.drawFocus();
     } else if (drag.kind === "pan") {
       this.hasDragged = true;
       const before = this.view.matrix.region;
@@ -182,6 +197,7 @@ export class Pointer {
     const { chosen } = this.view.matrix;
     if (drag?.kind === "zoom" && chosen) this.view.zoomed(() => this.view.matrix.zoom(chosen));
     else if (drag?.kind === "pan") this.view.zoomed(() => {});
+    else if (drag?.kind === "paint") this.view.host.painting?.end();
     this.endDrag();
   }
 

@@ -4,6 +4,7 @@ import type { ScoresProps, SiteProps, StackProps, TraceProps } from "../contract
 import type { Selection, Side } from "../selection";
 import type { Source } from "../source";
 import type { Part } from "../wire";
+import type { Painting } from "./painting";
 
 /** What a view may use of the place it lives in. */
 export interface Host {
@@ -13,6 +14,8 @@ export interface Host {
   readonly other: { trace: TraceProps; source: Source } | null;
   /** Measures of all heads, once they are there. */
   readonly scores: Part<ScoresProps> | null;
+  /** Cells that are being painted on the matrix, if any: dragging paints then. */
+  readonly painting?: Painting | null;
   /** Change the selection: `keep` puts a step into the browser's history, `replace` (for sliders, typing) does not. */
   select(change: Partial<Selection>, history?: "keep" | "replace"): void;
   /** One line over the stage that says what is drawn: "58 of 306 lines drawn"; and what is hidden, if anything. */

@@ -1,0 +1,165 @@
+"""`headscope find`: which heads do this, by an example, by a pattern, or by what taking them out does."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from headscope.cli.console import Debug, Json, print_json, print_note, print_text, shown, working
+from headscope.cli.heads import drawn
+from headscope.cli.loading import AllowPickle, Device, Dtype, TrustRemoteCode, load_model
+from headscope.cli.options import ModelName, Pair, Target, TextGiven, Truncate
+from headscope.cli.trace import read_text
+from headscope.errors import InputError
+
+if TYPE_CHECKING:
+    from headscope.models import Model
+    from headscope.scores import Scores
+    from headscope.traces import Trace
+
+EXAMPLE = "Example: headscope find builtin:gpt 'The doctor asked the nurse a question. She' --from She --to nurse"
+MOST_TEXTS = 2000
+
+
+class Ablate(StrEnum):
+    """What becomes of a head that is taken out."""
+
+    zero = "zero"
+    mean = "mean"
+
+
+def find(
+    model: ModelName,
+    text: TextGiven = None,
+    source: Annotated[str | None, typer.Option("--from", help="By example: the word or position that looks.")] = None,
+    to: Annotated[str | None, typer.Option("--to", help="By example: the word or position that is looked at.")] = None,
+    pattern: Annotated[str | None, typer.Option(help="By pattern: previous_token, induction, names …")] = None,
+    effect: Annotated[str | None, typer.Option(help="By effect: the prediction that counts, as ' nurse'.")] = None,
+    at: Annotated[
+        int | None, typer.Option(help="By effect: at this position; where the model answers, unless said.")
+    ] = None,
+    by: Annotated[Ablate, typer.Option(help="By effect: a head gives zero, or its mean.")] = Ablate.zero,
+    texts: Annotated[Path | None, typer.Option(help="More texts to look in, one a line.")] = None,
+    repeated: Annotated[
+        bool, typer.Option("--repeated", help="Look in random tokens that repeat, where induction shows.")
+    ] = False,
+    pair: Pair = None,
+    target: Target = None,
+    top: Annotated[int, typer.Option(min=1, help="How many heads to show.")] = 10,
+    truncate: Truncate = False,
+    device: Device = None,
+    dtype: Dtype = None,
+    allow_pickle: AllowPickle = False,
+    trust_remote_code: TrustRemoteCode = False,
+    json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Rank all heads by what they do: attention from one word to another, a pattern, or an effect on a prediction."""
+    wanted = [source is not None or to is not None, pattern is not None, effect is not None]
+    if sum(wanted) != 1:
+        raise InputError("say what to find, one of: --from she --to nurse, --pattern induction, --effect ' nurse'.")
+    if wanted[0] and (source is None or to is None):
+        raise InputError("an example has two ends: give both --from and --to.")
+    if at is not None and effect is None:
+        raise InputError("--at says where a prediction is made: it goes with --effect.")
+    if text is None and texts is None and not repeated:
+        raise InputError("there is nothing to look in: give a text, --texts FILE or --repeated.")
+    given = ([] if text is None else [read_text(text)]) + _lines(texts)
+    loaded = load_model(
+        model, device=device, dtype=dtype, allow_pickle=allow_pickle, trust_remote_code=trust_remote_code
+    )
+    with working(f"Reading for {model}"):
+        inputs = [loaded.read(one, pair=pair, target=target, truncate=truncate) for one in given]
+    if effect is not None:
+        scores = _by_effect(loaded, inputs, effect, at, by)
+        rows = sorted(scores.items(), key=lambda one: -abs(one[1]))
+    else:
+        scores = _by_looks(loaded, inputs, repeated, None if source is None else (_end(source), _end(to)), pattern)
+        rows = [(head, value) for head, value, _ in scores.above(len(scores))]
+    if json:
+        ranked = [str(head) for head, _ in rows]
+        print_json({"model": model, **scores.to_json(), "ranked": ranked})
+    else:
+        _show(scores, rows[:top], effect)
+
+
+def _by_effect(model: "Model", inputs: list[Any], effect: str, at: int | None, by: Ablate) -> "Scores":
+    from headscope.analysis import ablation
+
+    if not inputs:
+        raise InputError("an effect is on the prediction of a text: give one, or --texts FILE.")
+    with drawn() as progress:
+        report = lambda done, of: progress("Taking out heads", done, of)  # noqa: E731
+        return ablation(model, inputs, by=by.value, target=effect, position=at, progress=report)
+
+
+def _by_looks(
+    model: "Model", inputs: list[Any], repeated: bool, example: tuple[Any, Any] | None, pattern: str | None
+) -> "Scores":
+    from headscope.analysis import find_heads, repeated_tokens
+    from headscope.analysis.find import lacking
+
+    ready = repeated_tokens(model) if repeated else []
+    traces: list[Trace] = []
+    with drawn() as progress:
+        for one in inputs:
+            progress("Running", len(traces), len(inputs) + len(ready))
+            traces.append(model.run(one, record="heads"))
+        for one in ready:
+            progress("Running", len(traces), len(inputs) + len(ready))
+            traces.append(model.run(**one, record="heads"))
+    if example is not None and len(traces) > 1:
+        kept = [one for one in traces if lacking(one, example) is None]
+        if kept and len(kept) < len(traces):
+            print_note(f"{len(traces) - len(kept)} of {len(traces)} texts lack the words and were left out.")
+        traces = kept or traces
+    return find_heads(traces, example=example) if example is not None else find_heads(traces, pattern=pattern)
+
+
+def _end(given: str | None) -> int | str:
+    """A word, or a position."""
+    assert given is not None
+    return int(given) if given.lstrip("-").isdecimal() else given
+
+
+def _lines(path: Path | None) -> list[str]:
+    if path is None:
+        return []
+    try:
+        lines = [line.strip() for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"cannot read --texts {path}: {error}.") from error
+    if not lines or len(lines) > MOST_TEXTS:
+        raise InputError(f"--texts {path} has {len(lines):,} lines with text: from 1 to {MOST_TEXTS:,} can be taken.")
+    return lines
+
+
+def _show(scores: "Scores", rows: list[Any], effect: str | None) -> None:
+    what = f"log p({shown(effect)}) lost" if effect is not None else "weight"
+    many = f", {scores.n_samples} inputs" if scores.n_samples > 1 else ""
+    print_text(Text(f"The {len(rows)} first of {len(scores)} heads: {shown(scores.method)}{many}", "bold"))
+    table = Table()
+    columns = [
+        "head",
+        what,
+        *(["baseline"] if scores.baselines else []),
+        *(["95 % interval"] if scores.intervals else []),
+    ]
+    for name in columns:
+        table.add_column(name, justify="left" if name == "head" else "right")
+    for head, value in rows:
+        row = [str(head), f"{value:.3f}"]
+        if scores.baselines:
+            row.append(f"{scores.baselines[head]:.3f}")
+        if scores.intervals:
+            low, high = scores.intervals[head]
+            row.append(f"{low:.3f} to {high:.3f}")
+        table.add_row(*row)
+    print_text(table)
+    if effect is not None:
+        print_text(f"log p({shown(effect)}) with all heads: {-scores.settings['loss']:.3f}")
+    elif rows and rows[0][1] <= scores.baselines.get(rows[0][0], 0.0):
+        print_text("No head does this more than its baseline.")

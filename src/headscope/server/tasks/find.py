@@ -1,0 +1,284 @@
+"""Finding heads for the page: by an example, by a pattern (named or painted), by what silencing them does."""
+
+import math
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+import numpy as np
+
+from headscope.analysis import MEASURES, ablation, find_heads, repeated_tokens
+from headscope.analysis.between import built_in_pairs
+from headscope.analysis.find import lacking
+from headscope.analysis.pronouns import schemas
+from headscope.analysis.steps import Steps
+from headscope.errors import InputError, UnknownTokenError
+from headscope.models.intake import Intake
+from headscope.scores import Scores
+from headscope.server.catalogue import kinds_of
+from headscope.server.messages import PatternOffer
+from headscope.server.tasks.task import Desk, Task
+from headscope.traces import Inputs, LayerRecord, Tokens, Trace
+from headscope.views.contract import FoundProps, MethodProps
+from headscope.views.wire import Part
+
+MOST_LINES = 200
+MOST_CHARACTERS = 50_000
+MOST_CELLS = 50_000
+MOST_BYTES = 10**9
+N_SAMPLE = 24
+BETWEEN = "|||"
+"""Between the two texts of a pair, or source and target, in one line."""
+
+
+@dataclass(frozen=True)
+class FindOptions:
+    """What is looked for, and in which inputs.
+
+    `source` and `target` are words of the text, or positions. `cells` are painted: a query, the first key and the one
+    past the last, of layers like `site`. `token` is the prediction whose log-probability counts, at `position`.
+    """
+
+    by: Literal["example", "pattern", "painted", "effect"]
+    source: str | list[int] = ""
+    target: str | list[int] = ""
+    pattern: str = ""
+    cells: list[tuple[int, int, int]] = field(default_factory=list)
+    site: str = ""
+    token: str = ""
+    position: int | None = None
+    ablate: Literal["zero", "mean"] = "zero"
+    over: Literal["run", "lines", "sample", "repeated"] = "run"
+    lines: list[str] = field(default_factory=list)
+
+
+def patterns() -> list[PatternOffer]:
+    """The patterns that have a name, as the page offers them."""
+    return [PatternOffer(one.name, one.about, one.needs) for one in MEASURES.values() if one.target is not None]
+
+
+def _find(desk: Desk, options: FindOptions) -> Part:
+    assert desk.run is not None
+    work = {"example": _example, "pattern": _pattern, "painted": _painted, "effect": _effect}[options.by]
+    return work(desk, desk.run.trace, options)
+
+
+def _example(desk: Desk, trace: Trace, options: FindOptions) -> Part:
+    example = options.source, options.target
+    if options.over != "run" and not all(isinstance(one, str) for one in example):
+        raise InputError("positions belong to one input: type the words to look for them in several.")
+    traces, code = _traces(desk, trace, options)
+    problems = [lacking(one, example) for one in traces]
+    kept = [one for one, problem in zip(traces, problems, strict=True) if problem is None]
+    if not kept:
+        first = next(one for one in problems if one is not None)
+        raise first if len(traces) == 1 else UnknownTokenError(f"in none of {len(traces)} inputs: {first}")
+    notes = []
+    if len(kept) < len(traces):
+        notes.append(f"{len(traces) - len(kept)} of {len(traces)} inputs lack the words and were left out")
+    scores = find_heads(kept, example=example)
+    record = _layer(trace, options.site)
+    if options.site and not isinstance(options.source, str):
+        scores = _alike(scores, record)
+    names = [
+        _name(tokens, one)
+        for tokens, one in zip((trace.query_tokens(record.site), trace.key_tokens(record.site)), example, strict=True)
+    ]
+    about = f"attention from {names[0]} to {names[1]}, against the head's own at that distance"
+    code += f"scores = hs.find_heads({_subject(options)}, example={_literal(example)})\nscores.above(10)\n"
+    return _part(trace, scores, f"{names[0]} → {names[1]}", about, notes, code, len(kept))
+
+
+def _pattern(desk: Desk, trace: Trace, options: FindOptions) -> Part:
+    traces, code = _traces(desk, trace, options)
+    scores = find_heads(traces, pattern=options.pattern)
+    about = MEASURES[options.pattern].about
+    name = options.pattern if options.over == "run" else f"{options.pattern} over {_over(options, len(traces))}"
+    code += f"scores = hs.find_heads({_subject(options)}, pattern={options.pattern!r})\nscores.above(10)\n"
+    return _part(trace, scores, name, about, [], code, len(traces))
+
+
+def _painted(desk: Desk, trace: Trace, options: FindOptions) -> Part:
+    record = _layer(trace, options.site)
+    if not options.cells or len(options.cells) > MOST_CELLS:
+        raise InputError(f"paint at least one cell of the matrix, and at most {MOST_CELLS:,} stretches of them.")
+    array = np.zeros((record.n_queries, record.n_keys), dtype=bool)
+    for query, first, last in options.cells:
+        if not (0 <= query < record.n_queries and 0 <= first < last <= record.n_keys):
+            raise InputError(f"cells {first} to {last} of row {query} are not in {record.n_queries} × {record.n_keys}.")
+        array[query, first:last] = True
+    scores = _alike(find_heads(trace, pattern=array), record)
+    n_cells = int(array.sum())
+    lines = [f"pattern[{query}, {first}:{last}] = 1" for query, first, last in options.cells]
+    code = "\n".join(["import numpy as np", "", f"pattern = np.zeros({array.shape})", *lines, ""])
+    code += "scores = hs.find_heads(trace, pattern=pattern)\nscores.above(10)\n"
+    about = f"attention to the {n_cells} painted cells, of the queries that have any"
+    return _part(trace, scores, f"painted, {n_cells} cells", about, [], code, 1)
+
+
+def _effect(desk: Desk, trace: Trace, options: FindOptions) -> Part:
+    if not options.token:
+        raise InputError("say which prediction counts: a token such as ' was', or a class.")
+    if options.over == "repeated":
+        raise InputError("random tokens predict nothing in particular: choose this input, or lines of your own.")
+    inputs: list[Inputs] = []
+    if options.over == "run":
+        assert trace.inputs is not None
+        inputs.append(trace.inputs)
+    else:
+        inputs += [_read(desk, one) for one in _texts(desk, options)]
+    scores = ablation(
+        desk.model,
+        inputs,
+        by=options.ablate,
+        target=options.token,
+        position=options.position if options.over == "run" else None,
+        interventions=desk.run.interventions if desk.run and options.over == "run" else (),
+        progress=desk.progress,
+        cancel=desk.cancel,
+    )
+    done = "silenced" if options.ablate == "zero" else "set to its mean"
+    about = f"how much the log-probability of {options.token!r} falls when the head is {done}; below zero it rises"
+    notes = [f"log-probability of {options.token!r} with all heads: {-scores.settings['loss']:.3f}"]
+    at = f", position={options.position}" if options.position is not None and options.over == "run" else ""
+    given = "trace.inputs" if options.over == "run" else "inputs"
+    code = (
+        ""
+        if options.over == "run"
+        else f"inputs = [{', '.join(_call('read', one) for one in _texts(desk, options))}]\n"
+    )
+    code += f"scores = hs.analysis.ablation(model, {given}, by={options.ablate!r}, target={options.token!r}{at})\n"
+    code += "sorted(scores.items(), key=lambda one: -abs(one[1]))[:10]\n"
+    return _part(
+        trace, scores, f"effect on {options.token.strip() or options.token!r}", about, notes, code, len(inputs), "size"
+    )
+
+
+TextPair = tuple[str, str | None]
+
+
+def _traces(desk: Desk, trace: Trace, options: FindOptions) -> tuple[list[Trace], str]:
+    """The traces to look in, and the Python that makes them where they are not the run on screen."""
+    if options.over == "run":
+        return [trace], ""
+    if options.over == "repeated":
+        inputs = repeated_tokens(desk.model)
+        steps = Steps(len(inputs), desk.progress, desk.cancel)
+        code = "traces = [model.run(**one) for one in hs.analysis.repeated_tokens(model)]\n"
+        return [_next(steps) or desk.model.run(**one, record="heads", cancel=desk.cancel) for one in inputs], code
+    texts = _texts(desk, options)
+    steps = Steps(len(texts), desk.progress, desk.cancel)
+    found, size = [], 0
+    for one in texts:
+        steps.next()
+        found.append(desk.model.run(_read(desk, one), record="heads", cancel=desk.cancel))
+        size += found[-1].nbytes()
+        if size > MOST_BYTES:
+            raise InputError(f"these inputs are too long together: after {len(found)} their traces fill a gigabyte.")
+    return found, f"traces = [{', '.join(_call('run', one) for one in texts)}]\n"
+
+
+def _next(steps: Steps) -> None:
+    steps.next()
+
+
+def _texts(desk: Desk, options: FindOptions) -> list[TextPair]:
+    """Inputs other than the run on screen: lines of the user's, or sentences that are built in."""
+    takes = kinds_of(Intake.of(desk.model.processor, desk.model.module, desk.model.stacks))
+    if not {"text", "source-target"} & set(takes):
+        raise InputError(f"{desk.model.name} reads no text: look in the run on screen.")
+    if options.over == "sample":
+        if "pair" in takes:
+            pairs = built_in_pairs()
+            return [(one, other) for one, other in pairs[:: len(pairs) // N_SAMPLE][:N_SAMPLE]]
+        sentences = schemas()
+        chosen = sentences[:: len(sentences) // N_SAMPLE][:N_SAMPLE]
+        return [(one.text("she" if place % 2 else "he"), None) for place, one in enumerate(chosen)]
+    lines = [one.strip() for one in options.lines if one.strip()]
+    if not lines:
+        raise InputError("no input was given: write one a line.")
+    if len(lines) > MOST_LINES or sum(map(len, lines)) > MOST_CHARACTERS:
+        raise InputError(f"that is too much at once: up to {MOST_LINES} lines and {MOST_CHARACTERS:,} characters.")
+    found: list[TextPair] = []
+    for line in lines:
+        text, is_two, other = line.partition(BETWEEN)
+        if is_two and not {"pair", "source-target"} & set(takes):
+            raise InputError(f"{BETWEEN} stands between two texts, and {desk.model.name} reads one: {line[:60]!r}.")
+        found.append((text.strip(), other.strip() if is_two else None))
+    return found
+
+
+def _read(desk: Desk, one: TextPair) -> Inputs:
+    text, other = one
+    if other is None:
+        return desk.model.read(text)
+    return desk.model.read(text, target=other) if desk.model.is_encoder_decoder else desk.model.read(text, pair=other)
+
+
+def _call(what: str, one: TextPair) -> str:
+    text, other = one
+    return f"model.{what}({text!r})" if other is None else f"model.{what}({text!r}, pair={other!r})"
+
+
+def _over(options: FindOptions, count: int) -> str:
+    return {"lines": f"{count} lines", "sample": f"{count} sentences", "repeated": "repeated random tokens"}[
+        options.over
+    ]
+
+
+def _subject(options: FindOptions) -> str:
+    return "trace" if options.over == "run" else "traces"
+
+
+def _layer(trace: Trace, site: str) -> LayerRecord:
+    """The layer that something was pointed at in; the first where none is named."""
+    found = next((one for one in trace.layers.values() if str(one.site) == site or not site), None)
+    if found is None:
+        raise InputError(f"there is no layer {site[:40]!r}: there are {', '.join(map(str, trace.layers))}.")
+    return found
+
+
+def _alike(scores: Scores, record: LayerRecord) -> Scores:
+    """Only heads between the same stacks: positions mean other tokens elsewhere."""
+    place = record.site.stack, record.site.kind
+    return replace(scores, values_by_head={h: value for h, value in scores.items() if (h.stack, h.kind) == place})
+
+
+def _name(tokens: Tokens, one: str | list[int]) -> str:
+    """A word, or the tokens at some positions, for people."""
+    if isinstance(one, str):
+        return one.strip()
+    return " ".join(tokens[place].text.strip() for place in one if 0 <= place < len(tokens)) or str(one)
+
+
+def _literal(value: Any) -> str:
+    return repr(tuple(value))
+
+
+def _part(
+    trace: Trace,
+    scores: Scores,
+    name: str,
+    about: str,
+    notes: list[str],
+    code: str,
+    n_inputs: int,
+    order: Literal["above", "size"] = "above",
+) -> Part:
+    heads = trace.heads
+    missing = math.nan if scores.baseline is None else scores.baseline
+    columns = {
+        "values": [scores.values_by_head.get(head, math.nan) for head in heads],
+        "baselines": [scores.baselines.get(head, missing) for head in heads],
+        "low": [scores.intervals.get(head, (math.nan, math.nan))[0] for head in heads],
+        "high": [scores.intervals.get(head, (math.nan, math.nan))[1] for head in heads],
+    }
+    arrays = {key: np.array(values, np.float32) for key, values in columns.items()}
+    known = arrays["values"][~np.isnan(arrays["values"])]
+    low = min(0.0, float(known.min(initial=0.0)))
+    high = max(float(known.max(initial=0.0)), low + 1e-6)
+    method = MethodProps(name, about, scores.baseline, low, high)
+    props = FoundProps([str(head) for head in heads], method, order, n_inputs, notes, code)
+    return Part("found", props, arrays)
+
+
+FIND = Task("find", FindOptions, _find)

@@ -1,0 +1,82 @@
+"""`headscope find` and the use cases at the command line."""
+
+import json
+
+import pytest
+
+import headscope as hs
+
+TEXT = "the cat sat on the mat"
+
+
+def test_heads_are_found_by_example(call, models):
+    result = call("find", models / "gpt", TEXT, "--from", "sat", "--to", "cat", "--json")
+    assert result.exit_code == 0, result.output
+    found = json.loads(result.stdout)
+    scores = hs.find_heads(hs.load(str(models / "gpt")).run(TEXT), example=("sat", "cat"))
+    assert found["values"] == {str(head): pytest.approx(value, abs=1e-6) for head, value in scores.items()}
+    assert found["ranked"] == [str(head) for head, _, _ in scores.above(len(scores))]
+
+
+def test_heads_are_found_by_pattern_over_several_texts(call, models, tmp_path):
+    (tmp_path / "texts.txt").write_text(f"{TEXT}\n\nthe mat sat\n")
+    result = call("find", models / "gpt", "--texts", tmp_path / "texts.txt", "--pattern", "previous_token", "--top", 3)
+    assert result.exit_code == 0, result.output
+    assert "previous_token, 2 inputs" in result.stdout and "95 % interval" in result.stdout
+    assert result.stdout.count("L") >= 3
+
+
+def test_heads_are_found_by_effect(call, models):
+    model = hs.load(str(models / "gpt"))
+    token = model.run(TEXT).predictions()[0].text
+    result = call("find", models / "gpt", TEXT, "--effect", token, "--at", 2, "--by", "mean", "--json")
+    assert result.exit_code == 0, result.output
+    scores = hs.analysis.ablation(model, TEXT, by="mean", target=token, position=2)
+    assert json.loads(result.stdout)["values"] == {str(h): pytest.approx(one, abs=1e-6) for h, one in scores.items()}
+
+
+def test_weights_alone_are_enough(call, models):
+    result = call("find", models / "longformer", TEXT, "--pattern", "previous_token")
+    assert result.exit_code == 0, result.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ([TEXT], "say what to find"),
+        ([TEXT, "--from", "sat"], "both --from and --to"),
+        ([TEXT, "--from", "sat", "--to", "cat", "--pattern", "names"], "one of"),
+        (["--pattern", "names"], "nothing to look in"),
+        ([TEXT, "--pattern", "names", "--at", 3], "goes with --effect"),
+        ([TEXT, "--from", "sat", "--to", "dog"], "'dog' is not a word of this text"),
+        ([TEXT, "--pattern", "dance"], "no pattern 'dance'"),
+        (["--repeated", "--effect", "cat"], "the prediction of a text"),
+        (["--texts", "nowhere.txt", "--pattern", "names"], "cannot read --texts"),
+    ],
+)
+def test_what_cannot_be_found_is_said(refused, models, arguments, words):
+    assert words in refused("find", models / "gpt", *arguments)
+
+
+def test_bias_reads_sentences_of_ones_own(call, tmp_path):
+    rows = [
+        ["nurse", "patient", "0", "The $OCCUPATION told the $PARTICIPANT that $NOM_PRONOUN would come."],
+        ["doctor", "patient", "0", "The $OCCUPATION told the $PARTICIPANT that $NOM_PRONOUN would come."],
+    ]
+    file = tmp_path / "templates.tsv"
+    file.write_text("\n".join("\t".join(row) for row in rows))
+    result = call("bias", "builtin:gpt", file, "--json")
+    assert result.exit_code == 0, result.output
+    found = json.loads(result.stdout)
+    assert found["name"] == "bias" and {row["occupation"] for row in found["tables"][1]["rows"]} == {"nurse", "doctor"}
+
+
+def test_a_use_case_that_does_not_fit_is_refused(refused, models):
+    assert "does not fit" in refused("between", models / "gpt")
+    assert "does not fit" in refused("decay", models / "marian")
+    assert "there is no file" in refused("antecedents", models / "gpt", "nowhere.tsv")
+
+
+@pytest.mark.parametrize("command", ["find", "bias", "antecedents", "between", "decay"])
+def test_help_has_an_example(call, command):
+    assert f"headscope {command} builtin:" in call(command, "--help").stdout

@@ -1,0 +1,117 @@
+"""Use cases as evidence: what is said agrees with what was found, and every table can be read."""
+
+import threading
+
+import numpy as np
+import pytest
+
+import headscope as hs
+from headscope.analysis.between import built_in_pairs
+from headscope.analysis.decay import built_in_texts
+from headscope.analysis.pronouns import schemas
+from headscope.errors import Cancelled, HeadscopeError, InputError
+from headscope.reports.evidence import Column, EvidenceTable, written
+from headscope.reports.usecases import USE_CASES, unfit, use_case
+from headscope.server.tasks.usecase import evidence_part
+from headscope.views.wire import decode
+
+FEW = [one for one in schemas() if one.occupation in ("nurse", "doctor", "farmer")]
+
+
+@pytest.fixture(scope="module")
+def gpt():
+    return hs.load("builtin:gpt")
+
+
+@pytest.fixture(scope="module")
+def bert():
+    return hs.load("builtin:bert")
+
+
+def test_bias_is_told_in_sentences_and_tables(gpt):
+    told = []
+    found = use_case("bias", gpt, FEW, progress=lambda done, of: told.append((done, of)))
+    heads, occupations, silencing, texts = found.tables
+    assert [one.name for one in heads.columns] == ["head", "she − he", "low", "high", "p, corrected"]
+    assert str(heads.rows[0][0]) in found.said[1]
+    assert {row[0] for row in occupations.rows} == {"nurse", "doctor", "farmer"}
+    assert [row[0] for row in silencing.rows][:2] == ["nothing silenced", "the 3 heads that differ most"]
+    assert len(silencing.rows) == 7 and len(texts.rows) == 4
+    assert told[0][0] == 0 and told[-1][0] < told[-1][1]
+    assert found.scores[str(heads.rows[0][0])] == heads.rows[0][1]
+
+
+def test_antecedents_name_the_layer_and_the_baseline(gpt):
+    found = use_case("antecedents", gpt, FEW)
+    heads, layers = found.tables
+    assert all(row[4] == pytest.approx(0.5) for row in heads.rows)
+    assert [row[0] for row in layers.rows] == [f"L{layer}" for layer in range(6)]
+    best = max(layers.rows, key=lambda row: float(row[2] or 0))
+    assert best[1] == heads.rows[0][0] and f"in layer {str(best[0])[1:]}" in found.said[0]
+
+
+def test_heads_between_sentences_are_told_against_shuffled_pairs(bert):
+    found = use_case("between", bert, built_in_pairs()[::15])
+    (table,) = found.tables
+    real, shuffled, difference, low, high = np.array([row[1:6] for row in table.rows], dtype=float).T
+    assert difference == pytest.approx(real - shuffled) and (low <= difference).all() and (difference <= high).all()
+    assert found.example["pair"]
+
+
+def test_decay_tells_rate_perplexity_and_what_is_written(gpt):
+    found = use_case("decay", gpt, built_in_texts()[:3])
+    heads, neurons, scaled = found.tables
+    assert str(heads.rows[0][0]) in found.said[0] and len(neurons.rows) == 12
+    assert [one.name for one in scaled.columns][2:] == ["decay rate", "perplexity", "continuation"]
+    assert len(scaled.rows) == 7 and all(float(row[3] or 0) > 1 for row in scaled.rows)
+
+
+def test_evidence_travels_with_numbers_as_arrays(gpt):
+    found = use_case("antecedents", gpt, FEW)
+    part = decode(evidence_part(found).encode())
+    table, column = part.props["tables"][0], [row[1] for row in found.tables[0].rows]
+    assert table["n_rows"] == len(column) and part.arrays["0/1"] == pytest.approx(np.array(column), abs=1e-6)
+    assert table["columns"][0]["texts"] == [row[0] for row in found.tables[0].rows]
+    assert part.props["heads"] == [str(head) for head in found.scores]
+    assert "0/0" not in part.arrays and part.props["pair"] is None
+
+
+def test_a_use_case_can_be_stopped(gpt):
+    stop = threading.Event()
+    stop.set()
+    for name in ("bias", "antecedents", "decay"):
+        with pytest.raises(Cancelled):
+            use_case(name, gpt, cancel=stop)
+
+
+def test_its_python_runs_as_it_is_printed(bert):
+    found = use_case("between", bert, built_in_pairs()[::60])
+    assert found.python.startswith("import headscope as hs\n\nmodel = hs.load('builtin:bert')\n")
+    compile(found.python, "python", "exec")
+
+
+def test_models_that_do_not_fit_are_told_why(gpt):
+    translate = hs.load("builtin:translate")
+    assert "source and a target" in unfit(USE_CASES["bias"], translate)
+    assert "reads text" in unfit(USE_CASES["bias"], hs.load("builtin:vit"))
+    assert not unfit(USE_CASES["bias"], gpt)
+    with pytest.raises(InputError, match="Locating heads does not fit builtin:gpt"):
+        use_case("between", gpt)
+    with pytest.raises(HeadscopeError, match="there is no use case 'dance': there are bias"):
+        use_case("dance", gpt)
+
+
+def test_numbers_are_written_for_people():
+    assert [written(one) for one in (None, float("nan"), "x", 0.5, -0.25, 12.345, 1234.5, 0.0004)] == [
+        "–",
+        "–",
+        "x",
+        "0.500",
+        "−0.250",
+        "12.3",
+        "1,234",
+        "0.0004",
+    ]
+    table = EvidenceTable("t", "", (Column("head", "heads"), Column("value")), [("L0H1", 0.5), ("a|b", None)])
+    assert table.markdown() == "| head | value |\n| --- | ---: |\n| L0H1 | 0.500 |\n| a\\|b | – |"
+    assert table.to_json()["rows"][0] == {"head": "L0H1", "value": 0.5}

@@ -1,0 +1,187 @@
+/** Looking for heads: what is asked, where it stands, and what was found last. */
+
+import type { FoundProps, RunEvent, ScoresProps } from "../contract";
+import { readingOf } from "../data/reading";
+import { isAborted, problemOf, type SourceError } from "../source";
+import { Painting } from "../views/painting";
+import { siteOf, stackOf } from "../views/view";
+import { floats, type Grid, type Part } from "../wire";
+import { type Asked, type By, lacking, NOTHING, optionsOf, read, written } from "./asked";
+import type { Workbench } from "./workbench.svelte";
+
+/** One head of the result. */
+export interface FoundHead {
+  head: string;
+  value: number;
+  /** NaN where there is none. */
+  baseline: number;
+  low: number;
+  high: number;
+}
+
+export class Finder {
+  isOpen = $state(false);
+  asked = $state<Asked>(structuredClone(NOTHING));
+  progress = $state.raw<RunEvent | null>(null);
+  problem = $state.raw<SourceError | null>(null);
+  wasStopped = $state(false);
+  found = $state.raw<Part<FoundProps> | null>(null);
+  painting = $state.raw<Painting | null>(null);
+  /** How many cells are painted; changes with every stroke. */
+  nPainted = $state(0);
+  #stop: AbortController | null = null;
+
+  constructor(private readonly bench: Workbench) {}
+
+  /** What is still missing, in words. */
+  get lacks(): string {
+    if (this.asked.by === "painted") return this.nPainted ? "" : lacking({ ...this.asked, cells: [] });
+    return lacking(this.asked);
+  }
+
+  toggle() {
+    this.isOpen = !this.isOpen;
+    if (!this.isOpen) this.stopPainting();
+    else if (this.asked.by === "painted") this.paint();
+  }
+
+  choose(by: By) {
+    this.asked.by = by;
+    this.problem = null;
+    if (by === "painted") this.paint();
+    else this.stopPainting();
+  }
+
+  /** A token was clicked: left is what looks, right what is looked at. */
+  take(side: "query" | "key", index: number) {
+    const { shown, selection } = this.bench;
+    if (!shown) return;
+    const site = siteOf(shown.trace, selection.site);
+    const [stack, length] = side === "query" ? [site.stack, site.n_queries] : [site.key_stack, site.n_keys];
+    const reading = readingOf(stackOf(shown.trace, stack), length, selection);
+    const at = reading.members[index];
+    if (!at) return;
+    this.asked[side === "query" ? "from" : "to"] = { text: (reading.texts[index] ?? "").trim(), at };
+    this.asked.site = site.site;
+  }
+
+  /** Paint on the matrix of the layer in view. Another size of matrix begins anew. */
+  paint() {
+    const { shown, selection } = this.bench;
+    if (!shown) return;
+    if (selection.scale !== "head" || selection.form !== "matrix") this.bench.select({ scale: "head", form: "matrix" });
+    const { queries, keys } = this.#readings();
+    if (this.painting?.queries === queries.texts.length && this.painting.keys === keys.texts.length) return;
+    this.nPainted = 0;
+    const painting: Painting = new Painting(queries.texts.length, keys.texts.length, () => {
+      this.nPainted = painting.count;
+    });
+    this.painting = painting;
+  }
+
+  stopPainting() {
+    this.painting = null;
+    this.nPainted = 0;
+    this.bench.view?.redraw();
+  }
+
+  async find(): Promise<void> {
+    const { shown } = this.bench;
+    if (!shown?.source.task || this.lacks) return;
+    if (this.asked.by === "painted" && this.painting) {
+      const { queries, keys } = this.#readings();
+      this.asked.cells = this.painting.stretches(queries, keys);
+      this.asked.site = this.bench.selection.site;
+    }
+    const asked = $state.snapshot(this.asked) as Asked;
+    this.#stop?.abort();
+    const stop = new AbortController();
+    this.#stop = stop;
+    this.problem = null;
+    this.wasStopped = false;
+    this.progress = { state: "queued" } as RunEvent;
+    try {
+      const hear = (event: RunEvent) => {
+        if (this.#stop === stop) this.progress = event;
+      };
+      const found = await shown.source.task<FoundProps>("find", optionsOf(asked), hear, stop.signal);
+      if (this.#stop !== stop || this.bench.shown !== shown) return;
+      this.found = found;
+      this.bench.addMeasure(measureOf(found));
+      this.bench.select({ find: written(asked), colour: found.props.method.name, least: 0 });
+    } catch (thrown) {
+      if (this.#stop !== stop) return;
+      if (isAborted(thrown)) this.wasStopped = true;
+      else this.problem = problemOf(thrown);
+    } finally {
+      if (this.#stop === stop) this.progress = null;
+    }
+  }
+
+  cancel() {
+    this.#stop?.abort();
+  }
+
+  /** Look again for what a link asked for. */
+  async restore(text: string) {
+    const asked = read(text);
+    if (!asked || this.found) return;
+    this.asked = asked;
+    this.isOpen = true;
+    if (asked.by === "painted") this.nPainted = asked.cells.length;
+    await this.find();
+  }
+
+  /** Another run is on screen: what was found belongs to the one before. */
+  forget() {
+    this.#stop?.abort();
+    this.#stop = null;
+    this.progress = null;
+    this.problem = null;
+    this.wasStopped = false;
+    this.found = null;
+    this.painting = null;
+    this.nPainted = 0;
+    this.asked = { ...this.asked, cells: [], site: "", position: null };
+    for (const side of ["from", "to"] as const) this.asked[side] = { ...this.asked[side], at: null };
+  }
+
+  #readings() {
+    const { shown, selection } = this.bench;
+    if (!shown) throw new Error("nothing is shown");
+    const site = siteOf(shown.trace, selection.site);
+    return {
+      queries: readingOf(stackOf(shown.trace, site.stack), site.n_queries, selection),
+      keys: readingOf(stackOf(shown.trace, site.key_stack), site.n_keys, selection),
+    };
+  }
+}
+
+/** The heads that were found, the best first; those of which nothing is known are left out. */
+export function ranked(part: Part<FoundProps>): FoundHead[] {
+  const column = (name: string) => floats(part.arrays[name] as Grid);
+  const [values, baselines, low, high] = ["values", "baselines", "low", "high"].map(column) as [
+    Float32Array,
+    Float32Array,
+    Float32Array,
+    Float32Array,
+  ];
+  const above = (one: FoundHead) => one.value - (Number.isNaN(one.baseline) ? 0 : one.baseline);
+  const key = part.props.order === "size" ? (one: FoundHead) => Math.abs(one.value) : above;
+  return part.props.heads
+    .map((head, index) => ({
+      head,
+      value: values[index] as number,
+      baseline: baselines[index] as number,
+      low: low[index] as number,
+      high: high[index] as number,
+    }))
+    .filter((one) => !Number.isNaN(one.value))
+    .sort((one, other) => key(other) - key(one));
+}
+
+/** What was found, as one more measure of heads. */
+export function measureOf(part: Part<{ heads: string[]; method: ScoresProps["methods"][number] }>): Part<ScoresProps> {
+  const { heads, method } = part.props;
+  return { kind: "scores", props: { heads, methods: [method] }, arrays: { [method.name]: part.arrays.values as Grid } };
+}
