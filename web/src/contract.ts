@@ -151,7 +151,7 @@ export interface RankingProps {
   note: string;
 }
 
-/** Heads that were looked for: a measure of its own. Arrays [head]: `values`, `baselines`, `low`, `high`, NaN where there is none. `order` says what comes first: what is furthest above its baseline, or what is largest either way. */
+/** Heads that were looked for. Arrays [head]: `values`, `baselines`, `low`, `high`, NaN where there is none; and `measure`, which `method` is about: what heads are coloured and sorted by, above their own baselines where they have such. `order` says what comes first: what is furthest above its baseline, or what is largest either way. */
 export interface FoundProps {
   heads: string[];
   method: MethodProps;
@@ -161,7 +161,7 @@ export interface FoundProps {
   python: string;
 }
 
-/** What a use case found on a model: sentences, tables, and (array `values` [head]) the measure heads are ranked by. `text` and `pair` are an input on which those heads can be looked at. */
+/** What a use case found on a model: sentences, tables, and (array `measure` [head]) what heads are ranked by. `text` and `pair` are an input on which those heads can be looked at. */
 export interface EvidenceProps {
   name: string;
   title: string;

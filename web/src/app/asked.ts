@@ -41,6 +41,14 @@ export const NOTHING: Asked = {
   lines: "",
 };
 
+/** What each kind of search goes by. */
+const USED: Record<By, (keyof Asked)[]> = {
+  example: ["from", "to", "site"],
+  pattern: ["pattern"],
+  painted: ["cells", "site"],
+  effect: ["token", "position", "ablate"],
+};
+
 /** Longer ones are not put into links. */
 const LONGEST = 4000;
 
@@ -77,8 +85,9 @@ export function optionsOf(asked: Asked): Record<string, unknown> {
 
 /** For a link; empty where it would make the link too long. */
 export function written(asked: Asked): string {
+  const used = ["by", "over", "lines", ...USED[asked.by]];
   const changed = Object.entries(asked).filter(
-    ([name, value]) => JSON.stringify(value) !== JSON.stringify(NOTHING[name as keyof Asked]),
+    ([name, value]) => used.includes(name) && JSON.stringify(value) !== JSON.stringify(NOTHING[name as keyof Asked]),
   );
   const text = JSON.stringify(Object.fromEntries(changed));
   return text.length > LONGEST ? "" : text;

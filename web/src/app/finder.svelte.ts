@@ -1,6 +1,6 @@
 /** Looking for heads: what is asked, where it stands, and what was found last. */
 
-import type { FoundProps, RunEvent, ScoresProps } from "../contract";
+import type { FoundProps, MethodProps, RunEvent, ScoresProps } from "../contract";
 import { readingOf } from "../data/reading";
 import { isAborted, problemOf, type SourceError } from "../source";
 import { Painting } from "../views/painting";
@@ -180,8 +180,9 @@ export function ranked(part: Part<FoundProps>): FoundHead[] {
     .sort((one, other) => key(other) - key(one));
 }
 
-/** What was found, as one more measure of heads. */
-export function measureOf(part: Part<{ heads: string[]; method: ScoresProps["methods"][number] }>): Part<ScoresProps> {
+/** What was found, here or by a use case, as one more measure of heads. */
+export function measureOf(part: Part<{ heads: string[]; method: MethodProps }>): Part<ScoresProps> {
   const { heads, method } = part.props;
-  return { kind: "scores", props: { heads, methods: [method] }, arrays: { [method.name]: part.arrays.values as Grid } };
+  const values = part.arrays.measure as Grid;
+  return { kind: "scores", props: { heads, methods: [method] }, arrays: { [method.name]: values } };
 }

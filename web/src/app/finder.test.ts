@@ -23,7 +23,13 @@ function found(order: "above" | "size", values: number[], baselines: number[]): 
       notes: [],
       python: "",
     },
-    arrays: { values: grid(...values), baselines: grid(...baselines), low: grid(...none), high: grid(...none) },
+    arrays: {
+      values: grid(...values),
+      measure: grid(...values),
+      baselines: grid(...baselines),
+      low: grid(...none),
+      high: grid(...none),
+    },
   };
 }
 

@@ -13,6 +13,7 @@ from headscope.analysis.pronouns import schemas
 from headscope.analysis.steps import Steps
 from headscope.errors import InputError, UnknownTokenError
 from headscope.models.intake import Intake
+from headscope.reports.evidence import written
 from headscope.scores import Scores
 from headscope.server.catalogue import kinds_of
 from headscope.server.messages import PatternOffer
@@ -137,8 +138,10 @@ def _effect(desk: Desk, trace: Trace, options: FindOptions) -> Part:
         cancel=desk.cancel,
     )
     done = "silenced" if options.ablate == "zero" else "set to its mean"
-    about = f"how much the log-probability of {options.token!r} falls when the head is {done}; below zero it rises"
-    notes = [f"log-probability of {options.token!r} with all heads: {-scores.settings['loss']:.3f}"]
+    about = (
+        f"how much the log-probability of {_quoted(options.token)} falls when the head is {done}; below zero it rises"
+    )
+    notes = [f"with all heads it is {written(-scores.settings['loss'])}"]
     at = f", position={options.position}" if options.position is not None and options.over == "run" else ""
     given = "trace.inputs" if options.over == "run" else "inputs"
     code = (
@@ -148,9 +151,7 @@ def _effect(desk: Desk, trace: Trace, options: FindOptions) -> Part:
     )
     code += f"scores = hs.analysis.ablation(model, {given}, by={options.ablate!r}, target={options.token!r}{at})\n"
     code += "sorted(scores.items(), key=lambda one: -abs(one[1]))[:10]\n"
-    return _part(
-        trace, scores, f"effect on {options.token.strip() or options.token!r}", about, notes, code, len(inputs), "size"
-    )
+    return _part(trace, scores, f"effect on {_quoted(options.token)}", about, notes, code, len(inputs), "size")
 
 
 TextPair = tuple[str, str | None]
@@ -250,6 +251,10 @@ def _name(tokens: Tokens, one: str | list[int]) -> str:
     return " ".join(tokens[place].text.strip() for place in one if 0 <= place < len(tokens)) or str(one)
 
 
+def _quoted(token: str) -> str:
+    return f"“{token.strip() or token}”"
+
+
 def _literal(value: Any) -> str:
     return repr(tuple(value))
 
@@ -273,10 +278,13 @@ def _part(
         "high": [scores.intervals.get(head, (math.nan, math.nan))[1] for head in heads],
     }
     arrays = {key: np.array(values, np.float32) for key, values in columns.items()}
-    known = arrays["values"][~np.isnan(arrays["values"])]
-    low = min(0.0, float(known.min(initial=0.0)))
+    # Where every head has a baseline of its own, heads are told apart by what is above it; else by the value itself.
+    is_own = scores.method == "example"
+    arrays["measure"] = arrays["values"] - arrays["baselines"] if is_own else arrays["values"]
+    known = arrays["measure"][~np.isnan(arrays["measure"])]
+    low = 0.0 if order == "above" else float(known.min(initial=0.0))
     high = max(float(known.max(initial=0.0)), low + 1e-6)
-    method = MethodProps(name, about, scores.baseline, low, high)
+    method = MethodProps(name, about, None if is_own else scores.baseline, low, high)
     props = FoundProps([str(head) for head in heads], method, order, n_inputs, notes, code)
     return Part("found", props, arrays)
 

@@ -40,8 +40,8 @@ def evidence_part(evidence: Evidence) -> Part:
             columns.append(ColumnProps(column.name, column.kind, texts))
         tables.append(TableProps(table.title, table.about, columns, len(table.rows)))
     scores = evidence.scores
-    arrays["values"] = np.array(list(scores.values()), np.float32)
-    low, high = min(0.0, float(np.nanmin(arrays["values"]))), float(np.nanmax(arrays["values"]))
+    arrays["measure"] = np.array(list(scores.values()), np.float32)
+    low, high = min(0.0, float(np.nanmin(arrays["measure"]))), float(np.nanmax(arrays["measure"]))
     baseline = scores.baseline
     method = MethodProps(scores.method, f"{evidence.title}: {scores.method}", baseline, low, max(high, low + 1e-6))
     return Part(
