@@ -15,7 +15,7 @@ from headscope.reports.usecases import USE_CASES, unfit, use_case
 from headscope.server.tasks.usecase import evidence_part
 from headscope.views.wire import decode
 
-FEW = [one for one in schemas() if one.occupation in ("nurse", "doctor", "farmer")]
+FEW = [one for one in schemas() if one.occupation in ("nurse", "doctor", "farmer")][::3]  # two frames of each
 
 
 @pytest.fixture(scope="module")
@@ -44,6 +44,7 @@ def test_bias_is_told_in_sentences_and_tables(gpt):
 def test_antecedents_name_the_layer_and_the_baseline(gpt):
     found = use_case("antecedents", gpt, FEW)
     heads, layers = found.tables
+    # Of the two frames, one means the person named last.
     assert all(row[4] == pytest.approx(0.5) for row in heads.rows)
     assert [row[0] for row in layers.rows] == [f"L{layer}" for layer in range(6)]
     best = max(layers.rows, key=lambda row: float(row[2] or 0))
@@ -51,7 +52,7 @@ def test_antecedents_name_the_layer_and_the_baseline(gpt):
 
 
 def test_heads_between_sentences_are_told_against_shuffled_pairs(bert):
-    found = use_case("between", bert, built_in_pairs()[::15])
+    found = use_case("between", bert, built_in_pairs()[::40])
     (table,) = found.tables
     real, shuffled, difference, low, high = np.array([row[1:6] for row in table.rows], dtype=float).T
     assert difference == pytest.approx(real - shuffled) and (low <= difference).all() and (difference <= high).all()
@@ -59,7 +60,7 @@ def test_heads_between_sentences_are_told_against_shuffled_pairs(bert):
 
 
 def test_decay_tells_rate_perplexity_and_what_is_written(gpt):
-    found = use_case("decay", gpt, built_in_texts()[:3])
+    found = use_case("decay", gpt, built_in_texts()[:1])
     heads, neurons, scaled = found.tables
     assert str(heads.rows[0][0]) in found.said[0] and len(neurons.rows) == 12
     assert [one.name for one in scaled.columns][2:] == ["decay rate", "perplexity", "continuation"]

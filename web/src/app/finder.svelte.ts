@@ -157,8 +157,9 @@ export class Finder {
   }
 }
 
-/** The heads that were found, the best first; those of which nothing is known are left out. */
-export function ranked(part: Part<FoundProps>): FoundHead[] {
+/** The heads that were found, the best first; those of which nothing is known are left out. `byWeight` ranks by the value
+ *  itself: a head that always looks one token back does so in the example, and not more than anyway. */
+export function ranked(part: Part<FoundProps>, byWeight = false): FoundHead[] {
   const column = (name: string) => floats(part.arrays[name] as Grid);
   const [values, baselines, low, high] = ["values", "baselines", "low", "high"].map(column) as [
     Float32Array,
@@ -166,7 +167,7 @@ export function ranked(part: Part<FoundProps>): FoundHead[] {
     Float32Array,
     Float32Array,
   ];
-  const above = (one: FoundHead) => one.value - (Number.isNaN(one.baseline) ? 0 : one.baseline);
+  const above = (one: FoundHead) => one.value - (byWeight || Number.isNaN(one.baseline) ? 0 : one.baseline);
   const key = part.props.order === "size" ? (one: FoundHead) => Math.abs(one.value) : above;
   return part.props.heads
     .map((head, index) => ({

@@ -36,6 +36,7 @@ function found(order: "above" | "size", values: number[], baselines: number[]): 
 test("what is furthest above its own baseline comes first, and what is not known is left out", () => {
   const heads = ranked(found("above", [0.9, 0.5, Number.NaN], [0.9, 0.1, 0])).map((one) => one.head);
   expect(heads).toEqual(["L0H1", "L0H0"]);
+  expect(ranked(found("above", [0.9, 0.5, Number.NaN], [0.9, 0.1, 0]), true)[0]?.head).toBe("L0H0");
 });
 
 test("an effect counts by its size, either way", () => {
