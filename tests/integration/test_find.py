@@ -13,11 +13,32 @@ from headscope.traces import Trace
 
 PAIRS = [
     one.split()
-    for one in (
-        "red stone,blue river,green hill,old gate,dark forest,white horse,young king,cold wind,black ship,golden ring,"
-        "silver cup,broken chair,little girl,long road,heavy door,small boat,wild garden,great hall,warm fire,poor man,"
-        "quiet street,high wall,deep well,strange house"
-    ).split(",")
+    for one in [
+        "red stone",
+        "blue river",
+        "green hill",
+        "old gate",
+        "dark forest",
+        "white horse",
+        "young king",
+        "cold wind",
+        "black ship",
+        "golden ring",
+        "silver cup",
+        "broken chair",
+        "little girl",
+        "long road",
+        "heavy door",
+        "small boat",
+        "wild garden",
+        "great hall",
+        "warm fire",
+        "poor man",
+        "quiet street",
+        "high wall",
+        "deep well",
+        "strange house",
+    ]
 ]
 Find = Callable[[Scores], hs.Head]
 
