@@ -1,5 +1,6 @@
 """Which tokens of two runs stand for the same: by text, by position, or word by word."""
 
+from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -11,7 +12,7 @@ from headscope.traces.trace import Trace
 
 Align = Literal["text", "position"]
 Group = tuple[int, ...]
-_MOST_NAMED = 6
+_MOST_NAMED = 4
 
 
 @dataclass(frozen=True)
@@ -56,11 +57,12 @@ class Alignment:
             told = f"{len(self)} of {self.n_one} {self.noun} aligned"
         else:
             told = f"{len(self)} of {self.n_one} and {self.n_other} {self.noun} aligned"
-        replaced = [token.text for token, same in zip(self.tokens, self.is_same, strict=True) if not same]
+        replaced = Counter(token.text for token, same in zip(self.tokens, self.is_same, strict=True) if not same)
         if not replaced:
             return told
-        named = f" ({', '.join(replaced[:_MOST_NAMED])}{', …' if len(replaced) > _MOST_NAMED else ''})"
-        return f"{told}, {len(replaced)} of them replaced{named}"
+        named = [text if count == 1 else f"{text}, {count} times" for text, count in replaced.most_common(_MOST_NAMED)]
+        more = "; …" if len(replaced) > _MOST_NAMED else ""
+        return f"{told}, {replaced.total()} of them replaced ({'; '.join(named)}{more})"
 
     def readings(self, groups: Sequence[Group], tokens: Tokens, renormalise: bool) -> tuple[Reading, Reading]:
         """Both runs read by groups of pairs."""

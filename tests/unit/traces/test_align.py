@@ -42,6 +42,11 @@ def test_what_is_replaced_one_for_one_is_aligned_and_named():
     assert found.alignment["main"].is_same == (True, True, True, False, True)
 
 
+def test_what_is_replaced_often_is_named_once():
+    found = compare(trace("a x b x c"), trace("a y b y c"))
+    assert found.line == "all 5 tokens aligned, 2 of them replaced (x / y, 2 times)"
+
+
 def test_stretches_of_different_lengths_are_not_guessed_at():
     assert pairs("a x y b", "a z b") == [(0, 0), (3, 2)]
 

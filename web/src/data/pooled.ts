@@ -9,7 +9,14 @@ export interface Region {
 }
 
 /** At most `tall` × `wide` dots: one a cell while there are fewer cells than that. */
-export function pooled(plane: Plane, region: Region, tall: number, wide: number, isSigned: boolean) {
+export function pooled(
+  plane: Plane,
+  region: Region,
+  tall: number,
+  wide: number,
+  isSigned: boolean,
+  isRoot = !isSigned,
+) {
   const [top, bottom] = region.rows;
   const [left, right] = region.columns;
   const rows = Math.max(1, Math.min(bottom - top, Math.floor(tall)));
@@ -32,17 +39,17 @@ export function pooled(plane: Plane, region: Region, tall: number, wide: number,
       }
     }
   }
-  return { rows, columns, bytes: coded(most, isSigned) };
+  return { rows, columns, bytes: coded(most, isSigned, isRoot) };
 }
 
-/** Strength as a byte on the root scale; signed ones linear around 128. */
-export function coded(strength: Float32Array, isSigned: boolean): Uint8Array {
+/** Strength as a byte on the root scale; signed ones around 128, linear unless told. */
+export function coded(strength: Float32Array, isSigned: boolean, isRoot = !isSigned): Uint8Array {
   const bytes = new Uint8Array(strength.length);
   for (let i = 0; i < bytes.length; i++) {
     const one = strength[i] as number;
-    bytes[i] = isSigned
-      ? Math.round(128 + 127 * Math.max(-1, Math.min(1, one)))
-      : Math.round(255 * Math.sqrt(Math.min(1, one)));
+    const share = Math.min(1, Math.abs(one));
+    const size = isRoot ? Math.sqrt(share) : share;
+    bytes[i] = isSigned ? Math.round(128 + 127 * (one < 0 ? -size : size)) : Math.round(255 * size);
   }
   return bytes;
 }

@@ -308,7 +308,8 @@ class HeadView implements Mounted, Handled {
       const { queries, keys } = scene.layer;
       const pooled = this.matrix.pooledBy(this.surface.scale);
       const notes = this.notes(scene, this.matrix.isComplete);
-      if (pooled > 1) notes.push(`each dot is the strongest of about ${pooled} × ${pooled} weights`);
+      const noun = scene.isDifference ? "differences" : "weights";
+      if (pooled > 1) notes.push(`each dot is the strongest of about ${pooled} × ${pooled} ${noun}`);
       const whole = `${count(queries.texts.length)} × ${count(keys.texts.length)}`;
       const { region } = this.matrix;
       const part = region && `queries ${spanned(region.rows)}, keys ${spanned(region.columns)} of ${whole}`;

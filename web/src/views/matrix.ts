@@ -120,12 +120,15 @@ export class MatrixForm {
     const { scene, theme } = this.all();
     raster.fill(theme.background);
     const isSigned = scene.isDifference || scene.selection.what === "scores";
+    // Most differences are small: on the root scale they can be seen beside the large ones.
+    const isRoot = scene.isDifference || !isSigned;
     const colours = isSigned ? signedRamp(theme) : ramp(theme);
     this.panels.forEach(({ box }, index) => {
       const shown = scene.shown[index] as Shown;
       const area = scaled(box, scale);
       const found =
-        this.windows.get(this.windowName(shown)) ?? pooled(shown.plane, this.seen(), area.height, area.width, isSigned);
+        this.windows.get(this.windowName(shown)) ??
+        pooled(shown.plane, this.seen(), area.height, area.width, isSigned, isRoot);
       frame(raster, grown(area, 1), theme.line, 1);
       if (isSigned) drawSigned(raster, found, area, colours);
       else drawCells(raster, found.bytes, found.rows, found.columns, area, colours);
@@ -355,6 +358,7 @@ export class MatrixForm {
         const bytes = coded(
           values.map((value) => scene.layer.strengthOf(value) * (scene.isDifference && value < 0 ? -1 : 1)),
           scene.isDifference,
+          true,
         );
         this.windows.set(name, { rows: tall, columns: wide, bytes, values, isExact });
       }),

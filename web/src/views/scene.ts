@@ -114,7 +114,8 @@ export class Scene {
     if (!layer.isWhole && !isComplete) found.push(`the ${layer.kept} strongest keys of each query`);
     if (layer.site.no_weights) found.push(layer.site.no_weights);
     if (this.isDifference) {
-      found.push(`full colour: a difference of ${number(layer.full)}`);
+      const isRoot = this.selection.form === "matrix";
+      found.push(`full colour: a difference of ${number(layer.full)}${isRoot ? ", on the root scale" : ""}`);
       return found;
     }
     if (what === "contribution") found.push("strength: share of the layer's largest value norm");
