@@ -18,6 +18,7 @@ PAGES = [
             "measures",
             "builtin",
             "views",
+            "notebook",
             "relevance",
             "corpora",
             "runs",

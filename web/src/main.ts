@@ -1,10 +1,12 @@
-/** Headscope in a page: finds the elements made for it, and lives in them. Nothing is remembered outside of those. */
+/** Headscope in a page: finds the elements made for it, and lives in them. Nothing is remembered outside of those.
+ *  A notebook calls `render` instead, and has no such elements. */
 
 import { mount } from "svelte";
 import App from "./app/App.svelte";
 import { noAddress, ownAddress } from "./app/address";
 import type { Home } from "./app/workbench.svelte";
 import { fileSource } from "./hosts/file";
+import { render } from "./widget";
 
 function homeOf(root: HTMLElement): Home {
   if (root.dataset.headscope === "file") {
@@ -25,3 +27,5 @@ function start() {
 
 if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", start, { once: true });
 else start();
+
+export default { render };

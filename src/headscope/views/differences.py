@@ -111,14 +111,6 @@ def difference_scores(trace: Difference) -> Part:
     return Part("scores", ScoresProps(heads, methods), arrays)
 
 
-def aligned_groups(
-    trace: Difference, stack: str, by: str, hide: tuple[tuple[str | None, int], ...]
-) -> tuple[tuple[int, ...], ...]:
-    """The aligned tokens that are read together, without those that are hidden."""
-    assert trace.comparison is not None
-    return trace.comparison.read(stack, by, hide).groups
-
-
 def alignment_part(comparison: Comparison) -> Part:
     """`alignment`: the number of the pair that each token of both runs belongs to, −1 for none."""
     stacks, arrays = [], {}

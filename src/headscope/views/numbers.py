@@ -11,9 +11,8 @@ import numpy as np
 import torch
 
 from headscope.errors import InputError, MissingExtraError, NotRecordedError
-from headscope.traces import Difference, Tokens
+from headscope.traces import Difference, Tokens, Trace
 from headscope.traces.reading import Reading
-from headscope.views.differences import aligned_groups
 from headscope.views.keys import Asked
 from headscope.views.layers import read_as
 from headscope.views.selection import MOST_TOP, Selection, Spot, hidden_positions
@@ -127,27 +126,39 @@ def spot(view: "View") -> Spot | None:
     token, selection = view.selection.token, view.selection
     if token is None:
         return None
-    layer = view.trace.layer(selection.site)
-    is_query = token.side == "query"
-    stack, length = (layer.site.stack, layer.n_queries) if is_query else (layer.key_stack, layer.n_keys)
-    groups, kept = (_groups(view, stack, length, one) for one in (_without_off(selection), selection))
-    if token.index >= len(groups):
-        raise InputError(f"there is no {token.side} {token.index}: {len(groups)} are shown, 0 to {len(groups) - 1}.")
-    wanted = set(groups[token.index])
-    place = next((place for place, group in enumerate(kept) if wanted & set(group)), None)
+    stack, wanted, _ = chosen_token(view.trace, selection)
+    kept = _reading(view.trace, selection, stack, selection).groups
+    place = next((place for place, group in enumerate(kept) if set(wanted) & set(group)), None)
     if place is None:
         raise InputError(f"{token.side} {token.index} is switched off: choose another token, or leave it on.")
     return Spot(token.side, place)
 
 
-def _groups(view: "View", stack: str, length: int, selection: Selection) -> tuple[tuple[int, ...], ...]:
-    """The positions of each token as read; of a coarser layer, each place by itself."""
-    if isinstance(view.trace, Difference):
-        return aligned_groups(view.trace, stack, selection.by, hidden_positions(view.trace, selection))
-    if len(view.trace.tokens[stack]) != length:
-        return tuple((place,) for place in range(length))
-    asked = Asked("layer", by=selection.by, hide=hidden_positions(view.trace, selection))
-    return read_as(view.trace, asked).reading(stack).groups
+def chosen_token(trace: Trace, selection: Selection) -> tuple[str, tuple[int, ...], str]:
+    """The stack of the chosen token, where it is among the model's own tokens (a word: in several places), its text."""
+    token = selection.token
+    assert token is not None
+    layer = trace.layer(selection.site)
+    stack = layer.site.stack if token.side == "query" else layer.key_stack
+    read = _reading(trace, selection, stack, _without_off(selection))
+    count = len(read.groups)
+    if token.index >= count:
+        raise InputError(f"there is no {token.side} {token.index}: {count} are shown, 0 to {count - 1}.")
+    return stack, read.groups[token.index], read.tokens[token.index].text
+
+
+def _reading(trace: Trace, chosen: Selection, stack: str, how: Selection) -> Reading:
+    """How the tokens on the chosen token's side are read; of a coarser layer, each place by itself."""
+    if isinstance(trace, Difference):
+        assert trace.comparison is not None
+        return trace.comparison.read(stack, how.by, hidden_positions(trace, how))
+    layer = trace.layer(chosen.site)
+    assert chosen.token is not None
+    length = layer.n_queries if chosen.token.side == "query" else layer.n_keys
+    if len(trace.tokens[stack]) != length:
+        return Reading.plain(Tokens.numbered(length))
+    asked = Asked("layer", by=how.by, hide=hidden_positions(trace, how))
+    return read_as(trace, asked).reading(stack)
 
 
 def _without_off(selection: Selection) -> Selection:

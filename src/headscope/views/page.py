@@ -58,7 +58,7 @@ def page(view: "View", *, budget: float = BUDGET, static: Path | None = None) ->
         raise InputError(
             f"budget={budget} megabytes is outside 0 to {LARGEST:g}: browsers do not open larger pages well."
         )
-    script, style = _built(static or STATIC)
+    script, style = _embedded(static)
     parts, notes = _parts(view, budget * MEGABYTE - len(script) - len(style))
     saved = SavedProps(view=view.kind, selection=asdict(view.selection), notes=notes, theme=view.theme)
     parts["saved"] = _packed(Part("saved", saved))
@@ -231,8 +231,9 @@ def _gzipped(data: bytes, strategy: int) -> bytes:
 # How it is written
 
 
-def _built(static: Path) -> tuple[str, str]:
-    found = []
+def built(static: Path | None = None) -> tuple[str, str]:
+    """The page's script and its style, as they were built."""
+    found, static = [], static or STATIC
     for name in ("headscope.js", "headscope.css"):
         try:
             found.append((static / name).read_text("utf-8"))  # with newlines as HTML reads them
@@ -241,6 +242,12 @@ def _built(static: Path) -> tuple[str, str]:
                 f"the page is not built ({name} is missing in {static}). In a checkout of the repository, build it "
                 "with `python scripts/web`; an installed package brings it along."
             ) from error
+    return found[0], found[1]
+
+
+def _embedded(static: Path | None) -> tuple[str, str]:
+    """Script and style, as they can stand inside a page."""
+    found = built(static)
     # In a script element, these end the script or begin what looks like a comment; escaped, they mean the same.
     script = found[0].replace("</script", "<\\/script").replace("</SCRIPT", "<\\/SCRIPT").replace("<!--", "<\\!--")
     style = found[1].replace("</style", "<\\/style")

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from headscope.models import Model
+    from headscope.views.widget import ViewWidget
 
 Theme = Literal["system", "light", "dark"]
 
@@ -113,13 +114,23 @@ class View:
         save(self, path)
         return Path(path)
 
-    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
-        return {"text/html": self._repr_html_(), "text/plain": repr(self)}
+    @cached_property
+    def widget(self) -> "ViewWidget":
+        """The view in a notebook: `view.widget.selected` is what is chosen in it. Needs headscope[notebook]."""
+        from headscope.views.display import still
+        from headscope.views.widget import ViewWidget
 
-    def _repr_html_(self) -> str:
-        from headscope.views.page import frame
+        return ViewWidget(self, picture=still(self))
 
-        return frame(self.html(), self.title)
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> Any:
+        from headscope.views.display import bundle
+
+        return bundle(self)
+
+    def _repr_html_(self) -> str | None:
+        from headscope.views.display import page_in_frame
+
+        return page_in_frame(self)
 
 
 def head_view(

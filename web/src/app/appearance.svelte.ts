@@ -1,4 +1,7 @@
-/** Light or dark: as the system has it, or as chosen here, remembered in this browser. */
+/** Light or dark: as the system (or the notebook around) has it, or as chosen here; a page of ours remembers that in this
+ *  browser. */
+
+import { type Around, systemAround } from "../hosts/around";
 
 const KEY = "headscope:theme";
 const CHOICES = ["system", "light", "dark"] as const;
@@ -9,16 +12,15 @@ export class Appearance {
   #isDark = $state(false);
   #stop: () => void;
 
-  constructor() {
-    const kept = stored();
+  /** What is around decides where nothing is chosen; without it, the page is ours and the choice is kept. */
+  constructor(private readonly around?: Around) {
+    const kept = around ? undefined : stored();
     if (kept) this.choice = kept;
-    const system = matchMedia("(prefers-color-scheme: dark)");
-    this.#isDark = system.matches;
-    const heard = () => {
-      this.#isDark = system.matches;
-    };
-    system.addEventListener("change", heard);
-    this.#stop = () => system.removeEventListener("change", heard);
+    const outside = around ?? systemAround();
+    this.#isDark = outside.isDark();
+    this.#stop = outside.listen(() => {
+      this.#isDark = outside.isDark();
+    });
   }
 
   get theme(): "light" | "dark" {
@@ -27,6 +29,7 @@ export class Appearance {
 
   choose(choice: ThemeChoice) {
     this.choice = choice;
+    if (this.around) return;
     try {
       localStorage.setItem(KEY, choice);
     } catch {

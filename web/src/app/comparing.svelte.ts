@@ -73,7 +73,7 @@ export class Comparing {
   /** For a run that is about to be shown: what it is compared with; null for nothing. */
   async prepare(shown: Shown, other: RunRequest | null | undefined, signal: AbortSignal): Promise<Compared | null> {
     const request = other === undefined ? this.bench.other?.request : other;
-    if (!request || this.bench.home.kind === "file") return null;
+    if (!request || this.bench.home.kind !== "page") return null;
     const known = this.bench.other;
     if (other === undefined && known) return this.#aligned(shown, known, signal);
     try {
@@ -114,7 +114,7 @@ export class Comparing {
 
   /** A selection as it can be shown with what there is to compare. */
   fitted(selection: Selection): Selection {
-    if (this.bench.home.kind === "file") return selection;
+    if (this.bench.home.kind !== "page") return selection;
     if (!this.bench.other) return { ...selection, compare: "off", beside: "" };
     const compare = selection.compare === "difference" && !this.difference ? "side" : selection.compare;
     return { ...selection, compare: compare === "off" ? (this.difference ? "difference" : "side") : compare };

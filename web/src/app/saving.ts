@@ -17,15 +17,18 @@ const MOST_ROWS = 1_000_000;
 
 export function savePage(bench: Workbench) {
   return attempt(bench, async () => {
-    const { shown, home, selection } = bench;
+    const { shown } = bench;
     if (!shown) return;
-    const page =
-      home.kind === "file"
-        ? copyOfPage(home.root, bench.link)
-        : await savedPage(shown.trace.id, selection, subtracted(bench));
+    const page = await pageOf(bench, shown.trace.id);
     download(page, `${fileName(bench)}.html`);
     bench.say(`Saved ${fileName(bench)}.html (${size(page)}). It opens without a server.`);
   });
+}
+
+function pageOf(bench: Workbench, id: string): Blob | Promise<Blob> {
+  const { home, link, selection } = bench;
+  if (home.kind === "file") return copyOfPage(home.root, link);
+  return home.kind === "notebook" ? home.page() : savedPage(id, selection, subtracted(bench));
 }
 
 export function savePicture(bench: Workbench) {
@@ -106,9 +109,9 @@ function lineFilter({ filter, threshold, mass, top }: Selection): Record<string,
   return { filter, [filter]: String({ threshold, mass, top }[filter]) };
 }
 
-/** A frame in a notebook has no address that could be passed on. */
-export function hasLink(): boolean {
-  return location.protocol !== "about:";
+/** In a notebook there is no address that could be passed on. */
+export function hasLink({ home }: Workbench): boolean {
+  return home.kind !== "notebook" && location.protocol !== "about:";
 }
 
 export function copyLink(bench: Workbench) {

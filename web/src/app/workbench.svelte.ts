@@ -3,6 +3,7 @@
 import type { ModelProps, RunEvent, RunRequest, SavedProps, ScoresProps, Settings, TraceProps } from "../contract";
 import { layerKey } from "../data/load";
 import { joined } from "../data/measures";
+import type { Around } from "../hosts/around";
 import { saved } from "../hosts/file";
 import { load, run, settings, traceSource } from "../hosts/page";
 import { carried, changed, cleaned, DEFAULT, fitted, type Selection } from "../selection";
@@ -30,8 +31,11 @@ export interface Run {
   when: number;
 }
 
-/** Where a page lives: on a server that runs models, or in a file that holds one run. */
-export type Home = { kind: "page" } | { kind: "file"; root: HTMLElement; source: Source; opensAt: string };
+/** Where a page lives: on a server that runs models, in a file that holds one run, or in a notebook whose kernel does. */
+export type Home =
+  | { kind: "page" }
+  | { kind: "file"; root: HTMLElement; source: Source; opensAt: string }
+  | { kind: "notebook"; source: Source; around: Around; page(): Promise<Blob> };
 
 type Wanted = {
   request: RunRequest;
@@ -148,6 +152,7 @@ export class Workbench {
     this.problem = null;
     try {
       if (this.home.kind === "file") return await this.#open(this.home.source, this.home.opensAt);
+      if (this.home.kind === "notebook") return await this.#open(this.home.source, "");
       this.runs = earlierRuns();
       // A link says all that a run needs; without one, the server's first example is run.
       const isLink = read(this.address.read(), recall).request !== null;
@@ -267,7 +272,7 @@ export class Workbench {
   /** Go where the address says: after going back, by a link, or at the start. */
   #follow(isStart = false) {
     const link = read(this.address.read(), recall);
-    if (this.home.kind === "file") {
+    if (this.home.kind !== "page") {
       if (this.shown) this.#turn(fitted(link.selection, this.shown.trace));
       return;
     }

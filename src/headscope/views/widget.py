@@ -1,0 +1,128 @@
+"""A view in a notebook, alive: the page in an output, its parts from the kernel's trace, its selection in Python."""
+
+import logging
+from collections.abc import Mapping
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Any
+
+from headscope.errors import HeadscopeError, InputError, MissingExtraError, NotRecordedError
+from headscope.views.contract import SavedProps
+from headscope.views.page import built, page
+from headscope.views.parts import part
+from headscope.views.selected import checked, chosen_by, selected_in
+from headscope.views.wire import Part
+
+try:
+    import anywidget
+    import traitlets
+except ImportError as error:
+    raise MissingExtraError("live views need anywidget: pip install headscope[notebook].") from error
+
+if TYPE_CHECKING:
+    from headscope.views.view import View
+
+_log = logging.getLogger("headscope")
+_LONGEST_NAME = 64
+
+
+class ViewWidget(anywidget.AnyWidget):
+    """A view to look at and to choose in: `widget.selected` is what is on screen, and can be set.
+
+    Parts are made when the page asks for them, so a trace of any size can be looked at; the widget holds the trace
+    until `widget.close()`.
+    """
+
+    # The page is told `_selection`, in its own words; `selected` is the same in Python's.
+    selected: Any = traitlets.Any(help="What is on screen: the scale, the head, the heads drawn, the token.")
+    height = traitlets.Int(560, min=200, max=4000, help="In pixels.").tag(sync=True)
+    _selection = traitlets.Dict().tag(sync=True)
+    _esm = traitlets.Unicode().tag(sync=True)
+    _style = traitlets.Unicode().tag(sync=True)
+    _title = traitlets.Unicode().tag(sync=True)
+    _picture = traitlets.Bytes().tag(sync=True)
+
+    def __init__(self, view: "View", *, height: int = 560, picture: bytes = b"") -> None:
+        self._opened = view
+        script, style = built()
+        super().__init__(
+            _esm=script,
+            _style=style,
+            _title=view.title,
+            _picture=picture,
+            _selection=asdict(view.selection),
+            height=height,
+        )
+        self.selected = view.selection
+        self.on_msg(self._hear)
+
+    def __repr__(self) -> str:
+        return f"ViewWidget({self.view!r})"
+
+    @property
+    def view(self) -> "View":
+        """What is on screen now, as a view: `widget.view.figure()`, `widget.view.table()`, `widget.view.save(…)`."""
+        selection = self.selected.selection
+        return replace(self._opened, kind=selection.scale, selection=selection)
+
+    # What is selected
+
+    @traitlets.validate("selected")
+    def _check(self, proposal: Any) -> Any:
+        now = self._opened.selection if self.selected is None else self.selected.selection
+        return chosen_by(self._opened.trace, now, proposal["value"])
+
+    @traitlets.observe("selected")
+    def _tell(self, change: Any) -> None:
+        self._selection = asdict(change["new"].selection)
+
+    @traitlets.observe("_selection")
+    def _told(self, change: Any) -> None:
+        if self.selected is None or change["new"] == asdict(self.selected.selection):
+            return
+        try:
+            # The page tells all of it: what it leaves out is as it was when the view was made.
+            selection = checked(change["new"], self._opened.selection)
+            self.selected = selected_in(self._opened.trace, selection)
+        except HeadscopeError as problem:
+            _log.warning("the page of %s selected something that is not there: %s", self._title, problem)
+
+    # What the page asks for
+
+    def _hear(self, _: Any, content: Any, buffers: Any) -> None:
+        name = content.get("ask") if isinstance(content, Mapping) else None
+        if not isinstance(name, str) or len(name) > _LONGEST_NAME:
+            return
+        try:
+            found = self._answer(content)
+        except HeadscopeError as error:
+            problem = {"error": type(error).__name__, "message": str(error), "hint": ""}
+            self.send({"answer": name, "problem": problem})
+        except Exception:
+            _log.exception("a view in a notebook could not be drawn")
+            told = "Something went wrong inside the kernel."
+            hint = "Its log says where: please report it."
+            self.send({"answer": name, "problem": {"error": "Unexpected", "message": told, "hint": hint}})
+        else:
+            self.send({"answer": name}, [found])
+
+    def _answer(self, content: Mapping[str, Any]) -> bytes:
+        if content.get("page") is True:
+            return page(self.view).html.encode()
+        key = content.get("key")
+        if not isinstance(key, str):
+            raise InputError("the page asked for nothing: a question has a key.")
+        return self._part(key).encode()
+
+    def _part(self, key: str) -> Part:
+        if key == "saved":
+            view = self.view
+            return Part("saved", SavedProps(view.kind, asdict(view.selection), [], view.theme))
+        if key == "scores":
+            return self._opened.scores_part
+        if key in self._opened.parts:
+            return self._opened.parts[key]
+        if key.startswith("activations/"):
+            raise NotRecordedError(
+                "this view holds no activations, which take the model: show hs.activations_view(trace, model)."
+            )
+        return part(self._opened.trace, key)

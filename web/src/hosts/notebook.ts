@@ -1,0 +1,109 @@
+/** A notebook: parts by messages to the kernel that holds the trace. One of each for every place a widget is shown in;
+ *  what several places of one widget share is the widget's own state, in its model. */
+
+import type { Address } from "../app/address";
+import { read, written } from "../app/link";
+import type { Problem } from "../contract";
+import { cleaned } from "../selection";
+import { type Source, SourceError } from "../source";
+import { decode } from "../wire";
+import { remembered } from "./remembered";
+
+/** What we use of a widget's model, as anywidget hands it over. */
+export interface WidgetModel {
+  get(name: string): unknown;
+  set(name: string, value: unknown): void;
+  save_changes(): void;
+  send(content: unknown): void;
+  on(name: string, heard: (...given: never[]) => void): void;
+  off(name: string, heard: (...given: never[]) => void): void;
+}
+
+interface Answer {
+  answer: string;
+  problem?: Problem;
+}
+
+interface Waiting {
+  resolve(bytes: ArrayBuffer): void;
+  reject(problem: unknown): void;
+}
+
+/** The kernel answers one after the other: what waits here can still be taken back. */
+const MOST_ASKED = 3;
+
+/** Questions to the kernel, answered in bytes. */
+export class Kernel {
+  readonly #name = Math.random().toString(36).slice(2);
+  readonly #asked = new Map<string, Waiting>();
+  #queue: (() => void)[] = [];
+  #count = 0;
+
+  constructor(private readonly model: WidgetModel) {
+    model.on("msg:custom", this.#hear);
+  }
+
+  ask(question: object, signal?: AbortSignal): Promise<ArrayBuffer> {
+    signal?.throwIfAborted();
+    return new Promise((resolve, reject) => {
+      const id = `${this.#name}:${this.#count++}`;
+      const put = () => {
+        this.#asked.set(id, { resolve, reject });
+        this.model.send({ ask: id, ...question });
+      };
+      signal?.addEventListener("abort", () => {
+        this.#queue = this.#queue.filter((one) => one !== put);
+        reject(new DOMException("no longer wanted", "AbortError"));
+      });
+      this.#queue.push(put);
+      this.#next();
+    });
+  }
+
+  destroy() {
+    this.model.off("msg:custom", this.#hear);
+    this.#queue = [];
+    this.#asked.clear();
+  }
+
+  #next() {
+    while (this.#queue.length && this.#asked.size < MOST_ASKED) this.#queue.shift()?.();
+  }
+
+  #hear = (content: Answer, buffers: DataView[] = []) => {
+    const waiting = this.#asked.get(content?.answer);
+    if (!waiting) return; // of another place that shows the same widget
+    this.#asked.delete(content.answer);
+    this.#next();
+    const bytes = buffers[0];
+    if (content.problem) {
+      const { message, hint, error } = content.problem;
+      waiting.reject(new SourceError(message, hint, error));
+    } else if (bytes) {
+      // A copy of its own: arrays in it begin at multiples of 8 bytes from its start.
+      const whole = new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.byteLength).slice();
+      waiting.resolve(whole.buffer);
+    } else {
+      waiting.reject(new SourceError("The kernel sent an empty answer.", "Run the cell again.", "Unreachable"));
+    }
+  };
+}
+
+export function kernelSource(kernel: Kernel): Source {
+  return { isLive: true, part: remembered(async (key, signal) => decode(await kernel.ask({ key }, signal))) };
+}
+
+/** The place that the widget is at, instead of a page's address: Python and all that show the widget share it. */
+export function widgetAddress(model: WidgetModel): Address {
+  return {
+    read: () => written(null, cleaned((model.get("_selection") ?? {}) as Record<string, unknown>), () => ""),
+    write(fragment) {
+      model.set("_selection", read(fragment, () => null).selection);
+      model.save_changes();
+    },
+    listen(moved) {
+      model.on("change:_selection", moved);
+      return () => model.off("change:_selection", moved);
+    },
+  };
+}
