@@ -10,16 +10,24 @@ from browser.conftest import WINDOW
 from browser.lab import Lab, Notebook
 
 pytest.importorskip("jupyterlab")
-SHOW_HEADS, SHOW_MODEL, READ, SET, HEARD, REFUSED, KEYS = range(7)
+SHOW_HEADS, SHOW_MODEL, READ, SET, HEARD, REFUSED, KEYS, NEURONS, ACTIVATIONS = range(9)
 CELLS = [
     """import headscope as hs
-trace = hs.load("builtin:gpt").run("The doctor asked the nurse a question. She")
+gpt = hs.load("builtin:gpt")
+trace = gpt.run("The doctor asked the nurse a question. She")
 view = hs.head_view(trace, "L3")
 heard = []
 view.widget.observe(lambda change: heard.append(change.new.head), "selected")
 view""",
     "model = hs.model_view(trace, theme='light')\nmodel.widget.height = 480\nmodel",
-    "print(model.widget.selected.head, '|', view.widget.selected.token.text, view.widget.selected.token.position)",
+    # Views speak beside running cells: what was clicked before a cell may be heard while it runs.
+    """import time
+for _ in range(100):
+    if view.widget.selected.token and model.widget.selected.scale == "head":
+        break
+    time.sleep(0.1)
+token = view.widget.selected.token
+print(model.widget.selected.head, '|', token.text, token.position)""",
     "view.widget.selected = {'heads': 'L2H5', 'form': 'matrix', 'token': None}",
     "print([str(head) for head in heard][-1], view.widget.view)",
     """for wanted in ("L99", {"token": 99}, {"form": "cubes"}, {"colours": 1}):
@@ -28,6 +36,8 @@ view""",
     except hs.HeadscopeError as error:
         print(error)""",
     "print('still here')",
+    "hs.neuron_view(trace, 'L3H2')",
+    "hs.activations_view(trace, gpt)",
 ]
 
 
@@ -132,6 +142,12 @@ def test_the_theme_is_the_notebooks_unless_the_view_has_its_own(notebook: Notebo
     expect(notebook.view(SHOW_MODEL)).to_have_attribute("data-theme", "light")
     notebook.page.evaluate(set_dark, False)
     expect(notebook.view(SHOW_HEADS)).to_have_attribute("data-theme", "light")
+
+
+@pytest.mark.parametrize("cell", [NEURONS, ACTIVATIONS])
+def test_other_views_are_drawn_by_the_same_messages(notebook: Notebook, cell: int):
+    notebook.run(cell)
+    assert is_painted(notebook.page, notebook.view(cell))
 
 
 def test_a_page_is_saved_from_the_kernel(notebook: Notebook, tmp_path):

@@ -2,7 +2,7 @@
 
 import types
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from headscope.errors import InputError
@@ -41,7 +41,12 @@ class Selected:
     head: Head
     heads: tuple[Head, ...]
     token: SelectedToken | None
-    selection: Selection = field(repr=False)
+    selection: Selection
+
+    def __repr__(self) -> str:
+        heads = ", ".join(map(str, self.heads))
+        token = f"{self.token.side} {self.token.position} {self.token.text!r}" if self.token else None
+        return f"Selected(scale={self.scale!r}, head={self.head}, heads=[{heads}], token={token})"
 
     @property
     def site(self) -> Site:

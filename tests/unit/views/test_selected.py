@@ -29,6 +29,7 @@ def test_a_token_has_its_place_among_the_models_own():
     assert found.token is not None
     assert (found.token.side, found.token.position, found.token.text) == ("key", 2, "kind")
     assert str(found.site) == "L0"
+    assert repr(found) == "Selected(scale='head', head=L0H0, heads=[L0H0, L0H1, L0H2], token=key 2 'kind')"
 
 
 def test_a_word_has_the_places_of_all_its_tokens():
