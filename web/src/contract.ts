@@ -19,7 +19,7 @@ export interface TraceProps {
   difference: DifferenceProps | null;
 }
 
-/** The tokens of one stack, column by column. `special` lists positions; `words` and `sentences` hold null there. `spaces` lists the positions before which the text has white space: what words and sentences are joined with. */
+/** The tokens of one stack, column by column. `special` lists positions; `words` and `sentences` hold null there. `spaces` lists the positions before which the text has white space: what words and sentences are joined with. `looks` says what there is to look at: the part `image/NAME` or `sound/NAME`. */
 export interface StackProps {
   name: string;
   kind: "text" | "patches" | "frames";
@@ -31,9 +31,10 @@ export interface StackProps {
   sentences: (number | null)[];
   segments: string[];
   spaces: number[];
+  looks: "" | "image" | "sound";
 }
 
-/** One attention layer. Where scores, contributions or exact weights are missing, the reason is said. */
+/** One attention layer. Where scores, contributions or exact weights are missing, the reason is said. `grid` is that of the patches which its keys are (after special tokens), null where they are none; `places` numbers them in it where they are not taken row by row, −1 for what is no patch. */
 export interface SiteProps {
   site: string;
   stack: string;
@@ -48,6 +49,8 @@ export interface SiteProps {
   no_scores: string;
   no_contributions: string;
   no_neurons: string;
+  grid: [number, number] | null;
+  places: number[];
 }
 
 /** The likeliest answers at one position of a stack; position −1 for a classifier, which answers once. */
@@ -210,7 +213,7 @@ export interface PresetProps {
   text: string | null;
   pair: string | null;
   target: string | null;
-  image: string | null;
+  media: string | null;
 }
 
 /** What a saved page holds, as its part `saved`: which view, the selection it opens with, what was left out. */
@@ -279,6 +282,27 @@ export interface VectorsProps {
   largest: number;
 }
 
+/** A picture as the model saw it, of `size` (height, width); a patch is so many of the pixels sent. */
+export interface ImageProps {
+  stack: string;
+  size: [number, number];
+  patch: [number, number];
+  note: string;
+}
+
+/** A sound of `heard` seconds; the model's frames span `seconds`. */
+export interface SoundProps {
+  stack: string;
+  seconds: number;
+  heard: number;
+  note: string;
+}
+
+/** Attention followed from a layer through all below it (Abnar & Zuidema, 2020). */
+export interface RolloutProps {
+  site: string;
+}
+
 /** Run a model on one input. The same request finds the same run again while the server remembers it. */
 export interface RunRequest {
   model: string;
@@ -297,6 +321,14 @@ export interface RunRequest {
 export interface ChatMessage {
   role: string;
   content: string;
+}
+
+/** A picture or a sound that was uploaded: its id for `RunRequest.media`, what it is, what is done to it. */
+export interface MediaProps {
+  id: string;
+  kind: "image" | "audio";
+  about: string;
+  notes: string[];
 }
 
 /** One line of the answer to a run or a task: where it stands. The last line is done, failed or cancelled. A run counts layers; a task counts what is done of how many things, and ends with the id of its result. */
@@ -341,7 +373,7 @@ export interface Selection {
   head: number;
   shown: number[];
   average: boolean;
-  form: "lines" | "matrix";
+  form: "auto" | "lines" | "matrix" | "image" | "time";
   axis: "vertical" | "horizontal";
   what: "pattern" | "contribution" | "scores";
   by: "tokens" | "words" | "sentences";
@@ -366,6 +398,9 @@ export interface Selection {
   beside: string;
   stream: "lens" | "norm" | "attention" | "cross" | "mlp" | "cosine";
   step: number | null;
+  direction: "from" | "to";
+  arrows: boolean;
+  rollout: boolean;
 }
 
 /** A token on one side, by its position among the tokens as read. */
@@ -401,6 +436,7 @@ export interface Settings {
   default_model: string;
   patterns: PatternOffer[];
   use_cases: UseCaseOffer[];
+  max_media_bytes: number;
 }
 
 /** A pattern that heads can be looked for by, and what a text needs for it. */

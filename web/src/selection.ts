@@ -1,6 +1,7 @@
 /** The one selection that all views share. It is in the URL and in saved files; the back button undoes it. */
 
 import type { SiteProps, TraceProps } from "./contract";
+import { fitsForm, looksOf } from "./data/looks";
 import { clampedStep } from "./data/steps";
 
 export type Scale = "model" | "head" | "neuron" | "activations";
@@ -16,8 +17,8 @@ export interface Selection {
   shown: number[];
   /** Draw the mean of the shown heads instead of each. */
   average: boolean;
-  /** Lines between two columns of tokens, or a matrix. */
-  form: "lines" | "matrix";
+  /** Lines between two columns of tokens, a matrix, over the picture, or along the sound; `auto`: what fits the input. */
+  form: "auto" | "lines" | "matrix" | "image" | "time";
   axis: "vertical" | "horizontal";
   what: "pattern" | "contribution" | "scores";
   by: "tokens" | "words" | "sentences";
@@ -59,6 +60,12 @@ export interface Selection {
   stream: "lens" | "norm" | "attention" | "cross" | "mlp" | "cosine";
   /** Of text that the model wrote: the step whose tokens alone are shown, null for all. */
   step: number | null;
+  /** Over a picture or a sound: what the token in focus looks at, or who looks at it. */
+  direction: "from" | "to";
+  /** Over a picture: arrows from each patch to its strongest, as many as `mass` says. */
+  arrows: boolean;
+  /** Over a picture: attention followed through all layers up to this one. */
+  rollout: boolean;
 }
 
 export const DEFAULT: Selection = {
@@ -67,7 +74,7 @@ export const DEFAULT: Selection = {
   head: 0,
   shown: [],
   average: false,
-  form: "lines",
+  form: "auto",
   axis: "vertical",
   what: "pattern",
   by: "tokens",
@@ -92,6 +99,9 @@ export const DEFAULT: Selection = {
   beside: "",
   stream: "lens",
   step: null,
+  direction: "from",
+  arrows: false,
+  rollout: false,
 };
 
 const COLUMNS: Selection["fold"] = ["key", "product", "value", "weighted"];
@@ -99,7 +109,7 @@ const COLUMNS: Selection["fold"] = ["key", "product", "value", "weighted"];
 /** What may stand where there are only a few choices. */
 const CHOICES = {
   scale: ["model", "head", "neuron", "activations"],
-  form: ["lines", "matrix"],
+  form: ["auto", "lines", "matrix", "image", "time"],
   axis: ["vertical", "horizontal"],
   what: ["pattern", "contribution", "scores"],
   by: ["tokens", "words", "sentences"],
@@ -110,6 +120,7 @@ const CHOICES = {
   every: ["query", "key", "value", "mixed"],
   compare: ["off", "side", "difference"],
   stream: ["lens", "norm", "attention", "cross", "mlp", "cosine"],
+  direction: ["from", "to"],
 } as const;
 
 /** A selection from anywhere (a link, a saved file): what is not understood is as by default. */
@@ -118,10 +129,9 @@ export function cleaned(given: Record<string, unknown>): Selection {
   for (const [name, choices] of Object.entries(CHOICES)) {
     if ((choices as readonly unknown[]).includes(given[name])) found[name] = given[name];
   }
-  for (const name of ["site", "sort", "colour", "beside"])
+  for (const name of ["site", "sort", "colour", "beside", "find"])
     if (typeof given[name] === "string") found[name] = given[name];
-  for (const name of ["site", "sort", "colour", "find"]) if (typeof given[name] === "string") found[name] = given[name];
-  if (typeof given.average === "boolean") found.average = given.average;
+  for (const name of ["average", "arrows", "rollout"]) if (typeof given[name] === "boolean") found[name] = given[name];
   found.head = whole(given.head, 0, Number.MAX_SAFE_INTEGER) ?? DEFAULT.head;
   found.top = whole(given.top, 1, 64) ?? DEFAULT.top;
   found.threshold = share(given.threshold) ?? DEFAULT.threshold;
@@ -167,6 +177,8 @@ export function fitted(given: Selection, trace: TraceProps): Selection {
     least: selection.colour ? selection.least : 0,
     ...ordered(selection, site),
     step: clampedStep(trace, selection.step),
+    form: fitsForm(selection.form, trace, site) ? selection.form : "auto",
+    rollout: selection.rollout && site.kind === "self" && looksOf(trace, site) === "image" && !trace.difference,
   };
 }
 

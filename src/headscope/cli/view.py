@@ -35,10 +35,20 @@ app = typer.Typer(
 
 
 class Form(StrEnum):
-    """Lines between tokens, or a matrix."""
+    """Lines between tokens, a matrix, over the picture or along the sound; auto: what fits the input."""
 
+    auto = "auto"
     lines = "lines"
     matrix = "matrix"
+    image = "image"
+    time = "time"
+
+
+class Direction(StrEnum):
+    """What a token looks at, or who looks at it."""
+
+    from_ = "from"
+    to = "to"
 
 
 class Axis(StrEnum):
@@ -119,7 +129,9 @@ def head_view(
     head: Annotated[list[str] | None, typer.Option(help="A head, as L3H2; may be repeated, within one layer.")] = None,
     layer: Annotated[str | None, typer.Option(help="All heads of a layer, as L3; the first layer unless said.")] = None,
     average: Annotated[bool, typer.Option("--average", help="Draw the mean of the heads.")] = False,
-    form: Annotated[Form, typer.Option(help="Lines between tokens, or a matrix.")] = Form.lines,
+    form: Annotated[
+        Form, typer.Option(help="Lines between tokens, a matrix, over the picture, along the sound.")
+    ] = Form.auto,
     axis: Annotated[Axis, typer.Option(help="Tokens from top to bottom, or from left to right.")] = Axis.vertical,
     what: Annotated[
         What, typer.Option(help="Weights, weights times the size of values, or scores before the softmax.")
@@ -136,6 +148,13 @@ def head_view(
     token: Annotated[
         str | None, typer.Option(help="One token alone: 5 (or query:5) looks, key:5 is looked at.")
     ] = None,
+    direction: Annotated[Direction, typer.Option(help="Over a picture: what patches look at, or who at them.")] = (
+        Direction.from_
+    ),
+    arrows: Annotated[bool, typer.Option("--arrows", help="Over a picture: from each patch to its strongest.")] = False,
+    rollout: Annotated[
+        bool, typer.Option("--rollout", help="Over a picture: attention through all layers up to this one.")
+    ] = False,
     pair: Pair = None,
     target: Target = None,
     image: Image = None,
@@ -151,7 +170,7 @@ def head_view(
     json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Heads of one layer, as lines between tokens or as a matrix; without -o, the strongest connections as a table."""
+    """Heads of one layer: lines between tokens, a matrix, over a picture or along a sound; without -o, a table."""
     if head and layer:
         raise InputError("--head and --layer both say what to show: give one of them.")
     spot = _spot(token)
@@ -175,6 +194,9 @@ def head_view(
         top=top,
         pair=between.value,
         token=spot,
+        direction=direction.value,
+        arrows=arrows,
+        rollout=rollout,
         theme=theme.value,
     )  # type: ignore[arg-type]
     _finish(view, output, json)

@@ -11,9 +11,11 @@ from torch import Tensor, nn
 
 from headscope.errors import HeadscopeWarning, InputError
 from headscope.models.intake import Intake
-from headscope.models.media import frames, patches
+from headscope.models.looks import picture_of
+from headscope.models.media import frames, patches, sound_seen
 from headscope.models.tokenise import tokens_of_ids
 from headscope.traces.inputs import Inputs
+from headscope.traces.seen import Seen
 from headscope.traces.tokens import Tokens
 
 _MASK_OF = {"text": "attention_mask", "target": "decoder_attention_mask"}
@@ -297,18 +299,22 @@ def _example(
     own = {name: value[row] if value.ndim and name not in flat else value for name, value in tensors.items()}
     tokens: dict[str, Tokens] = {}
     texts: dict[str, str | None] = {}
+    looks: dict[str, Seen | None] = {}
     for name, role in roles.items():
         stack = intake.stack(role)
         if role == "image":
             tokens[stack] = patches(intake, own[name])
+            looks[stack] = picture_of(intake, own[name], tokens[stack])
         elif role == "audio":
             tokens[stack] = frames(intake, own[name])
+            looks[stack] = sound_seen(intake, own[name], tokens[stack]) if len(tokens[stack]) else None
         else:
             keep = real[stack][row]
             tokens[stack], found = _named(intake, own, name, keep)
             texts |= {"target": found[0]} if role == "target" else {"text": found[0], "pair": found[1]}
             _cut_free(own, keep, len(keep), role)
-    return Inputs("ready", own, tokens, **texts)
+    seen = {stack: one for stack, one in looks.items() if one is not None}
+    return Inputs("ready", own, tokens, **texts, seen=seen)
 
 
 def _named(intake: Intake, own: dict[str, Tensor], name: str, keep: Tensor) -> tuple[Tokens, list[str | None]]:

@@ -16,6 +16,7 @@ from headscope.models.intake import Intake
 from headscope.models.media import audio_inputs, image_inputs, image_tokens
 from headscope.models.texts import rendered_chat, source_as_target, target_inputs, text_inputs, text_with_image
 from headscope.models.tokenise import tokens_of_ids
+from headscope.traces.seen import Seen
 from headscope.traces.tokens import Tokens
 
 __all__ = [
@@ -90,7 +91,8 @@ def extend(
     check_ids(intake, made[name], role, name)
     tokens, texts = tokens_of_ids(intake.tokenizer, ids.tolist())
     text, target = (inputs.text, texts[0]) if is_target else (texts[0], inputs.target)
-    return Inputs(inputs.kind, made, inputs.tokens | {intake.stack(role): tokens}, text, inputs.pair, target)
+    named = inputs.tokens | {intake.stack(role): tokens}
+    return Inputs(inputs.kind, made, named, text, inputs.pair, target, inputs.seen)
 
 
 def _rows(source: Any, intake: Intake) -> list | None:
@@ -157,30 +159,32 @@ def _one(
 
     inputs: dict[str, Tensor] = {}
     tokens: dict[str, Tokens] = {}
-    made: dict[str, tuple[dict[str, Tensor], Tokens]] = {}
+    made: dict[str, tuple[dict[str, Tensor], Tokens, Seen | None]] = {}
     if text is not None and image is not None and intake.image_token is not None:
         made = text_with_image(intake, text, image)
     else:
         if text is not None:
-            made["text"] = text_inputs(intake, text, pair, truncate=truncate, special=kind != "chat")
+            made["text"] = (*text_inputs(intake, text, pair, truncate=truncate, special=kind != "chat"), None)
         if image is not None:
             made["image"] = image_inputs(intake, image)
         if audio is not None:
             made["audio"] = audio_inputs(intake, audio, sampling_rate=sampling_rate, truncate=truncate)
     if target is not None:
-        made["target"] = target_inputs(intake, target, truncate=truncate)
+        made["target"] = (*target_inputs(intake, target, truncate=truncate), None)
     elif text is not None and intake.is_encoder_decoder and intake.name.endswith(("Classification", "Answering")):
-        made["target"] = source_as_target(intake, *made["text"])
-    for role, (own, positions) in made.items():
+        made["target"] = (*source_as_target(intake, *made["text"][:2]), None)
+    looks: dict[str, Seen] = {}
+    for role, (own, positions, seen) in made.items():
         inputs |= own
         tokens[intake.stack(role)] = positions
+        looks |= {} if seen is None else {intake.stack(role): seen}
     if sum(one is not None for one in given.values()) > 1:
         kind = "multimodal"
     elif kind == "text":
         kind = "translation" if intake.is_encoder_decoder else "pair" if pair is not None else "text"
     elif kind is None:
         kind = next(name for name, one in given.items() if one is not None)
-    return Inputs(kind, inputs, tokens, text, pair, target)
+    return Inputs(kind, inputs, tokens, text, pair, target, looks)
 
 
 def _kind(source: Any, intake: Intake) -> str | None:

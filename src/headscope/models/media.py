@@ -4,7 +4,7 @@ import math
 import warnings
 import wave
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import torch
@@ -13,6 +13,8 @@ from torch import Tensor
 
 from headscope.errors import HeadscopeWarning, InputError
 from headscope.models.intake import Intake
+from headscope.models.looks import picture_of, sound_of, spectrogram_picture
+from headscope.traces.seen import Picture, Seen
 from headscope.traces.tokens import Token, Tokens
 
 _MODES = {1: "L", 3: "RGB", 4: "RGBA"}
@@ -117,8 +119,8 @@ def _bytes(values: np.ndarray) -> np.ndarray:
     return np.rint(np.ascontiguousarray(values).astype(np.float64) * (255 / top)).astype(np.uint8)
 
 
-def image_inputs(intake: Intake, source: Any) -> tuple[dict[str, Tensor], Tokens]:
-    """One image as the model's inputs (`pixel_values` [C, H, W]) and its patches as tokens."""
+def image_inputs(intake: Intake, source: Any) -> tuple[dict[str, Tensor], Tokens, Picture | None]:
+    """One image as the model's inputs (`pixel_values` [C, H, W]), its patches as tokens, and as the model saw it."""
     config = intake.section("vision")
     processor = intake.image_processor
     mean = getattr(processor, "image_mean", None)
@@ -133,10 +135,13 @@ def image_inputs(intake: Intake, source: Any) -> tuple[dict[str, Tensor], Tokens
         inputs[name] = made["pixel_values"]
     if "image_grid_thw" not in made:
         inputs = {key: value[0] for key, value in inputs.items()}
-    return inputs, patches(intake, inputs[name])
+    tokens = patches(intake, inputs[name])
+    return inputs, tokens, picture_of(intake, inputs[name], tokens)
 
 
-def _without_processor(intake: Intake, image: Image.Image, name: str) -> tuple[dict[str, Tensor], Tokens]:
+def _without_processor(
+    intake: Intake, image: Image.Image, name: str
+) -> tuple[dict[str, Tensor], Tokens, Picture | None]:
     size = getattr(intake.section("vision"), "image_size", None)
     if size is None:
         raise InputError(
@@ -152,7 +157,8 @@ def _without_processor(intake: Intake, image: Image.Image, name: str) -> tuple[d
     )
     values = np.asarray(image.resize((width, height), Image.Resampling.BICUBIC), dtype=np.float32) / 255
     pixels = torch.from_numpy(values[None] if values.ndim == 2 else np.moveaxis(values, -1, 0).copy())
-    return {name: pixels}, patches(intake, pixels)
+    tokens = patches(intake, pixels)
+    return {name: pixels}, tokens, picture_of(intake, pixels, tokens)
 
 
 def patches(intake: Intake, pixels: Tensor) -> Tokens:
@@ -223,17 +229,16 @@ def _patch_tokens(config: Any, grid: tuple[int, int], n_prefix: int, n_suffix: i
     return Tokens((*first, *middle, *last), "patches", grid)
 
 
-def read_wave(path: str | Path) -> tuple[np.ndarray, int]:
+def read_wave(source: str | Path | BinaryIO) -> tuple[np.ndarray, int]:
     """The samples of a PCM wav file (8, 16, 24 or 32 bits) as floats -1..1, channels averaged, and the rate."""
-    path = existing_file(path)
+    is_path = isinstance(source, str | Path)
+    name = repr(str(source)) if is_path else "the sound"
     try:
-        with wave.open(str(path), "rb") as file:
+        with wave.open(str(existing_file(source)) if is_path else source, "rb") as file:  # type: ignore[arg-type]
             width, n_channels, rate = file.getsampwidth(), file.getnchannels(), file.getframerate()
             data = file.readframes(file.getnframes())
     except (wave.Error, EOFError) as error:
-        raise InputError(
-            f"{str(path)!r} cannot be read as sound ({error}): give an uncompressed PCM .wav file."
-        ) from error
+        raise InputError(f"{name} cannot be read as sound ({error}): give an uncompressed PCM .wav file.") from error
     data = data[: len(data) // (width * n_channels) * width * n_channels]
     if width == 1:
         samples = (np.frombuffer(data, np.uint8).astype(np.float64) - 128) / 128
@@ -289,8 +294,8 @@ def samples_of(source: Any, sampling_rate: int | None, wanted: int) -> np.ndarra
 
 def audio_inputs(
     intake: Intake, source: Any, *, sampling_rate: int | None = None, truncate: bool = False
-) -> tuple[dict[str, Tensor], Tokens]:
-    """One sound as the model's inputs (`input_values` or `input_features`) and its frames as tokens."""
+) -> tuple[dict[str, Tensor], Tokens, Seen | None]:
+    """One sound as the model's inputs (`input_values` or `input_features`), its frames as tokens, and how it looks."""
     extractor = intake.feature_extractor
     name = intake.name_for("audio")
     if extractor is None:
@@ -310,7 +315,7 @@ def audio_inputs(
     tokens = frames(intake, inputs[name], seconds=len(samples) / rate)
     if not tokens and hasattr(intake.module, "_get_feat_extract_output_lengths"):
         raise InputError(f"the sound is too short: {len(samples)} samples give no frame. Give a longer one.")
-    return inputs, tokens
+    return inputs, tokens, sound_seen(intake, inputs[name], tokens, samples)
 
 
 def _within(samples: np.ndarray, rate: int, extractor: Any, truncate: bool) -> np.ndarray:
@@ -325,6 +330,22 @@ def _within(samples: np.ndarray, rate: int, extractor: Any, truncate: bool) -> n
         raise InputError(f"{told}. Give a shorter one, or pass `truncate=True` to keep its beginning.")
     warnings.warn(f"{told}: the rest was cut off.", HeadscopeWarning, stacklevel=2)
     return samples[:limit]
+
+
+def sound_seen(intake: Intake, values: Tensor, tokens: Tokens, samples: np.ndarray | None = None) -> Seen | None:
+    """How a sound looks, as the model was given it [samples], [band, time] or [time, band]; None without a time."""
+    config = intake.section("audio")
+    if tokens.kind == "patches":
+        return spectrogram_picture(config, values, tokens)
+    extractor = intake.feature_extractor
+    rate = float(getattr(extractor, "sampling_rate", 16000))
+    size = getattr(extractor, "feature_size", None)
+    if values.ndim == 1:
+        return sound_of(values.detach().float().cpu().numpy(), None, rate=rate, seconds=len(values) / rate)
+    hop = getattr(extractor, "hop_length", None)
+    length = values.shape[0 if values.shape[-1] == size else -1]
+    seconds = length * hop / rate if hop else len(samples) / rate if samples is not None else length * _FRAME_SECONDS
+    return sound_of(samples, values, rate=rate, seconds=seconds, feature_size=size)
 
 
 def frames(intake: Intake, values: Tensor, *, seconds: float | None = None) -> Tokens:

@@ -21,6 +21,7 @@ from headscope.models.blame import check_output
 from headscope.models.budget import choose_record
 from headscope.models.hooks import watch_layers, watch_pass
 from headscope.models.inputs import prepare
+from headscope.models.intake import Intake
 from headscope.models.layout import AttentionLayer, Layout
 from headscope.models.probe import Probe, layout_of
 from headscope.models.probe_inputs import probe_inputs
@@ -492,7 +493,9 @@ class Model:
     def _with_target(self, inputs: Inputs, cancel: threading.Event | None) -> Inputs:
         from headscope.models.generate import continue_inputs
 
-        return continue_inputs(self, inputs, max_new_tokens=128, cancel=cancel)[0]
+        limit = Intake.of(self.processor, self.module).limit("target")
+        most = 128 if limit is None else max(1, min(128, limit.positions - 1))
+        return continue_inputs(self, inputs, max_new_tokens=most, cancel=cancel)[0]
 
     def _run_batch(
         self,

@@ -9,6 +9,7 @@ from torch import Tensor
 from headscope.attention import Bias, Formula, Mask, Summariser, Summary, attend_in_tiles, expand_heads, log_denominator
 from headscope.errors import BudgetError
 from headscope.models.layout import AttentionLayer
+from headscope.models.windows import patches_of_windows
 from headscope.traces import LayerRecord
 from headscope.traces.trace import Record
 
@@ -224,6 +225,7 @@ class Recorder:
                 vectors |= {name: self._out(one) for name, one in parts.items()}
                 vectors |= {"formula": self._moved(formula), **self._value_norms(layer, value)}
             about = (layer.n_heads, length, length, layer.key_stack, layer.way)
+            vectors |= patches_of_windows(self.session.model.module, layer.module, n_windows, size)
             found.append(LayerRecord(layer.site, *about, self._moved(summariser.summary()), **vectors))
         return found
 

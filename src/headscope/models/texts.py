@@ -12,6 +12,7 @@ from headscope.models.batches import check_ids
 from headscope.models.intake import Intake
 from headscope.models.media import image_inputs, picture
 from headscope.models.tokenise import read, tokens_of_ids
+from headscope.traces.seen import Seen
 from headscope.traces.tokens import Token, Tokens
 
 
@@ -79,7 +80,7 @@ def text_inputs(
     return made, tokens
 
 
-def text_with_image(intake: Intake, text: str, image: Any) -> dict[str, tuple[dict[str, Tensor], Tokens]]:
+def text_with_image(intake: Intake, text: str, image: Any) -> dict[str, tuple[dict[str, Tensor], Tokens, Seen | None]]:
     """One sequence of text and image, made by the model's own processor."""
     if str(intake.image_token) not in text:
         raise InputError(f"the text does not say where the image goes: put {intake.image_token!r} into it.")
@@ -98,9 +99,9 @@ def text_with_image(intake: Intake, text: str, image: Any) -> dict[str, tuple[di
         if name in intake.arguments and isinstance(value, Tensor) and name != "attention_mask"
     }
     check_ids(intake, inputs["input_ids"], "text")
-    _, patches = image_inputs(intake, image)
+    _, patches, seen = image_inputs(intake, image)
     tokens, _ = tokens_of_ids(intake.tokenizer, inputs["input_ids"].tolist())
-    return {"text": (inputs, tokens), "image": ({}, patches)}
+    return {"text": (inputs, tokens, None), "image": ({}, patches, seen)}
 
 
 def target_inputs(intake: Intake, target: str, *, truncate: bool = False) -> tuple[dict[str, Tensor], Tokens]:

@@ -113,8 +113,9 @@ class Access:
 class Guard:
     """The application behind its checks."""
 
-    def __init__(self, app: ASGIApp, access: Access, *, body_bytes: int):
-        self.app, self.access, self.body_bytes = app, access, body_bytes
+    def __init__(self, app: ASGIApp, access: Access, *, body_bytes: int, larger: dict[str, int] | None = None):
+        """`larger` gives paths that take longer bodies, and how long."""
+        self.app, self.access, self.body_bytes, self.larger = app, access, body_bytes, larger or {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -156,7 +157,8 @@ class Guard:
             self.access.check_secret(headers)
         elif scope["method"] not in ("GET", "HEAD"):
             self.access.check_origin(headers)
-        await self.app(scope, await self._bounded(headers, receive), send)
+        limit = self.larger.get(scope["path"], self.body_bytes)
+        await self.app(scope, await self._bounded(headers, receive, limit), send)
 
     def _let_in(self, scope: Scope, headers: Headers) -> Response:
         """Exchange the token for a cookie, and take it out of the address."""
@@ -171,9 +173,8 @@ class Guard:
         answer.set_cookie(self.access.cookie_name, self.access.cookie, httponly=True, samesite="strict")
         return answer
 
-    async def _bounded(self, headers: Headers, receive: Receive) -> Receive:
+    async def _bounded(self, headers: Headers, receive: Receive, limit: int) -> Receive:
         """The body, read up to the limit; then the client's own messages again."""
-        limit = self.body_bytes
         told = headers.get("content-length", "")
         if told.isdigit() and int(told) > limit:
             raise _too_large(limit)
@@ -214,7 +215,7 @@ def is_loopback(host: str) -> bool:
 
 def _too_large(limit: int) -> Refused:
     told = f"the request is larger than {limit:,} bytes, the most this server takes."
-    return Refused(413, "TooLarge", told, "Send a shorter text.", {"Connection": "close"})
+    return Refused(413, "TooLarge", told, "Send a shorter text or a smaller file.", {"Connection": "close"})
 
 
 def _host_name(host: str) -> str | None:

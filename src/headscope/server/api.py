@@ -25,6 +25,7 @@ from headscope.server.edits import (
 )
 from headscope.server.exports import TYPES, TableQuery, saved_page
 from headscope.server.jobs import Job
+from headscope.server.media_api import add_media
 from headscope.server.messages import (
     LoadRequest,
     PageRequest,
@@ -90,7 +91,8 @@ PART_OPTIONS = {
 def application(workbench: Workbench) -> Guard:
     """The whole server: the checks of access, and behind them the API and the page."""
     limits = workbench.options.limits
-    return Guard(api(workbench), workbench.access, body_bytes=limits.body_bytes)
+    larger = {"/api/media": limits.media_bytes}
+    return Guard(api(workbench), workbench.access, body_bytes=limits.body_bytes, larger=larger)
 
 
 def api(workbench: Workbench) -> FastAPI:
@@ -118,6 +120,7 @@ def api(workbench: Workbench) -> FastAPI:
     _add_page(app, workbench)
     _add_models_and_runs(app, workbench)
     _add_edits(app, workbench)
+    add_media(app, workbench.media)
     _add_traces(app, workbench)
     _describe_access(app, workbench.access)
     return app

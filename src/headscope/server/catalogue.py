@@ -5,7 +5,7 @@ import logging
 import re
 import time
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from headscope.errors import HeadscopeError
 from headscope.models import AttentionLayer, Model, builtin_models, load
 from headscope.models.intake import Intake
 from headscope.models.load import BUILTIN
+from headscope.server.media import PICTURES, PRESET, SOUNDS
 from headscope.server.options import Options
 from headscope.server.problems import Refused
 from headscope.views.contract import ModelProps, PresetProps
@@ -123,8 +124,8 @@ class Catalogue:
         known = self._known.get(name)
         if known is not None and name in self._models:
             return known
-        about, presets = self._about(name), self._presets(name)
-        return ModelProps(name, about, False, *((known.kinds, known.shape) if known else ([], "")), "", None, presets)
+        kinds, shape = (known.kinds, known.shape) if known else ([], "")
+        return ModelProps(name, self._about(name), False, kinds, shape, "", None, self._presets(name, kinds))
 
     def all(self) -> list[ModelProps]:
         """Every model that can be chosen: those given at the start, the built-in ones, others that were loaded."""
@@ -142,7 +143,7 @@ class Catalogue:
             shape_of(model.layout.layers) if model.has_layout else "",
             model.coverage if model.has_layout else "not probed yet: the first run does it",
             None if limit is None else limit.positions,
-            self._presets(name),
+            self._presets(name, kinds),
             writes=model.can_write,
         )
 
@@ -154,16 +155,23 @@ class Catalogue:
         found = re.search(r"^description: *\"?(.*?)\"?$", card.read_text(encoding="utf-8"), re.MULTILINE)
         return found.group(1) if found else ""
 
-    def _presets(self, name: str) -> list[PresetProps]:
+    def _presets(self, name: str, kinds: Sequence[str] = ()) -> list[PresetProps]:
         rows: list[dict[str, Any]] = self._examples.get(name.removeprefix("builtin:"), [])
-        rows = rows if name in self.builtin else []
-        own = ("name", "look_for", "text", "pair", "target", "image")
-        return [PresetProps(**({"look_for": ""} | {key: row[key] for key in own if key in row})) for row in rows]
+        rows = [row for row in rows if "image" not in row] if name in self.builtin else []
+        own = ("name", "look_for", "text", "pair", "target")
+        texts = [PresetProps(**({"look_for": ""} | {key: row[key] for key in own if key in row})) for row in rows]
+        return texts + media_presets(kinds)
 
 
 def kinds_of(intake: Intake) -> list[str]:
-    """The forms of input that the page can offer for a model."""
-    kinds = []
+    """The forms of input that the page can offer for a model.
+
+    "text-image" takes both; "target" says that what is written may be given beside an image or a sound.
+    """
+    kinds: list[str] = []
+    has_tokenizer = intake.tokenizer is not None
+    if "image" in intake.kinds and has_tokenizer and (intake.has_two_towers or intake.image_token is not None):
+        kinds.append("text-image")
     if "text" in intake.kinds and intake.tokenizer is not None and not intake.has_two_towers:
         if intake.is_encoder_decoder:
             kinds.append("source-target")
@@ -173,7 +181,17 @@ def kinds_of(intake: Intake) -> list[str]:
                 kinds.append("pair")
         if any(getattr(one, "chat_template", None) for one in (intake.tokenizer, intake.processor)):
             kinds.append("chat")
-    return kinds + [kind for kind in ("image", "audio") if kind in intake.kinds]
+    if intake.has_two_towers or "text-image" in kinds:
+        return kinds
+    kinds += [kind for kind in ("image", "audio") if kind in intake.kinds]
+    is_writer = intake.is_encoder_decoder and "text" not in intake.kinds and has_tokenizer
+    return kinds + (["target"] if is_writer else [])
+
+
+def media_presets(kinds: Sequence[str]) -> list[PresetProps]:
+    """The pictures and sounds to start from."""
+    names = [*PICTURES] if "image" in kinds else [*SOUNDS] if "audio" in kinds else []
+    return [PresetProps(name, "", media=f"{PRESET}{name}") for name in names]
 
 
 def shape_of(layers: Iterable[AttentionLayer]) -> str:

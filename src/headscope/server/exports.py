@@ -123,6 +123,9 @@ def checked_view(trace: Trace, wanted: PageRequest) -> View:
             top=told.top,
             pair=told.pair,
             token=None if told.token is None else (told.token.side, told.token.index),
+            direction=told.direction,
+            arrows=told.arrows,
+            rollout=told.rollout,
         )
         if not told.site:
             return view

@@ -35,6 +35,16 @@ class RunRequest:
 
 
 @dataclass(frozen=True)
+class MediaProps:
+    """A picture or a sound that was uploaded: its id for `RunRequest.media`, what it is, what is done to it."""
+
+    id: str
+    kind: Literal["image", "audio"]
+    about: str
+    notes: list[str]
+
+
+@dataclass(frozen=True)
 class RunEvent:
     """One line of the answer to a run or a task: where it stands. The last line is done, failed or cancelled.
 
@@ -133,6 +143,7 @@ class Settings:
     default_model: str = ""
     patterns: list[PatternOffer] = field(default_factory=list)
     use_cases: list[UseCaseOffer] = field(default_factory=list)
+    max_media_bytes: int = 0
 
 
-MESSAGES = (RunRequest, RunEvent, TaskRequest, LoadRequest, PageRequest, Remembered, Problem, Settings)
+MESSAGES = (RunRequest, MediaProps, RunEvent, TaskRequest, LoadRequest, PageRequest, Remembered, Problem, Settings)

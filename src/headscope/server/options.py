@@ -23,6 +23,10 @@ class Limits:
     part_threads: int = 4
     edits: int = 64
     """Edits of one run."""
+    media_bytes: int = 20 * MEGABYTE
+    """Of one picture or sound, and of all that are kept."""
+    media_bytes_kept: int = 100 * MEGABYTE
+    media_pixels: int = 50 * MEGABYTE
     other_models: int = 3
     """Models kept in memory beside the built-in ones and those given at the start."""
 

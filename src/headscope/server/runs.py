@@ -20,6 +20,7 @@ from headscope.server import edits
 from headscope.server.catalogue import Catalogue
 from headscope.server.jobs import Job, Jobs
 from headscope.server.kept import Kept
+from headscope.server.media import Media, MediaStore, given_media
 from headscope.server.messages import ChatMessage, Remembered, RunEvent, RunRequest
 from headscope.server.options import Limits
 from headscope.server.problems import Refused
@@ -50,8 +51,8 @@ class Run:
 class Runs:
     """Runs by the hash of what was asked: the same request finds the same trace, running or kept."""
 
-    def __init__(self, catalogue: Catalogue, jobs: Jobs, limits: Limits):
-        self.catalogue, self.jobs, self.limits = catalogue, jobs, limits
+    def __init__(self, catalogue: Catalogue, jobs: Jobs, limits: Limits, media: MediaStore):
+        self.catalogue, self.jobs, self.limits, self.media = catalogue, jobs, limits, media
         self.kept: Kept[Run] = Kept(limits.trace_bytes)
         # Browsers keep parts by their address: another server, which may hold other weights, has other addresses.
         self._salt = secrets.token_hex(8)
@@ -69,7 +70,9 @@ class Runs:
             return id
         base = self.kept.get(self.id_of(replace(request, edits=[]))) if calls else None
         others = self._others(request)
-        return self.jobs.submit(id, lambda job: self._run(job, id, request, base, others))
+        # Looked up now: while the run waits, it may be forgotten.
+        media = None if request.media is None else self.media.find(request.media)
+        return self.jobs.submit(id, lambda job: self._run(job, id, request, media, base, others))
 
     def _others(self, request: RunRequest) -> dict[str, Trace]:
         """The traces, as far as they are remembered, of the runs that edits take something from."""
@@ -102,7 +105,7 @@ class Runs:
 
     def _check(self, request: RunRequest) -> None:
         """Refuse what is too much, or nothing, before it waits."""
-        if (request.text is None) == (request.chat is None):
+        if request.text is not None and request.chat is not None:
             raise Refused(422, "InputError", "give a text or a chat, one of the two.")
         if not 0 <= request.generate <= MOST_WRITTEN:
             told = f"generate={request.generate} tokens; this server has a model write up to {MOST_WRITTEN}."
@@ -110,6 +113,8 @@ class Runs:
         if request.generate and (request.pair or request.target):
             told = "a pair is not continued, and a target that is given is not written: leave out one of the two."
             raise Refused(422, "InputError", told)
+        if request.text is None and request.chat is None and request.media is None:
+            raise Refused(422, "InputError", "there is nothing to run: give a text, a chat, a picture or a sound.")
         turns = request.chat or []
         if len(turns) > self.limits.turns:
             told = f"the chat has {len(turns)} turns; this server takes up to {self.limits.turns}."
@@ -121,7 +126,13 @@ class Runs:
             raise Refused(413, "TooLarge", told, "Send a shorter text.")
 
     def _run(
-        self, job: Job, id: str, request: RunRequest, base: Run | None = None, others: dict[str, Trace] | None = None
+        self,
+        job: Job,
+        id: str,
+        request: RunRequest,
+        media: Media | None = None,
+        base: Run | None = None,
+        others: dict[str, Trace] | None = None,
     ) -> RunEvent:
         """In the thread of runs. `base` is the same without edits, if it is remembered: its input is read already."""
         if not self.catalogue.is_loaded(request.model):
@@ -132,19 +143,20 @@ class Runs:
         begun = time.monotonic()
         source = request.text if request.chat is None else [asdict(one) for one in request.chat]
         takes = Intake.of(model.processor, model.module)
-        if "text" not in takes.kinds:
+        if source is not None and "text" not in takes.kinds:
             # A string would be read as the path of a file, and which files to open is not the page's to choose.
             raise InputError(f"{request.model} takes {takes.takes}, not text: choose a model that reads text.")
+        given, notes = ({}, []) if media is None else given_media(media, takes, request.model)
         free = int(psutil.virtual_memory().available * SHARE)
         # Only this thread changes how warnings are shown, so what is recorded is this run's.
         with warnings.catch_warnings(record=True) as told:
             warnings.simplefilter("always", HeadscopeWarning)
             interventions = edits.made(request.edits, model, others or {})
             keeping = {"record": request.record, "budget": min(self.limits.trace_bytes, free), "cancel": job.cancel}
-            trace = _trace_of(model, source, request, interventions, base, keeping, job)
+            trace = _trace_of(model, source, given, request, interventions, base, keeping, job)
         said = [] if base is None else list(base.trace.warnings)
         said += [str(one.message) for one in told if issubclass(one.category, HeadscopeWarning)]
-        trace = replace(trace, warnings=tuple(dict.fromkeys([*trace.warnings, *said])))
+        trace = replace(trace, warnings=tuple(dict.fromkeys([*notes, *trace.warnings, *said])))
         run = Run(id, request, trace, time.time(), tuple(interventions))
         job.in_loop(lambda: self.kept.put(id, run, trace.nbytes()))
         n_tokens = run.told().n_tokens
@@ -155,6 +167,7 @@ class Runs:
 def _trace_of(
     model: Model,
     source: Any,
+    media: dict[str, Any],
     request: RunRequest,
     interventions: list[Intervention],
     base: Run | None,
@@ -168,7 +181,7 @@ def _trace_of(
             job.tell_from_thread(RunEvent("running", done=done, of=of))
 
         options = {"max_new_tokens": request.generate, "truncate": request.truncate, "progress": written}
-        return model.generate(source, interventions=interventions, **options, **keeping).trace
+        return model.generate(source, interventions=interventions, **media, **options, **keeping).trace
 
     def passed(done: int, of: int) -> None:
         job.tell_from_thread(RunEvent("running", layer=done, n_layers=of))
@@ -178,4 +191,4 @@ def _trace_of(
         trace = model.run(base.trace.inputs, interventions, progress=passed, **keeping)
         return replace(trace, steps=base.trace.steps)
     given = {"pair": request.pair, "target": request.target, "truncate": request.truncate}
-    return model.run(source, interventions, progress=passed, **given, **keeping)
+    return model.run(source, interventions, progress=passed, **media, **given, **keeping)

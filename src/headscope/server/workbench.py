@@ -7,6 +7,7 @@ from headscope import __version__
 from headscope.server.access import Access
 from headscope.server.catalogue import Catalogue
 from headscope.server.jobs import Job, Jobs
+from headscope.server.media import MediaStore
 from headscope.server.messages import RunEvent, Settings
 from headscope.server.options import Options
 from headscope.server.parts import Parts
@@ -24,6 +25,7 @@ class Workbench:
     access: Access
     catalogue: Catalogue = field(init=False)
     jobs: Jobs = field(init=False)
+    media: MediaStore = field(init=False)
     runs: Runs = field(init=False)
     parts: Parts = field(init=False)
     tasks: Tasks = field(init=False)
@@ -33,7 +35,8 @@ class Workbench:
         limits = self.options.limits
         self.catalogue = Catalogue(self.options)
         self.jobs = Jobs(limits.waiting)
-        self.runs = Runs(self.catalogue, self.jobs, limits)
+        self.media = MediaStore(limits)
+        self.runs = Runs(self.catalogue, self.jobs, limits, self.media)
         self.parts = Parts(limits)
         self.tasks = Tasks(TASKS, self.catalogue, self.jobs, self.runs, limits)
         self.is_warm = asyncio.Event()
@@ -66,4 +69,5 @@ class Workbench:
             default_model=self.catalogue.default,
             patterns=patterns(),
             use_cases=use_cases(),
+            max_media_bytes=options.limits.media_bytes,
         )

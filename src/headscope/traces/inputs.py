@@ -1,10 +1,11 @@
 """One input, ready for the model, and how a person would read it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
 
+from headscope.traces import seen as looks_of
 from headscope.traces.tokens import Tokens
 
 
@@ -22,6 +23,8 @@ class Inputs:
     text: str | None = None
     pair: str | None = None
     target: str | None = None
+    seen: dict[str, looks_of.Seen] = field(default_factory=dict)
+    """The picture or the sound as it reached the model, by the stack that attends over it."""
 
     @property
     def needs_target(self) -> bool:
@@ -31,18 +34,27 @@ class Inputs:
     def to_json(self) -> dict:
         """All but the tensors, which the caller keeps beside it."""
         tokens = {stack: tokens.to_json() for stack, tokens in self.tokens.items()}
-        return {"kind": self.kind, "tokens": tokens, "text": self.text, "pair": self.pair, "target": self.target}
+        texts = {"text": self.text, "pair": self.pair, "target": self.target}
+        return {"kind": self.kind, "tokens": tokens, **texts, "seen": self._seen_json()}
+
+    def _seen_json(self) -> dict:
+        return {stack: looks_of.to_json(one) for stack, one in self.seen.items()}
 
     @classmethod
-    def from_json(cls, data: dict, model_inputs: dict[str, Tensor]) -> "Inputs":
-        """Read what `to_json` wrote, with the tensors kept beside it."""
+    def from_json(
+        cls, data: dict, model_inputs: dict[str, Tensor], looks: dict[str, dict[str, Tensor]] | None = None
+    ) -> "Inputs":
+        """Read what `to_json` wrote, with the tensors kept beside it: the model's, and those of what was seen."""
         tokens = {stack: Tokens.from_json(tokens) for stack, tokens in data["tokens"].items()}
-        return cls(data["kind"], model_inputs, tokens, data["text"], data["pair"], data["target"])
+        looks = looks or {}
+        found = {stack: looks_of.from_json(one, looks[stack]) for stack, one in data.get("seen", {}).items()}
+        return cls(data["kind"], model_inputs, tokens, data["text"], data["pair"], data["target"], found)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Inputs) or self.to_json() != other.to_json():
             return False
         mine, theirs = self.model_inputs, other.model_inputs
-        return mine.keys() == theirs.keys() and all(torch.equal(mine[name], theirs[name]) for name in mine)
+        is_same = mine.keys() == theirs.keys() and all(torch.equal(mine[name], theirs[name]) for name in mine)
+        return is_same and all(looks_of.same(one, other.seen[stack]) for stack, one in self.seen.items())
 
     __hash__ = None  # type: ignore[assignment]  # tensors compare by value

@@ -31,7 +31,8 @@ class LayerRecord:
     """One attention layer: query [head, query, dim], key and value [group, key, dim], mixed [head, query, dim].
 
     `value_norms` [head, key] are ‖value · W_O‖, or None for the reason in `no_norms`. `stored` holds the patterns of
-    heads that the formula does not give: edited ones, or all of a layer whose scores have further terms.
+    heads that the formula does not give: edited ones, or all of a layer whose scores have further terms. Where patches
+    are not taken row by row (Swin), `places` [position] numbers them in `grid`, −1 for what was only filled up.
     """
 
     site: Site
@@ -50,6 +51,8 @@ class LayerRecord:
     no_norms: str = ""
     stored: dict[int, Tensor] = field(default_factory=dict)
     no_scores: str = ""
+    grid: tuple[int, int] | None = None
+    places: Tensor | None = None
 
     def pattern(self, index: int, rows: slice = slice(None), columns: slice = slice(None)) -> Tensor:
         """A rectangle of one head's pattern, exactly as it was used [row, column]."""

@@ -25,6 +25,7 @@ from headscope.sites import Site
 from headscope.traces.inputs import Inputs
 from headscope.traces.layer import LayerRecord
 from headscope.traces.predictions import Predictions
+from headscope.traces.seen import tensors_of
 from headscope.traces.tokens import Tokens
 from headscope.traces.trace import RECORDS, Trace
 
@@ -35,7 +36,7 @@ except ImportError:  # Windows has no such locks: two saves at once into one fol
 
 FORMAT = "headscope-trace"
 VERSION = 1
-_VECTORS = ("query", "key", "value", "mixed", "value_norms")
+_VECTORS = ("query", "key", "value", "mixed", "value_norms", "places")
 _PLAIN = ("n_heads", "n_queries", "n_keys", "key_stack", "way", "no_norms", "no_scores")
 # What a save that was killed left behind is cleared away by a later one, once it is this old (in seconds).
 _ABANDONED = 3600
@@ -164,7 +165,8 @@ def _header(trace: Trace, box: _Box) -> dict[str, Any]:
         "inputs": None
         if trace.inputs is None
         else trace.inputs.to_json()
-        | {"model_inputs": {name: box.put(f"inputs/{name}", one) for name, one in trace.inputs.model_inputs.items()}},
+        | {"model_inputs": {name: box.put(f"inputs/{name}", one) for name, one in trace.inputs.model_inputs.items()}}
+        | {"looks": _looks_header(trace.inputs, box)},
         "edits": trace.edits,
         "steps": trace.steps,
         "warnings": trace.warnings,
@@ -187,6 +189,14 @@ def _header(trace: Trace, box: _Box) -> dict[str, Any]:
     }
 
 
+def _looks_header(inputs: Inputs, box: _Box) -> dict[str, dict[str, str]]:
+    """The tensors of the pictures and sounds, by stack and name."""
+    return {
+        stack: {name: box.put(f"seen/{stack}/{name}", tensor) for name, tensor in tensors_of(one).items()}
+        for stack, one in inputs.seen.items()
+    }
+
+
 def _layer_header(layer: LayerRecord, box: _Box) -> dict[str, Any]:
     at = str(layer.site)
     vectors = {name: getattr(layer, name) for name in _VECTORS}
@@ -195,6 +205,7 @@ def _layer_header(layer: LayerRecord, box: _Box) -> dict[str, Any]:
         "layer": layer.site.layer,
         "kind": layer.site.kind,
         **{name: getattr(layer, name) for name in _PLAIN},
+        "grid": layer.grid,
         "summary": {name: box.put(f"{at}/{name}", one) for name, one in layer.summary.tensors().items()},
         "vectors": {name: box.put(f"{at}/{name}", one) for name, one in vectors.items() if one is not None},
         "stored": {str(index): box.put(f"{at}/pattern{index}", one) for index, one in layer.stored.items()},
@@ -240,7 +251,14 @@ def _trace(header: dict[str, Any], tensors: dict[str, Tensor]) -> Trace:
         tokens={stack: Tokens.from_json(one) for stack, one in header["tokens"].items()},
         inputs=None
         if inputs is None
-        else Inputs.from_json(inputs, {name: tensors[one] for name, one in inputs["model_inputs"].items()}),
+        else Inputs.from_json(
+            inputs,
+            {name: tensors[one] for name, one in inputs["model_inputs"].items()},
+            {
+                stack: {name: tensors[one] for name, one in looks.items()}
+                for stack, looks in inputs.get("looks", {}).items()
+            },
+        ),
         edits=tuple(header["edits"]),
         steps=None if header["steps"] is None else tuple(header["steps"]),
         warnings=tuple(header["warnings"]),
@@ -270,6 +288,7 @@ def _layer(data: dict[str, Any], tensors: dict[str, Tensor]) -> LayerRecord:
         summary=summary,
         formula=formula,
         stored={int(index): tensors[name] for index, name in data["stored"].items()},
+        grid=tuple(data["grid"]) if data.get("grid") else None,
         **{name: data[name] for name in _PLAIN},
         **vectors,
     )

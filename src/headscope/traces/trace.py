@@ -13,6 +13,7 @@ from headscope.attention import summarise
 from headscope.attention.summaries import cell
 from headscope.errors import InputError, NotRecordedError, UnknownHeadError
 from headscope.sites import Head, Site, describe, find, parse
+from headscope.traces.grids import layer_tokens
 from headscope.traces.inputs import Inputs
 from headscope.traces.layer import HeadSummary, LayerRecord
 from headscope.traces.predictions import Prediction, Predictions
@@ -96,12 +97,12 @@ class Trace:
     def query_tokens(self, place: str | Head | Site) -> Tokens:
         """The tokens that the rows of a head's pattern stand for, as this trace reads them."""
         layer = self.layer(place)
-        return self._tokens(layer.site.stack, layer.n_queries)
+        return self._tokens(layer, layer.site.stack, layer.n_queries)
 
     def key_tokens(self, place: str | Head | Site) -> Tokens:
         """The tokens that the columns of a head's pattern stand for, as this trace reads them."""
         layer = self.layer(place)
-        return self._tokens(layer.key_stack, layer.n_keys)
+        return self._tokens(layer, layer.key_stack, layer.n_keys)
 
     # Patterns and what follows from them
 
@@ -274,10 +275,12 @@ class Trace:
             raise UnknownHeadError(f"{place} is a layer of {len(found)} heads: say which, as in {found[0]}.")
         return found[0]
 
-    def _tokens(self, stack: str, length: int) -> Tokens:
-        """The tokens as read; numbers for a layer that sees a coarser grid of the image (Swin's later stages)."""
-        is_coarser = len(self.tokens[stack]) != length
-        return Tokens.numbered(length, self.tokens[stack].kind) if is_coarser else self.reading(stack).tokens
+    def _tokens(self, layer: LayerRecord, stack: str, length: int) -> Tokens:
+        """The tokens as read; by the layer's own names where it sees a coarser grid, or patches in another order."""
+        held = self.tokens[stack]
+        if len(held) == length and (layer.places is None or stack in self.readings):
+            return self.reading(stack).tokens
+        return layer_tokens(held, layer, length)
 
     def _read_by(self, key) -> "Trace":
         return replace(self, readings={stack: self.reading(stack).merged(key) for stack in self.tokens})

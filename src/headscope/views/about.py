@@ -6,8 +6,10 @@ import torch
 
 from headscope.errors import NotRecordedError
 from headscope.traces import Difference, DifferenceLayer, LayerRecord, Tokens, Trace
+from headscope.traces.grids import grid_of
 from headscope.views.contract import AnswerProps, CandidateProps, DifferenceProps, SiteProps, StackProps, TraceProps
 from headscope.views.layers import plain_texts
+from headscope.views.looks import looks_like
 from headscope.views.neurons import no_neurons
 from headscope.views.weights import no_contributions, no_scores, no_weights
 from headscope.views.wire import Part
@@ -30,8 +32,8 @@ def trace_part(trace: Trace, id: str = "") -> Part:
             target=None if inputs is None else _known(inputs.target),
             edits=[_plain(edit) for edit in trace.edits],
             warnings=[_plain(warning) for warning in trace.warnings],
-            stacks=[_stack(name, tokens) for name, tokens in trace.tokens.items()],
-            layers=[_site(layer) for layer in trace.layers.values()],
+            stacks=[_stack(trace, name, tokens) for name, tokens in trace.tokens.items()],
+            layers=[_site(trace, layer) for layer in trace.layers.values()],
             answers=answers,
             no_answers="" if answers else _no_answers(trace),
             steps=None if trace.steps is None else list(trace.steps),
@@ -76,7 +78,7 @@ def run_name(trace: Trace) -> str:
     return f"{short_name(trace.model)}{edits}{text}"
 
 
-def _stack(name: str, tokens: Tokens) -> StackProps:
+def _stack(trace: Trace, name: str, tokens: Tokens) -> StackProps:
     return StackProps(
         name=name,
         kind=tokens.kind,
@@ -88,6 +90,7 @@ def _stack(name: str, tokens: Tokens) -> StackProps:
         sentences=_numbered(tokens, "sentence"),
         segments=[token.segment for token in tokens],
         spaces=_spaces(tokens),
+        looks=looks_like(trace, name),
     )
 
 
@@ -113,7 +116,7 @@ def _spaces(tokens: Tokens) -> list[int]:
     return found
 
 
-def _site(layer: LayerRecord) -> SiteProps:
+def _site(trace: Trace, layer: LayerRecord) -> SiteProps:
     return SiteProps(
         site=str(layer.site),
         stack=layer.site.stack,
@@ -128,6 +131,8 @@ def _site(layer: LayerRecord) -> SiteProps:
         no_scores=no_scores(layer),
         no_contributions=no_contributions(layer),
         no_neurons=no_neurons(layer),
+        grid=grid_of(trace.tokens[layer.key_stack], layer),
+        places=[] if layer.places is None else layer.places.tolist(),
     )
 
 

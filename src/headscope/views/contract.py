@@ -13,6 +13,9 @@ in a saved page (a dictionary) and in a notebook (a message):
 | `window/L3H2?rows=0:512&columns=0:512&size=512` | WindowProps | `weights` [row, column], max-pooled |
 | `neuron/L3H2?query=5` | NeuronProps | `query` [query, dim], `dots`, `weights` [query, key], … (`neurons.py`) |
 | `vectors/L3H2?of=key&rows=0:512` | VectorsProps | `vectors` [token, dim]; `mean` and `spread` [dim] over all tokens |
+| `image/main` | ImageProps | `pixels` [height, width, 1 or 3]: bytes, as the model saw them |
+| `sound/encoder` | SoundProps | `envelope` [stretch, 2]: lowest and highest sample; `spectrogram` [band, time]: bytes |
+| `rollout/L5` | RolloutProps | `weights` [token, token]: attention followed down to the input, through L5 |
 | `scores` | ScoresProps | one per method: [head], in the order of the trace's heads; NaN where it says nothing |
 | `alignment?minus=ID&by=words` | AlignmentProps | `one:main`, `other:main`: the pair of every token, −1 for none |
 | `relation?source=4&target=1&minus=ID` | RelationProps | `one`, `other`: [head, (weight, baseline, depth)] |
@@ -37,6 +40,7 @@ class StackProps:
     """The tokens of one stack, column by column. `special` lists positions; `words` and `sentences` hold null there.
 
     `spaces` lists the positions before which the text has white space: what words and sentences are joined with.
+    `looks` says what there is to look at: the part `image/NAME` or `sound/NAME`.
     """
 
     name: str
@@ -49,11 +53,16 @@ class StackProps:
     sentences: list[int | None]
     segments: list[str]
     spaces: list[int] = field(default_factory=list)
+    looks: Literal["", "image", "sound"] = ""
 
 
 @dataclass(frozen=True)
 class SiteProps:
-    """One attention layer. Where scores, contributions or exact weights are missing, the reason is said."""
+    """One attention layer. Where scores, contributions or exact weights are missing, the reason is said.
+
+    `grid` is that of the patches which its keys are (after special tokens), null where they are none; `places` numbers
+    them in it where they are not taken row by row, −1 for what is no patch.
+    """
 
     site: str
     stack: str
@@ -68,6 +77,8 @@ class SiteProps:
     no_scores: str
     no_contributions: str
     no_neurons: str = ""
+    grid: tuple[int, int] | None = None
+    places: list[int] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -200,6 +211,33 @@ class VectorsProps:
 
 
 @dataclass(frozen=True)
+class ImageProps:
+    """A picture as the model saw it, of `size` (height, width); a patch is so many of the pixels sent."""
+
+    stack: str
+    size: tuple[int, int]
+    patch: tuple[float, float]
+    note: str
+
+
+@dataclass(frozen=True)
+class SoundProps:
+    """A sound of `heard` seconds; the model's frames span `seconds`."""
+
+    stack: str
+    seconds: float
+    heard: float
+    note: str
+
+
+@dataclass(frozen=True)
+class RolloutProps:
+    """Attention followed from a layer through all below it (Abnar & Zuidema, 2020)."""
+
+    site: str
+
+
+@dataclass(frozen=True)
 class MethodProps:
     """One measure: its name, what it says, what chance would give, and the range its bar is drawn in."""
 
@@ -321,7 +359,7 @@ class PresetProps:
     text: str | None = None
     pair: str | None = None
     target: str | None = None
-    image: str | None = None
+    media: str | None = None
 
 
 @dataclass(frozen=True)
@@ -415,4 +453,7 @@ PARTS = (
     WrittenProps,
     NeuronProps,
     VectorsProps,
+    ImageProps,
+    SoundProps,
+    RolloutProps,
 )

@@ -23,10 +23,14 @@ _KNOWN = {
     "scores": ("minus",),
     "alignment": ("by", "minus"),
     "relation": ("source", "target", "minus"),
+    "image": ("minus",),
+    "sound": ("minus",),
+    "rollout": (),
 }
 # Of two runs: they make no sense without the second.
 _PAIRED = ("alignment", "relation")
 _PLACED = {"layer": "L3", "row": "L3", "window": "L3H2", "neuron": "L3H2", "vectors": "L3H2"}
+_PLACED |= {"image": "main", "sound": "encoder", "rollout": "L5"}
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from headscope.views.about import short_name, trace_part
 from headscope.views.contract import SavedProps
 from headscope.views.keys import Asked
 from headscope.views.layers import DENSE_CELLS, HALF_CELLS, layer_part, sparse_part
+from headscope.views.looks import can_roll, image_part, looks_like, rollout_part, sound_part
 from headscope.views.neuron_files import other_heads, saved_parts
 from headscope.views.numbers import strongest
 from headscope.views.parts import maps_part
@@ -41,6 +42,8 @@ _SAMPLE = 2**18
 _TABLE_ROWS = 50
 # What neurons of other heads than the chosen one may take.
 _OTHER_NEURONS = 4.0 * MEGABYTE
+# Pixels a side of a picture: more are hardly seen, and are much of a file.
+_PICTURE = 512
 _FOREIGN = re.compile(r"[^\x00-\x7f]")
 
 
@@ -88,6 +91,7 @@ def _parts(view: "View", room: float) -> tuple[dict[str, str], list[str]]:
         parts |= _maps(view)
     except NotRecordedError as reason:
         return parts, [str(reason)]
+    parts |= _looks(view)
     chosen = trace.layer(view.selection.site)
     notes: list[str] = []
     if view.kind == "neuron":
@@ -151,6 +155,22 @@ def _maps(view: "View") -> dict[str, str]:
     if len(packed) <= max(_EXTRA, sum(map(_cells, view.trace.layers.values())) / 20):
         return {"maps?size=96": packed}
     return {"maps?size=48": _packed(maps_part(view.trace, 48))}
+
+
+def _looks(view: "View") -> dict[str, str]:
+    """The pictures and sounds that there are, and the rollout where it is small or what is looked at."""
+    trace, chosen = view.trace, view.trace.layer(view.selection.site).site
+    found = {}
+    for stack in trace.tokens:
+        kind = looks_like(trace, stack)
+        if kind:
+            made = image_part(trace, stack, most=_PICTURE) if kind == "image" else sound_part(trace, stack)
+            found[f"{kind}/{stack}"] = _packed(made)
+    sites = [site for site in trace.layers if can_roll(trace, site)]
+    is_small = sum(trace.layers[site].n_keys ** 2 for site in sites) <= _SMALL_CELLS
+    for site in sites if is_small else [one for one in sites if one == chosen and view.selection.rollout]:
+        found[f"rollout/{site}"] = _packed(rollout_part(trace, str(site)))
+    return found
 
 
 def _scores(view: "View", layer: LayerRecord) -> dict[str, str]:

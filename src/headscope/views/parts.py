@@ -13,6 +13,7 @@ from headscope.views.contract import MapsProps
 from headscope.views.differences import alignment_part, difference_maps, difference_scores, relation_part
 from headscope.views.keys import parse_key
 from headscope.views.layers import layer_part
+from headscope.views.looks import image_part, rollout_part, sound_part
 from headscope.views.measures import scores_part
 from headscope.views.neurons import neuron_part, vectors_part
 from headscope.views.wire import Coded, Part
@@ -49,6 +50,12 @@ def part(trace: Trace, key: str, *, id: str = "", find: Callable[[str], Trace] |
             return neuron_part(trace, asked)
         case "vectors":
             return vectors_part(trace, asked)
+        case "image":
+            return image_part(trace, asked.place)
+        case "sound":
+            return sound_part(trace, asked.place)
+        case "rollout":
+            return rollout_part(trace, asked.place)
         case _:
             return difference_scores(trace) if isinstance(trace, Difference) else scores_part(trace)
 

@@ -8,11 +8,13 @@ from headscope.errors import InputError, NotRecordedError, UnknownHeadError, Unk
 from headscope.sites import Head, Site
 from headscope.traces import LayerRecord, Trace
 from headscope.views.contract import By, Vectors, What
+from headscope.views.looks import shown_in
 from headscope.views.weights import no_contributions, no_scores
 
 Scale = Literal["model", "head", "neuron", "activations"]
 Side = Literal["query", "key"]
-Form = Literal["lines", "matrix"]
+Form = Literal["auto", "lines", "matrix", "image", "time"]
+Direction = Literal["from", "to"]
 Axis = Literal["vertical", "horizontal"]
 Filter = Literal["all", "threshold", "mass", "top"]
 Pair = Literal["all", "AA", "AB", "BA", "BB"]
@@ -45,7 +47,7 @@ class Selection:
     head: int = 0
     shown: list[int] = field(default_factory=list)
     average: bool = False
-    form: Form = "lines"
+    form: Form = "auto"
     axis: Axis = "vertical"
     what: What = "pattern"
     by: By = "tokens"
@@ -70,6 +72,9 @@ class Selection:
     beside: str = ""
     stream: Stream = "lens"
     step: int | None = None
+    direction: Direction = "from"
+    arrows: bool = False
+    rollout: bool = False
 
 
 def choice(name: str, value: str, kind) -> None:
@@ -148,3 +153,24 @@ def hidden_positions(trace: Trace, selection: Selection) -> tuple[tuple[str | No
         gone |= {int(one.rpartition(":")[2]) for one in selection.off if one.rpartition(":")[0] == stack}
         found += [(stack, place) for place in sorted(gone)]
     return tuple(found)
+
+
+def form_of(trace: Trace, selection: Selection) -> Literal["lines", "matrix", "image", "time"]:
+    """How heads are drawn: as chosen, or else over the picture or along the sound where there is one, or as lines."""
+    if selection.form != "auto":
+        return selection.form
+    kind = shown_in(trace, trace.layer(selection.site))
+    return "image" if kind == "image" else "time" if kind == "sound" else "lines"
+
+
+def check_form(trace: Trace, layer: LayerRecord, form: Form, rollout: bool) -> None:
+    """Refuse a picture or a time axis where there is none, and a rollout that nothing draws."""
+    choice("form", form, Form)
+    kind = shown_in(trace, layer)
+    wanted = {"image": "image", "time": "sound"}.get(form, "")
+    if wanted and kind != wanted:
+        held = {"image": "patches of a picture", "sound": "frames of a sound"}
+        has = held.get(kind) or trace.tokens[layer.key_stack].kind
+        raise InputError(f"form={form!r} does not fit {layer.site}, whose keys are {has}: leave it out.")
+    if rollout and (form not in ("auto", "image") or kind != "image" or layer.site.kind != "self"):
+        raise InputError("rollout=True is drawn over a picture, of attention within one stack, with form='image'.")

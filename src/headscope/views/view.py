@@ -21,6 +21,7 @@ from headscope.views.numbers import Table, spot, table_of
 from headscope.views.selection import (
     MOST_TOP,
     Axis,
+    Direction,
     Filter,
     Fold,
     Form,
@@ -34,6 +35,7 @@ from headscope.views.selection import (
     Spot,
     Stream,
     Thumbnails,
+    check_form,
     check_what,
     choice,
     heads_of,
@@ -138,7 +140,7 @@ def head_view(
     heads: Places | None = None,
     *,
     average: bool = False,
-    form: Form = "lines",
+    form: Form = "auto",
     axis: Axis = "vertical",
     what: What = "pattern",
     by: By = "tokens",
@@ -150,9 +152,16 @@ def head_view(
     top: int | None = None,
     pair: Pair = "all",
     token: int | tuple[Side, int] | None = None,
+    direction: Direction = "from",
+    arrows: bool = False,
+    rollout: bool = False,
     theme: Theme = "system",
 ) -> View:
-    """Heads of one layer as lines between tokens, or as a matrix.
+    """Heads of one layer as lines between tokens, as a matrix, over the picture ("image") or along the sound ("time").
+
+    Which of them, the input says, unless `form` does. Over a picture, `direction` is what the chosen token looks at
+    ("from") or who looks at it ("to"); `arrows` lead from each patch to its strongest; `rollout` follows attention
+    through all layers up to this one.
 
     Without `heads`, all of the first layer. `threshold`, `mass` or `top` filter the lines: from a weight on, the
     strongest that make up a share of each query's weight, or the strongest few of each query. `hide` leaves out
@@ -164,10 +173,12 @@ def head_view(
     """
     trace = _checked(trace)
     site, shown = heads_of(trace, heads)
-    for name, value, kind in (("form", form, Form), ("axis", axis, Axis), ("by", by, By), ("pair", pair, Pair)):
+    few = (("axis", axis, Axis), ("by", by, By), ("pair", pair, Pair), ("direction", direction, Direction))
+    for name, value, kind in few:
         choice(name, value, kind)
     groups, single = hidden_groups(hide), off_tokens(trace, off)
     layer = trace.layers[site]
+    check_form(trace, layer, form, rollout)
     check_what(layer, what, bool(groups or single or by != "tokens"))
     segments = {token.segment for token in trace.tokens[site.stack] if not token.special}
     if pair != "all" and (site.kind == "cross" or segments != {"A", "B"}):
@@ -189,6 +200,9 @@ def head_view(
             off=single,
             pair=pair,
             token=_spot(token),
+            direction=direction,
+            arrows=bool(arrows),
+            rollout=bool(rollout),
         ),
         theme=_theme(theme),
     )

@@ -98,7 +98,7 @@ def test_the_choices_are_those_of_python():
     kinds = {
         command.Form: selection.Form, command.Axis: selection.Axis, command.What: What, command.By: By,
         command.Hide: selection.Hide, command.Between: selection.Pair, command.Thumbnails: selection.Thumbnails,
-        command.Theme: Theme,
+        command.Theme: Theme, command.Direction: selection.Direction,
     }  # fmt: skip
     for mine, theirs in kinds.items():
         assert tuple(mine) == get_args(theirs)

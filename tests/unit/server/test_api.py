@@ -136,7 +136,7 @@ def test_a_model_that_fails_in_its_own_code_fails_alone(
         ({"text": "x" * 60, "pair": "x" * 60}, 413, "120 characters"),
         ({"chat": [{"role": "user", "content": "x"}] * 4}, 413, "4 turns; this server takes up to 3"),
         ({"chat": [{"role": "user", "content": "x" * 101}]}, 413, "101 characters"),
-        ({}, 422, "a text or a chat"),
+        ({}, 422, "there is nothing to run"),
         ({"text": "x", "chat": []}, 422, "a text or a chat"),
         ({"text": 5}, 422, "body.text"),
         ({"text": "x", "record": "rows"}, 422, "body.record"),

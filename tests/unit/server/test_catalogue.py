@@ -99,7 +99,7 @@ def test_built_in_models_come_with_their_card_and_presets() -> None:
     props = catalogue.props("builtin:gpt")
     assert "induction" in props.about and props.shape == "6 × 8" and props.kinds == ["text"]
     assert props.presets[0].text == "The doctor asked the nurse a question. She"
-    assert next(one.image for one in catalogue._presets("builtin:vit")) == "images/sailing_boat.png"
+    assert next(one.media for one in catalogue._presets("builtin:vit", ["image"])) == "preset:sailing boat"
     assert catalogue.props("builtin:bert").about.startswith("English, masked")
 
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { ModelProps } from "../contract";
-import { canBeTyped, draftOf, EMPTY, formsOf, missing, nameOf, requestFrom, shortName } from "./draft";
+import { draftOf, EMPTY, formsOf, hasForm, missing, nameOf, requestFrom, shortName } from "./draft";
 import { requestOf } from "./link";
 
 const model = (kinds: string[]): ModelProps => ({
@@ -12,7 +12,7 @@ const model = (kinds: string[]): ModelProps => ({
   coverage: "",
   max_tokens: null,
   writes: true,
-  presets: [{ name: "story", look_for: "", text: "Once", pair: null, target: null, image: null }],
+  presets: [{ name: "story", look_for: "", text: "Once", pair: null, target: null, media: null }],
 });
 
 describe("the form of an input", () => {
@@ -20,7 +20,9 @@ describe("the form of an input", () => {
     expect(formsOf(model(["text", "pair"]))).toEqual(["text", "pair"]);
     expect(formsOf(model(["source-target"]))).toEqual(["source-target"]);
     expect(formsOf(undefined)).toEqual(["text"]);
-    expect(canBeTyped(model(["image"]))).toBe(false);
+    expect(hasForm(model(["image"]))).toBe(true);
+    expect(formsOf(model(["audio", "target"]))).toEqual(["audio"]);
+    expect(hasForm(model(["smell"]))).toBe(false);
   });
 
   test("becomes a request and comes back", () => {

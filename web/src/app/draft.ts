@@ -3,9 +3,10 @@
 import type { ChatMessage, ModelProps, PresetProps, RunRequest } from "../contract";
 import { summary } from "./edit/calls";
 import { MOST_WRITTEN, requestOf, sameRequest } from "./link";
+import { mediaName } from "./media";
 
 /** As the server names what a model takes. */
-export const FORMS = ["text", "pair", "source-target", "chat"] as const;
+export const FORMS = ["text", "pair", "source-target", "chat", "text-image", "image", "audio"] as const;
 export type Form = (typeof FORMS)[number];
 
 export interface Draft {
@@ -18,6 +19,8 @@ export interface Draft {
   cut: boolean;
   /** How many tokens the model writes after it. */
   write: number;
+  /** The picture or the sound: the id that its upload was given, or `preset:NAME`; empty without one. */
+  media: string;
 }
 
 export const EMPTY: Draft = {
@@ -29,6 +32,7 @@ export const EMPTY: Draft = {
   turns: [{ role: "user", content: "" }],
   cut: false,
   write: 0,
+  media: "",
 };
 
 /** The forms that fit a model, the usual one first. What is not known before it is loaded is taken to be text. */
@@ -38,19 +42,27 @@ export function formsOf(model: ModelProps | undefined): Form[] {
   return found.length ? found : ["text"];
 }
 
-/** Whether the page has a form for this model: one that reads images or sound alone has none here. */
-export function canBeTyped(model: ModelProps | undefined): boolean {
+/** Whether the page has a form for this model. */
+export function hasForm(model: ModelProps | undefined): boolean {
   return !model?.kinds.length || FORMS.some((one) => model.kinds.includes(one));
 }
 
+/** Whether a form takes a picture or a sound, and which. */
+export function mediaOf(form: Form): "image" | "audio" | null {
+  return form === "audio" ? "audio" : form === "image" || form === "text-image" ? "image" : null;
+}
+
 export function draftOf(request: RunRequest, forms: Form[]): Draft {
-  const form: Form = request.chat
-    ? "chat"
-    : forms.includes("source-target") || request.target !== null
-      ? "source-target"
-      : request.pair !== null
-        ? "pair"
-        : "text";
+  const media = request.text !== null ? "text-image" : (forms.find((one) => mediaOf(one) !== null) ?? "image");
+  const form: Form = request.media
+    ? media
+    : request.chat
+      ? "chat"
+      : forms.includes("source-target") || request.target !== null
+        ? "source-target"
+        : request.pair !== null
+          ? "pair"
+          : "text";
   return {
     model: request.model,
     form,
@@ -60,6 +72,7 @@ export function draftOf(request: RunRequest, forms: Form[]): Draft {
     turns: request.chat?.map((one) => ({ ...one })) ?? EMPTY.turns.map((one) => ({ ...one })),
     cut: request.truncate,
     write: request.generate,
+    media: request.media ?? "",
   };
 }
 
@@ -72,6 +85,11 @@ export function requestFrom(draft: Draft): RunRequest {
       return requestOf({ ...common, text: draft.text, pair: draft.pair });
     case "source-target":
       return requestOf({ ...common, text: draft.text, target: draft.target.trim() ? draft.target : null });
+    case "text-image":
+      return requestOf({ ...common, text: draft.text, media: draft.media });
+    case "image":
+    case "audio":
+      return requestOf({ ...common, media: draft.media, target: draft.target.trim() ? draft.target : null });
     case "chat":
       return requestOf({ ...common, chat: draft.turns.filter((one) => one.content.trim()).map((one) => ({ ...one })) });
   }
@@ -90,6 +108,9 @@ function writtenBy({ write }: Draft): number {
 /** What is still to be filled in, in words; empty when it can be run. */
 export function missing(draft: Draft, longest: number): string {
   if (!draft.model) return "Choose a model first.";
+  const media = mediaOf(draft.form);
+  if (media && !draft.media) return media === "image" ? "Choose a picture first." : "Choose a sound first.";
+  if (media && draft.form !== "text-image") return "";
   const text = draft.form === "chat" ? draft.turns.map((one) => one.content).join("") : draft.text;
   if (!text.trim()) return draft.form === "chat" ? "Write at least one turn." : "Type a text to run.";
   if (draft.form === "pair" && !draft.pair.trim()) return "Type the second text too, or switch to one text.";
@@ -103,7 +124,7 @@ export function missing(draft: Draft, longest: number): string {
 }
 
 export function presetRequest(model: string, preset: PresetProps): RunRequest {
-  return requestOf({ model, text: preset.text, pair: preset.pair, target: preset.target });
+  return requestOf({ model, text: preset.text, pair: preset.pair, target: preset.target, media: preset.media });
 }
 
 /** A model's name where there is little room: the folder's own, without the way to it. */
@@ -119,6 +140,7 @@ export function nameOf(request: RunRequest, models: ModelProps[]): string {
   const presets = models.find((one) => one.name === request.model)?.presets ?? [];
   const preset = presets.find((one) => sameRequest(presetRequest(request.model, one), request));
   if (preset) return preset.name;
+  if (request.media && request.text === null) return mediaName(request.media);
   return shortened(request.text ?? request.chat?.at(-1)?.content ?? "");
 }
 

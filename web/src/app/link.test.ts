@@ -48,6 +48,9 @@ describe("links", () => {
       compare: "side",
       beside: "L2H1",
       find: '{"by":"pattern","pattern":"induction"}',
+      direction: "to",
+      arrows: true,
+      rollout: false,
     };
     const link = read(`#${written(request, selection, keep)}`, recall);
     expect(link.request).toEqual(request);

@@ -81,7 +81,7 @@ export function read(fragment: string, recall: (name: string) => string | null):
 }
 
 function requestIn(model: string, input: URLSearchParams): RunRequest | null {
-  const has = ["text", "pair", "target", "chat"].some((name) => input.has(name));
+  const has = ["text", "pair", "target", "chat", "media"].some((name) => input.has(name));
   return model && has
     ? requestOf({
         model,
@@ -92,6 +92,7 @@ function requestIn(model: string, input: URLSearchParams): RunRequest | null {
         truncate: input.get("cut") === "1",
         edits: calls(input.getAll("edit").map(editOf)),
         generate: writtenOf(input.get("write")),
+        media: input.get("media"),
       })
     : null;
 }
@@ -143,6 +144,7 @@ function inputOf(request: RunRequest, edits = switchedOn(request)): URLSearchPar
   if (request.truncate) found.set("cut", "1");
   for (const { call, isOn } of edits) found.append("edit", isOn ? call : OFF + call);
   if (request.generate) found.set("write", String(request.generate));
+  if (request.media) found.set("media", request.media);
   return found;
 }
 
@@ -198,6 +200,9 @@ function places(selection: Selection): Record<string, string> {
   put("beside", selection.beside, "");
   put("stream", selection.stream, DEFAULT.stream);
   put("step", selection.step === null ? "" : String(selection.step), "");
+  put("direction", selection.direction, DEFAULT.direction);
+  put("arrows", selection.arrows ? "1" : "", "");
+  put("rollout", selection.rollout ? "1" : "", "");
   return found;
 }
 
@@ -239,5 +244,8 @@ function selectionOf(given: URLSearchParams): Selection {
     beside: given.get("beside") ?? "",
     stream: given.get("stream"),
     step: number("step"),
+    direction: given.get("direction"),
+    arrows: given.get("arrows") === "1",
+    rollout: given.get("rollout") === "1",
   });
 }

@@ -35,8 +35,10 @@ export function run(trace: TraceProps, request: RunRequest | null): string {
     given.push(`[${turns.join(", ")}]`);
   } else {
     const text = request?.text ?? trace.text;
-    // A page holds no pictures and no sound: their files are for the reader to name.
-    given.push(text !== null ? literal(text) : `${trace.input_kind === "audio" ? "audio" : "image"}="path/to/file"`);
+    if (text !== null) given.push(literal(text));
+    // Where the file of a picture or a sound lies, the page does not know: that is for the reader to name.
+    if (text === null || request?.media || trace.input_kind === "multimodal")
+      given.push(`${trace.stacks.some((one) => one.looks === "sound") ? "audio" : "image"}="path/to/file"`);
   }
   if (trace.edits.length) given.push(`interventions=[${trace.edits.join(", ")}]`);
   const pair = request ? request.pair : trace.pair;
@@ -87,6 +89,9 @@ export function headView(trace: TraceProps, selection: Selection): string {
   put("off", trace.stacks.length > 1 ? selection.off : selection.off.map((one) => Number(one.split(":")[1])), []);
   if (selection.filter !== "all") given.push(`${selection.filter}=${selection[selection.filter]}`);
   put("pair", selection.pair, DEFAULT.pair);
+  put("direction", selection.direction, DEFAULT.direction);
+  if (selection.arrows) given.push("arrows=True");
+  if (selection.rollout) given.push("rollout=True");
   if (selection.token) {
     const { side, index } = selection.token;
     given.push(side === "query" ? `token=${index}` : `token=("key", ${index})`);

@@ -14,6 +14,7 @@ export function stack(name: string, texts: string[], more: Partial<StackProps> =
     sentences: texts.map(() => 0),
     segments: texts.map(() => "A"),
     spaces: [],
+    looks: "",
     ...more,
   };
 }
@@ -33,6 +34,8 @@ export function layer(site: string, n: number, more: Partial<SiteProps> = {}): S
     no_scores: "",
     no_contributions: "",
     no_neurons: "",
+    grid: null,
+    places: [],
     ...more,
   };
 }

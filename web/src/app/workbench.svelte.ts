@@ -12,7 +12,18 @@ import type { Mounted } from "../views/view";
 import type { Part } from "../wire";
 import { type Address, keep, recall } from "./address";
 import { Comparing } from "./comparing.svelte";
-import { type Draft, draftOf, EMPTY, formsOf, missing, nameOf, presetRequest, requestFrom, shortened } from "./draft";
+import {
+  type Draft,
+  draftOf,
+  EMPTY,
+  formsOf,
+  mediaOf,
+  missing,
+  nameOf,
+  presetRequest,
+  requestFrom,
+  shortened,
+} from "./draft";
 import { isOfModel } from "./edit/calls";
 import { calls, type Edit, Edits } from "./edit/edits.svelte";
 import { Finder } from "./finder.svelte";
@@ -159,8 +170,7 @@ export class Workbench {
       if (isLink) this.#follow();
       this.settings = await settings();
       if (!isLink) this.#follow(true);
-      const forms = formsOf(this.model);
-      if (!forms.includes(this.draft.form)) this.draft.form = forms[0] ?? "text";
+      this.#fitForm();
     } catch (thrown) {
       this.problem = problemOf(thrown);
     }
@@ -193,12 +203,14 @@ export class Workbench {
 
   /** Another model: it is run at once, on what the user wrote, or else on its own first example. */
   async choose(name: string) {
-    const isOwn = this.draft.text.trim() && !presetOf(this.draft.text, this.settings?.models ?? []);
+    const isTyped = !!this.draft.text.trim() && !presetOf(this.draft.text, this.settings?.models ?? []);
+    const isChosen = !!this.draft.media && !this.draft.media.startsWith("preset:");
     this.draft.model = name;
     if (!this.model?.is_loaded && !(await this.#load(name))) return;
-    const forms = formsOf(this.model);
-    if (!forms.includes(this.draft.form)) this.draft.form = forms[0] ?? "text";
-    const preset = this.model?.presets.find((one) => one.text !== null && one.image === null);
+    this.#fitForm();
+    const media = mediaOf(this.draft.form);
+    const isOwn = media ? isChosen : isTyped;
+    const preset = this.model?.presets[0];
     if (preset && !isOwn) await this.run(presetRequest(this.draft.model, preset));
     else if (!missing(this.draft, 0)) await this.run(requestFrom(this.draft));
   }
@@ -303,9 +315,15 @@ export class Workbench {
   /** Nothing was asked for, but perhaps a model: run its first example. */
   #begin({ model, selection }: Link) {
     this.draft.model = model || this.settings?.default_model || "";
-    const preset = this.model?.presets.find((one) => one.text !== null && one.image === null);
+    const preset = this.model?.presets[0];
     if (preset) void this.#run({ request: presetRequest(this.draft.model, preset), selection, history: "replace" });
     else this.draft.form = formsOf(this.model)[0] ?? "text";
+  }
+
+  /** The form of the input is one that the model takes, once that is known. */
+  #fitForm() {
+    const forms = formsOf(this.model);
+    if (this.model && !forms.includes(this.draft.form)) this.draft.form = forms[0] ?? "text";
   }
 
   #turn(selection: Selection) {
@@ -370,7 +388,10 @@ export class Workbench {
       this.address.write(this.link, wanted.history);
       this.#remember({ request, when: Date.now() }, before);
       this.progress = null;
-      if (this.settings && !this.model?.is_loaded) this.settings = await settings(stop.signal);
+      if (this.settings && !this.model?.is_loaded) {
+        this.settings = await settings(stop.signal);
+        this.#fitForm();
+      }
     } catch (thrown) {
       if (this.#stop !== stop) return;
       this.edits.revert();

@@ -17,7 +17,7 @@ const SETTINGS: Settings = {
       coverage: "",
       max_tokens: 512,
       writes: true,
-      presets: [{ name: "cat", look_for: "", text: "the cat sat", pair: null, target: null, image: null }],
+      presets: [{ name: "cat", look_for: "", text: "the cat sat", pair: null, target: null, media: null }],
     },
   ],
   allows_hub: false,
@@ -28,6 +28,7 @@ const SETTINGS: Settings = {
   default_model: "builtin:gpt",
   patterns: [],
   use_cases: [],
+  max_media_bytes: 0,
 };
 
 function message(props: object): ArrayBuffer {
@@ -109,7 +110,7 @@ describe("the workbench", () => {
     bench.select({ scale: "head" });
     bench.select({ form: "matrix" });
     bar.back();
-    expect(bench.selection).toMatchObject({ scale: "head", form: "lines" });
+    expect(bench.selection).toMatchObject({ scale: "head", form: "auto" });
     expect(asked.filter((one) => one.startsWith("api/runs"))).toHaveLength(1);
   });
 

@@ -18,6 +18,7 @@ const stack: StackProps = {
   sentences: [null, 0, 0, 0],
   segments: ["A", "A", "A", "A"],
   spaces: [3],
+  looks: "",
 };
 const site: SiteProps = {
   site: "L0",
@@ -33,6 +34,8 @@ const site: SiteProps = {
   no_scores: "",
   no_contributions: "",
   no_neurons: "",
+  grid: null,
+  places: [],
 };
 // prettier-ignore
 const FIRST = [1, 0, 0, 0, 0.5, 0.5, 0, 0, 0.2, 0.2, 0.6, 0, 0.1, 0.2, 0.3, 0.4];

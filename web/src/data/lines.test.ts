@@ -115,6 +115,7 @@ describe("lines possible", () => {
     sentences: [0, 0, 0, 0],
     segments: ["A", "A", "B", "B"],
     spaces: [],
+    looks: "" as const,
   };
   const reading = (by: Selection["by"], off: string[] = []) => readingOf(stack, 4, { by, hide: [], off });
 

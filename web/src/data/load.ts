@@ -69,8 +69,8 @@ export async function loadLayer(
     until: untilOf(trace, selection.step, stack),
     written: writtenFrom(trace, stack),
   });
-  const queries = readingOf(queryStack, site.n_queries, stepped(site.stack));
-  const keys = readingOf(keyStack, site.n_keys, stepped(site.key_stack));
+  const queries = readingOf(queryStack, site.n_queries, stepped(site.stack), site);
+  const keys = readingOf(keyStack, site.n_keys, stepped(site.key_stack), site);
   const part = await source.part<LayerProps>(layerKey(site.site, what), signal);
   const isPlain = queries.isPlain && keys.isPlain;
   const tail = readingTail(trace, site, how, selection.step);
@@ -87,7 +87,10 @@ export async function loadLayer(
         ? "hiding tokens of a difference needs the workbench: tokens are shown as they are"
         : "words, sentences and hiding need the workbench for inputs this long: tokens are shown as they are",
     ];
-    const plain = [readingOf(queryStack, site.n_queries, PLAIN), readingOf(keyStack, site.n_keys, PLAIN)] as const;
+    const plain = [
+      readingOf(queryStack, site.n_queries, PLAIN, site),
+      readingOf(keyStack, site.n_keys, PLAIN, site),
+    ] as const;
     const layer = new Layer(site, part, selection.what, ...plain, false, isDifference);
     return { layer, notes, reading: PLAIN, how: "" };
   }

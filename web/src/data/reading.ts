@@ -4,7 +4,7 @@
  *  its queries, and rows are brought back to one by the weight that is left.
  */
 
-import type { StackProps } from "../contract";
+import type { SiteProps, StackProps } from "../contract";
 import type { Selection } from "../selection";
 
 export interface Reading {
@@ -34,12 +34,13 @@ export interface Reading {
 
 /** `until` is the last position that is shown, `written` the first that the model wrote itself; null for all, for none. */
 type How = Pick<Selection, "by" | "hide" | "off"> & { until?: number | null; written?: number | null };
+type Gridded = Pick<SiteProps, "grid" | "places">;
 
 const PART = / \d+\/\d+$/;
 
 /** How the tokens of a stack are read in a layer that sees `length` of them. */
-export function readingOf(stack: StackProps, length: number, how: How): Reading {
-  if (stack.texts.length !== length) return numbered(stack, length);
+export function readingOf(stack: StackProps, length: number, how: How, site?: Gridded): Reading {
+  if (stack.texts.length !== length) return numbered(stack, length, site);
   const hidden = hiddenPositions(stack, how.hide);
   const off = offPositions(stack, how.off);
   const special = new Set(stack.special);
@@ -64,7 +65,9 @@ export function readingOf(stack: StackProps, length: number, how: How): Reading 
   const isPartial = hidden.size + off.size > 0;
   return {
     stack: stack.name,
-    texts: members.map((group) => joined(stack, group, spaces)),
+    texts: members.map((group) =>
+      site?.places.length === length ? placed(site, group[0] as number) : joined(stack, group, spaces),
+    ),
     members,
     kept,
     isOff: kept.map((group) => !group.length),
@@ -79,12 +82,13 @@ export function readingOf(stack: StackProps, length: number, how: How): Reading 
   };
 }
 
-/** Places without names: a layer that sees a coarser grid than the input's, as the later stages of Swin do. */
-function numbered(stack: StackProps, length: number): Reading {
+/** Places of their own: a layer that sees a coarser grid than the input's, as the later stages of Swin do. */
+function numbered(stack: StackProps, length: number, site?: Gridded): Reading {
   const positions = Array.from({ length }, (_, position) => position);
+  const isGrid = site?.grid && (site.places.length === length || site.grid[0] * site.grid[1] === length);
   return {
     stack: stack.name,
-    texts: positions.map(String),
+    texts: positions.map((position) => (isGrid ? placed(site, position) : String(position))),
     members: positions.map((position) => [position]),
     kept: positions.map((position) => [position]),
     isOff: positions.map(() => false),
@@ -134,6 +138,12 @@ function joined(stack: StackProps, group: number[], spaces: Set<number>): string
     before = next;
   });
   return text;
+}
+
+/** A patch by its row and column in the layer's own grid, wherever it stands in the layer. */
+function placed({ grid, places }: Gridded, position: number): string {
+  const place = places.length ? (places[position] ?? -1) : position;
+  return place < 0 || !grid ? "[PAD]" : `${Math.floor(place / grid[1]) + 1}·${(place % grid[1]) + 1}`;
 }
 
 /** A patch of an image by its row and column, both from 1. */

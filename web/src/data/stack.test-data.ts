@@ -13,4 +13,5 @@ export const STACK: StackProps = {
   sentences: [null, 0, 0, 0, 0, 1, 1, 1, null],
   segments: ["A", "A", "A", "A", "A", "A", "A", "A", "A"],
   spaces: [3, 5, 6],
+  looks: "",
 };

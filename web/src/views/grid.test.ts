@@ -18,6 +18,8 @@ function layers(count: number, heads: number, stack = "model", kind: "self" | "c
     no_scores: "",
     no_contributions: "",
     no_neurons: "",
+    grid: null,
+    places: [],
   }));
 }
 

@@ -149,7 +149,7 @@ class HeadView implements Mounted, Handled {
       case "]":
         return this.moved(nextLayer(trace.layers, selection, 1));
       case "x": {
-        const token = selection.form === "lines" ? this.lines.focus : selection.token;
+        const token = this.isLines ? this.lines.focus : selection.token;
         if (token) this.switchToken(token, selection);
         return token !== null;
       }

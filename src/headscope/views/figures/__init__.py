@@ -5,10 +5,11 @@ from typing import TYPE_CHECKING, Literal
 from headscope.views.figures.activations import draw_activations
 from headscope.views.figures.canvas import THEMES, Figure, settings
 from headscope.views.figures.head import draw_lines, draw_matrices
+from headscope.views.figures.looks import draw_picture, draw_time
 from headscope.views.figures.model import draw_model
 from headscope.views.figures.neuron import draw_neurons
 from headscope.views.numbers import shown
-from headscope.views.selection import choice
+from headscope.views.selection import choice, form_of
 
 if TYPE_CHECKING:
     from headscope.views.view import View
@@ -25,6 +26,5 @@ def draw(view: "View", theme: Literal["light", "dark"] = "light") -> Figure:
         if view.kind == "neuron":
             return draw_neurons(view, THEMES[theme])
         found = shown(view)
-        if view.selection.form == "matrix":
-            return draw_matrices(view, found, THEMES[theme])
-        return draw_lines(view, found, THEMES[theme])
+        drawn = {"matrix": draw_matrices, "image": draw_picture, "time": draw_time, "lines": draw_lines}
+        return drawn[form_of(view.trace, view.selection)](view, found, THEMES[theme])

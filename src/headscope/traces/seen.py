@@ -1,0 +1,69 @@
+"""What a model saw or heard, for people to look at: the picture or the sound as it reached the model.
+
+Kept with the input, so that saved traces, saved pages and notebooks have it without the file it came from.
+"""
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class Picture:
+    """An image after resizing and cropping: `pixels` are bytes [height, width, 1 or 3].
+
+    Patches are cut from the upper left corner, `patch` pixels high and wide; what no whole patch fits into, most
+    models leave out. `note` says what is not as it was: colours that had to be guessed, a spectrogram.
+    """
+
+    pixels: Tensor
+    patch: tuple[int, int]
+    note: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Sound:
+    """A sound: the lowest and highest sample of each short stretch [stretch, 2], over `heard` seconds.
+
+    `spectrogram` holds bytes [band, time], low bands first, over `seconds`: where a model takes more than the sound is
+    long, what it was filled up with too. It is None for a model that hears samples.
+    """
+
+    envelope: Tensor | None
+    spectrogram: Tensor | None
+    seconds: float
+    heard: float
+    note: str = ""
+
+
+Seen = Picture | Sound
+_KINDS: dict[str, type[Picture] | type[Sound]] = {"picture": Picture, "sound": Sound}
+
+
+def tensors_of(seen: Seen) -> dict[str, Tensor]:
+    """Its tensors, by name."""
+    found = {one.name: getattr(seen, one.name) for one in fields(seen)}
+    return {name: value for name, value in found.items() if isinstance(value, Tensor)}
+
+
+def to_json(seen: Seen) -> dict:
+    """All but the tensors."""
+    plain = {one.name: getattr(seen, one.name) for one in fields(seen) if one.name not in tensors_of(seen)}
+    plain = {name: list(value) if isinstance(value, tuple) else value for name, value in plain.items()}
+    return {"kind": "picture" if isinstance(seen, Picture) else "sound", **plain}
+
+
+def from_json(data: dict, tensors: dict[str, Tensor]) -> Seen:
+    """Read what `to_json` wrote, with the tensors kept beside it."""
+    given: dict[str, Any] = {name: value for name, value in data.items() if name != "kind"} | tensors
+    if "patch" in given:
+        given["patch"] = tuple(given["patch"])
+    return _KINDS[data["kind"]](**given)
+
+
+def same(one: Seen, other: Seen) -> bool:
+    """Whether two look or sound the same."""
+    mine, theirs = tensors_of(one), tensors_of(other)
+    return to_json(one) == to_json(other) and all(torch.equal(mine[name], theirs[name]) for name in mine)

@@ -1,0 +1,159 @@
+"""Pictures and sounds from the page: read by their content, bounded, refused in words."""
+
+import io
+from pathlib import Path
+
+import made_media
+import numpy as np
+import pytest
+from PIL import Image
+from starlette.testclient import TestClient
+
+from headscope.server.media import PICTURES, SOUNDS, MediaStore
+from headscope.server.options import Limits
+from headscope.views.wire import decode
+
+
+@pytest.fixture(scope="module")
+def media_models(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("media")
+    made_media.save_vit(root / "vit")
+    made_media.save_vit(root / "grey", grey=True)
+    made_media.save_whisper(root / "whisper")
+    return root
+
+
+def upload(client: TestClient, data: bytes):
+    return client.post("/api/media", content=data, headers={"Content-Type": "application/octet-stream"})
+
+
+def props(client: TestClient, event: dict, key: str = "trace"):
+    assert event["state"] == "done", event
+    return decode(client.get(f"/api/traces/{event['trace']}/{key}").content)
+
+
+@pytest.mark.parametrize(
+    ("mode", "kind", "note"),
+    [
+        ("RGB", "JPEG", ""),
+        ("P", "PNG", "palette"),
+        ("RGBA", "PNG", "white"),
+        ("I;16", "PNG", "16 bits"),
+        ("CMYK", "JPEG", "CMYK"),
+        ("1", "PNG", "black and white"),
+    ],
+)
+def test_pictures_of_every_mode_are_taken_and_what_is_done_is_said(start, run, media_models, mode, kind, note) -> None:
+    client = start(models=(str(media_models / "vit"),))
+    told = upload(client, made_media.png(made_media.picture(mode=mode), kind)).json()
+    assert told["kind"] == "image" and told["about"].startswith("40 × 30 pixels")
+    assert note in " ".join(told["notes"])
+    trace = props(client, run(client, text=None, media=told["id"])[-1])
+    assert trace.props["stacks"][0]["looks"] == "image" and set(told["notes"]) <= set(trace.props["warnings"])
+    pixels = props(client, run(client, text=None, media=told["id"])[-1], "image/main").arrays["pixels"]
+    assert pixels.shape == (24, 24, 3)
+
+
+def test_greys_and_colours_are_told_apart(start, run, media_models) -> None:
+    client = start(models=(str(media_models / "grey"), str(media_models / "vit")))
+    grey, colour = (upload(client, made_media.png(made_media.picture(mode=mode))).json()["id"] for mode in ("L", "RGB"))
+    seen = props(client, run(client, text=None, media=colour)[-1])
+    assert any("turned into" in one for one in seen.props["warnings"])
+    assert not props(client, run(client, text=None, media=grey)[-1]).props["warnings"]
+    other = run(client, text=None, media=grey, model=str(media_models / "vit"))[-1]
+    assert any("the same grey" in one for one in props(client, other).props["warnings"])
+
+
+@pytest.mark.parametrize(
+    ("data", "status", "error", "told"),
+    [
+        (b"", 422, "InputError", "empty"),
+        (b"hello, this is text", 422, "NotAnImage", "no picture and no sound"),
+        (b"<svg xmlns='http://www.w3.org/2000/svg'/>", 422, "NotAnImage", "no picture"),
+        (made_media.png(made_media.picture())[:120], 422, "DamagedImage", "to its end"),
+        (b"ID3\x04" + bytes(100), 422, "NotWav", "MP3"),
+        (b"\xff\xfb\x90\x00" + bytes(100), 422, "NotWav", "MP3"),
+        (b"OggS" + bytes(100), 422, "NotWav", "Ogg"),
+        (made_media.wav()[:30], 422, "DamagedSound", "cannot be read as sound"),
+        (b"RIFF\x24\0\0\0WAVEfmt " + bytes(40), 422, "DamagedSound", "cannot be read as sound"),
+        (bytes(200_001), 413, "TooLarge", "larger than"),
+    ],
+)
+def test_what_cannot_be_used_is_refused_in_words(start, data, status, error, told) -> None:
+    answer = upload(start(limits={"media_bytes": 200_000}), data)
+    assert answer.status_code == status
+    assert answer.json()["error"] == error and told in answer.json()["message"]
+    if error == "NotWav":
+        assert "ffmpeg" in answer.json()["hint"]
+
+
+def test_a_small_file_may_not_hold_a_huge_picture() -> None:
+    store = MediaStore(Limits(media_pixels=10_000))
+    data = made_media.png(Image.new("1", (200, 200)))
+    with pytest.raises(Exception, match="200 × 200 pixels"):
+        store.read(data)
+
+
+def test_only_the_newest_uploads_are_kept(start) -> None:
+    first, second = (made_media.png(made_media.picture(width)) for width in (40, 50))
+    client = start(limits={"media_bytes_kept": len(second) + 10})
+    old, new = (upload(client, one).json()["id"] for one in (first, second))
+    gone = client.get(f"/api/media/{old}")
+    assert gone.status_code == 404 and "Choose the file again" in gone.json()["hint"]
+    small = Image.open(io.BytesIO(client.get(f"/api/media/{new}").content))
+    assert small.size == (50, 30)
+    assert upload(client, second).json()["id"] == new  # the same bytes have the same name
+
+
+def test_a_sound_at_another_rate_is_resampled_and_channels_are_mixed(start, run, media_models) -> None:
+    client = start(models=(str(media_models / "whisper"),))
+    told = upload(client, made_media.wav(0.5, 44_100, channels=2)).json()
+    assert told["kind"] == "audio" and "44,100" in told["about"] and "mixed down" in told["notes"][0]
+    last = run(client, text=None, media=told["id"], target="the doctor asked a nurse")[-1]
+    trace = props(client, last)
+    assert any("resampled to the model's 16,000" in one for one in trace.props["warnings"])
+    sound = props(client, last, "sound/encoder")
+    assert abs(sound.props["heard"] - 0.5) < 0.001 and sound.props["seconds"] == 1.0
+    assert [one["looks"] for one in trace.props["stacks"]] == ["sound", ""]
+
+
+def test_a_sound_that_is_too_long_is_refused_or_cut(start, run, media_models) -> None:
+    client = start(models=(str(media_models / "whisper"),))
+    id = upload(client, made_media.wav(1.5)).json()["id"]
+    last = run(client, text=None, media=id)[-1]
+    assert last["state"] == "failed" and "1.50 s long but the model hears 1.00 s" in last["message"]
+    assert run(client, text=None, media=id, truncate=True, target="the nurse")[-1]["state"] == "done"
+
+
+def test_models_are_not_given_what_they_do_not_take(start, run, media_models) -> None:
+    client = start(models=(str(media_models / "vit"),))
+    sound = upload(client, made_media.wav()).json()["id"]
+    last = run(client, text=None, media=sound)[-1]
+    assert last["state"] == "failed" and "takes images, not a sound" in last["message"]
+    last = run(client, text="a text")[-1]
+    assert last["state"] == "failed" and "takes images, not text" in last["message"]
+
+
+def test_a_text_model_is_not_given_a_picture(client: TestClient, run) -> None:
+    last = run(client, text=None, media="preset:lorry")[-1]
+    assert last["state"] == "failed" and "takes text, not a picture" in last["message"]
+
+
+def test_presets_are_a_fixed_list(start, run, media_models) -> None:
+    client = start(models=(str(media_models / "vit"), str(media_models / "whisper")))
+    for name in PICTURES:
+        assert run(client, text=None, media=f"preset:{name}")[-1]["state"] == "done"
+    model = client.post("/api/models", json={"name": str(media_models / "vit")}).json()
+    assert [one["media"] for one in model["presets"]] == [f"preset:{name}" for name in PICTURES]
+    model = client.post("/api/models", json={"name": str(media_models / "whisper")}).json()
+    assert model["kinds"] == ["audio", "target"] and len(model["presets"]) == len(SOUNDS)
+    for wrong in ("preset:../gpt/README.md", "preset:", "nothing", "../../etc/passwd"):
+        answer = client.post("/api/runs", json={"model": str(media_models / "vit"), "media": wrong})
+        assert answer.status_code == 404 and answer.json()["error"] == "UnknownMedia"
+
+
+def test_made_sounds_are_sounds() -> None:
+    store = MediaStore(Limits())
+    for make in SOUNDS.values():
+        samples, rate = store.read(make()).sound()
+        assert rate == 16_000 and 1.5 < len(samples) / rate < 3 and 0.4 < np.abs(samples).max() <= 0.5

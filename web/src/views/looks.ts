@@ -1,0 +1,408 @@
+/** The head view over a picture or along a sound: loads what it needs, follows the pointer and the keys. What is drawn,
+ *  the two forms know (`picture.ts`, `time.ts`). */
+
+import { askAhead, type Loaded, loadLayer } from "../data/load";
+import { loadPicture, loadRollout, loadSound, opposite, type Picture, type Sound } from "../data/looks";
+import type { Plane } from "../data/plane";
+import { type Exact, exactRow, isInexact } from "../data/rows";
+import type { Raster } from "../marks/raster";
+import type { Selection } from "../selection";
+import { isAborted, problemOf } from "../source";
+import { themeOf } from "../theme";
+import type { Token } from "./columns";
+import { type Label, Ruler } from "./labels";
+import { same } from "./lines";
+import { nextHead, nextLayer, nextToken } from "./moves";
+import { PictureForm } from "./picture";
+import { Scene } from "./scene";
+import { pictureOf, Surface, titled } from "./surface";
+import { TimeForm } from "./time";
+import { type Host, type Mounted, siteOf } from "./view";
+
+const PAUSE = 80; // ms the pointer rests before exact numbers are asked for
+const VALUES = { pattern: "weight", contribution: "contribution", scores: "score" };
+
+/** One head, the mean of some, or the rollout. */
+export interface Panel {
+  /** −1 where it is no single head. */
+  head: number;
+  name: string;
+  plane: Plane;
+}
+
+/** All that a form draws from. */
+export interface Sight {
+  scene: Scene;
+  selection: Selection;
+  panels: Panel[];
+  picture: Picture | null;
+  sound: Sound | null;
+  focus: Token | null;
+  /** Where the pointer is, while another token is pinned. */
+  beside: Token | null;
+  /** What a token gives to (or gets from) those opposite, in one panel. */
+  values(panel: Panel, token: Token): Float32Array;
+  host: Host;
+}
+
+/** Something under the pointer: a token on the side that is looked from (or to), or a head's name. */
+export type Spot = { token: Token } | { head: number } | null;
+
+export interface Form {
+  lay(sight: Sight, ruler: Ruler, width: number, height: number, element: HTMLElement): void;
+  paint(raster: Raster, scale: number): void;
+  labels(): Label[];
+  hit(x: number, y: number): Spot;
+  tip(token: Token, at: { x: number; y: number }): string[];
+  /** What is drawn, in words, and what there is to know about it. */
+  told(): { line: string; notes: string[] };
+  wheel?(x: number, y: number, delta: number): boolean;
+}
+
+export function mountLooks(element: HTMLElement, host: Host, kind: "image" | "time"): Mounted {
+  return new LooksView(element, host, kind === "image" ? new PictureForm() : new TimeForm());
+}
+
+class LooksView implements Mounted {
+  private readonly surface: Surface;
+  private readonly ruler = new Ruler();
+  private readonly stage = document.createElement("div");
+  private readonly listeners = new AbortController();
+  private stop = new AbortController();
+  private exactStop = new AbortController();
+  private exactTimer = 0;
+  private generation = 0;
+  private latest: Promise<void> = Promise.resolve();
+  private frame = 0;
+  private loaded: { name: string; value: Loaded } | null = null;
+  private wanted: Selection | null = null;
+  private scene: Scene | null = null;
+  private panels: Panel[] = [];
+  private pictureSeen: Picture | null = null;
+  private soundSeen: Sound | null = null;
+  private hovered: Token | null = null;
+  private exact: { token: Token; of: Exact } | null = null;
+
+  constructor(
+    private readonly element: HTMLElement,
+    private readonly host: Host,
+    private readonly form: Form,
+  ) {
+    Object.assign(this.stage.style, { position: "absolute", inset: "0", overflow: "hidden", userSelect: "none" });
+    this.stage.setAttribute("role", "group");
+    this.stage.setAttribute(
+      "aria-label",
+      form instanceof PictureForm ? "Attention over the picture" : "Attention over time",
+    );
+    element.append(this.stage);
+    this.surface = new Surface(this.stage, () => this.draw());
+    this.listen();
+  }
+
+  update(selection: Selection): Promise<void> {
+    const generation = ++this.generation;
+    this.wanted = selection;
+    this.stop.abort();
+    this.stop = new AbortController();
+    this.latest = this.show(selection, this.stop.signal)
+      .catch((problem) => {
+        if (!isAborted(problem) && generation === this.generation) this.host.fail(problemOf(problem));
+      })
+      .then(() => (generation === this.generation ? undefined : this.latest));
+    return this.latest;
+  }
+
+  redraw(): void {
+    this.draw();
+  }
+
+  async picture(): Promise<HTMLCanvasElement> {
+    const scale = Math.max(2, window.devicePixelRatio || 1);
+    const raster = this.surface.raster(scale);
+    this.lay();
+    this.form.paint(raster, scale);
+    const drawn = pictureOf(raster, this.form.labels(), scale);
+    const theme = themeOf(this.element);
+    const { line, notes } = this.form.told();
+    const words = [{ text: this.host.trace.model, colour: theme.ink, isBold: true }];
+    return titled(drawn, words, [line, ...notes].join(" · "), theme, scale);
+  }
+
+  get kept(): number | null {
+    const layer = this.loaded?.value.layer;
+    return layer && !layer.isWhole ? layer.kept : null;
+  }
+
+  /** The numbers of the token in focus; without one, what each token gets on average. */
+  numbers(limit: number): { columns: string[]; rows: (string | number)[][]; total: number } {
+    const columns = ["head", "query position", "query token", "key position", "key token"];
+    const value = VALUES[this.scene?.selection.what ?? "pattern"];
+    const { scene } = this;
+    const all: (string | number)[][] = [];
+    if (!scene) return { columns: [...columns, value], rows: all, total: 0 };
+    const { queries, keys } = scene.layer;
+    const token = this.focus;
+    for (const panel of this.panels) {
+      const values = token ? this.values(panel, token) : panel.plane.received();
+      const rows: [number, (string | number)[]][] = [];
+      values.forEach((one, index) => {
+        if (Number.isNaN(one)) return;
+        const [query, key] = !token
+          ? [-1, index]
+          : token.side === "query"
+            ? [token.index, index]
+            : [index, token.index];
+        const from = query < 0 ? ["mean", "all queries"] : [query, queries.texts[query] as string];
+        rows.push([one, [panel.name, ...from, key, keys.texts[key] as string, Number(one.toPrecision(6))]]);
+      });
+      all.push(...rows.sort((a, b) => b[0] - a[0]).map(([, row]) => row));
+    }
+    return { columns: [...columns, value], rows: all.slice(0, limit), total: all.length };
+  }
+
+  key(event: KeyboardEvent): boolean {
+    const { scene, wanted } = this;
+    if (!scene || !wanted || event.ctrlKey || event.metaKey || event.altKey) return false;
+    const { layers } = this.host.trace;
+    switch (event.key) {
+      case "ArrowUp":
+        return this.moved(nextToken(this.facing(scene), -1));
+      case "ArrowDown":
+        return this.moved(nextToken(this.facing(scene), 1));
+      case "ArrowLeft":
+        return this.moved(nextHead(layers, wanted, -1));
+      case "ArrowRight":
+        return this.moved(nextHead(layers, wanted, 1));
+      case "[":
+        return this.moved(nextLayer(layers, wanted, -1));
+      case "]":
+        return this.moved(nextLayer(layers, wanted, 1));
+      case "Escape":
+        if (!this.pinned) return false;
+        this.host.select({ token: null });
+        return true;
+      default:
+        return false;
+    }
+  }
+
+  destroy(): void {
+    this.generation++;
+    this.stop.abort();
+    this.exactStop.abort();
+    this.listeners.abort();
+    window.clearTimeout(this.exactTimer);
+    cancelAnimationFrame(this.frame);
+    this.host.tip(null);
+    this.surface.destroy();
+    this.stage.remove();
+  }
+
+  // Showing
+
+  private async show(selection: Selection, signal: AbortSignal): Promise<void> {
+    const { source, trace } = this.host;
+    const site = siteOf(trace, selection.site);
+    const before = this.scene && this.scene.selection.site !== selection.site ? this.scene.selection.site : null;
+    const name = JSON.stringify([site.site, selection.what, selection.by, selection.hide, selection.off]);
+    const [value] = await Promise.all([
+      this.loaded?.name === name ? this.loaded.value : loadLayer(source, trace, site, selection, signal),
+      this.loadLooks(site.key_stack, signal),
+    ]);
+    const scene = new Scene(value, selection);
+    const panels: Panel[] = selection.rollout
+      ? [{ head: -1, name: `rollout to ${site.site}`, plane: await loadRollout(source, site.site, signal) }]
+      : scene.shown;
+    signal.throwIfAborted();
+    this.loaded = { name, value };
+    this.scene = scene;
+    this.panels = panels;
+    this.hovered = this.exact = null;
+    this.host.fail(null);
+    this.draw();
+    this.tell();
+    if (this.pinned) await this.makeExact(this.pinned, signal);
+    void askAhead(source, trace, selection, before, signal);
+  }
+
+  private async loadLooks(stack: string, signal: AbortSignal): Promise<void> {
+    const { source } = this.host;
+    if (this.form instanceof PictureForm) this.pictureSeen ??= await loadPicture(source, stack, signal);
+    else this.soundSeen ??= await loadSound(source, stack, signal);
+  }
+
+  private get pinned(): Token | null {
+    const { scene } = this;
+    const token = scene?.selection.token ?? null;
+    if (!scene || !token) return null;
+    const { texts } = token.side === "query" ? scene.layer.queries : scene.layer.keys;
+    return token.index < texts.length ? token : null;
+  }
+
+  private get focus(): Token | null {
+    return this.pinned ?? this.hovered;
+  }
+
+  private values(panel: Panel, token: Token): Float32Array {
+    const { exact } = this;
+    if (!exact || !same(exact.token, token) || panel.plane !== this.planeOf(panel)) {
+      return opposite(panel.plane, token.side, token.index);
+    }
+    const heads = panel.head < 0 ? (this.scene as Scene).selection.shown : [panel.head];
+    const sum = new Float32Array(exact.of(heads[0] as number).length);
+    for (const head of heads) {
+      exact.of(head).forEach((one, index) => {
+        sum[index] = (sum[index] as number) + one / heads.length;
+      });
+    }
+    return sum;
+  }
+
+  /** The plane of the layer itself, which exact numbers are of; none for a rollout. */
+  private planeOf(panel: Panel): Plane | null {
+    return (this.scene as Scene).selection.rollout ? null : panel.plane;
+  }
+
+  private lay(): void {
+    const { scene, surface } = this;
+    if (!scene) return;
+    const { pinned, hovered } = this;
+    const sight: Sight = {
+      scene,
+      selection: scene.selection,
+      panels: this.panels,
+      picture: this.pictureSeen,
+      sound: this.soundSeen,
+      focus: pinned ?? hovered,
+      beside: pinned && hovered && !same(pinned, hovered) ? hovered : null,
+      values: (panel, token) => this.values(panel, token),
+      host: this.host,
+    };
+    this.form.lay(sight, this.ruler, surface.width, surface.height, this.element);
+  }
+
+  private draw(): void {
+    if (!this.scene || !this.surface.width || !this.surface.height) return;
+    this.lay();
+    const raster = this.surface.raster();
+    this.form.paint(raster, this.surface.scale);
+    this.surface.show(raster, this.form.labels());
+  }
+
+  private soon(): void {
+    if (this.frame) return;
+    this.frame = requestAnimationFrame(() => {
+      this.frame = 0;
+      this.draw();
+      this.tell();
+    });
+  }
+
+  private tell(): void {
+    const { line, notes } = this.form.told();
+    const scene = this.scene as Scene;
+    const left = scene.selection.rollout ? [] : scene.notes().filter((one) => !one.startsWith("the first token"));
+    this.host.say(line, [...notes, ...left]);
+  }
+
+  // Exact numbers
+
+  private wantExact(token: Token | null): void {
+    window.clearTimeout(this.exactTimer);
+    this.exactStop.abort();
+    if (!token) return;
+    this.exactStop = new AbortController();
+    const { signal } = this.exactStop;
+    this.exactTimer = window.setTimeout(() => {
+      this.makeExact(token, signal).catch(() => {
+        // What is drawn already stays: it is true, only less exact.
+      });
+    }, PAUSE);
+  }
+
+  private async makeExact(token: Token, signal: AbortSignal): Promise<void> {
+    const { scene } = this;
+    if (!scene || scene.selection.rollout || !isInexact(scene.loaded, this.host.source)) return;
+    const reading = token.side === "query" ? scene.layer.queries : scene.layer.keys;
+    if (reading.isOff[token.index] || (this.exact && same(this.exact.token, token))) return;
+    const of = await exactRow(this.host.source, scene.loaded, token.side, token.index, signal);
+    if (signal.aborted || scene !== this.scene) return;
+    this.exact = { token, of };
+    this.draw();
+    this.tell();
+  }
+
+  // Acting
+
+  private moved(change: Partial<Selection> | null): boolean {
+    if (change) this.host.select(change, "replace");
+    return true;
+  }
+
+  /** Tokens are walked through on the side that is looked from, or to. */
+  private facing(scene: Scene): Scene {
+    const side = scene.selection.direction === "from" ? "query" : "key";
+    if (scene.selection.token?.side === side) return scene;
+    const token = { side, index: -1 } as const;
+    return Object.assign(Object.create(Object.getPrototypeOf(scene)), scene, {
+      selection: { ...scene.selection, token },
+    });
+  }
+
+  private listen(): void {
+    const { signal } = this.listeners;
+    const at = (event: MouseEvent) => {
+      const { left, top } = this.stage.getBoundingClientRect();
+      return { x: event.clientX - left, y: event.clientY - top };
+    };
+    this.stage.addEventListener("pointermove", (event) => this.hover(at(event), event), { signal });
+    this.stage.addEventListener("pointerleave", () => this.leave(), { signal });
+    this.stage.addEventListener("click", (event) => this.click(at(event)), { signal });
+    this.stage.addEventListener(
+      "wheel",
+      (event) => {
+        const { x, y } = at(event);
+        if (!this.scene || !this.form.wheel?.(x, y, event.deltaY)) return;
+        event.preventDefault();
+        this.host.tip(null);
+        this.soon();
+      },
+      { signal, passive: false },
+    );
+  }
+
+  private hover(at: { x: number; y: number }, event: PointerEvent): void {
+    if (!this.scene) return;
+    const spot = this.form.hit(at.x, at.y);
+    this.stage.style.cursor = spot ? "pointer" : "default";
+    const token = spot && "token" in spot ? spot.token : null;
+    if (!same(token, this.hovered)) {
+      this.hovered = token;
+      this.soon();
+      if (!this.pinned) this.wantExact(token);
+    }
+    const lines = token ? this.form.tip(token, at) : [];
+    this.host.tip(lines.length ? { x: event.clientX, y: event.clientY } : null, lines);
+  }
+
+  private leave(): void {
+    this.host.tip(null);
+    if (!this.hovered) return;
+    this.hovered = null;
+    this.wantExact(null);
+    this.soon();
+  }
+
+  private click(at: { x: number; y: number }): void {
+    const { scene } = this;
+    if (!scene) return;
+    const spot = this.form.hit(at.x, at.y);
+    if (spot && "head" in spot) {
+      this.host.select({ head: spot.head, shown: scene.selection.shown });
+    } else if (spot) {
+      this.host.select({ token: same(this.pinned, spot.token) ? null : spot.token });
+    } else if (this.pinned) {
+      this.host.select({ token: null });
+    }
+  }
+}

@@ -1,0 +1,522 @@
+/** The head view over the picture: what a patch looks at, or who looks at it, as colour on the patches. */
+
+import { patchesOf, strongestPatches } from "../data/looks";
+import { number } from "../data/measures";
+import type { Plane } from "../data/plane";
+import { fillBox, frame, roundBox } from "../marks/boxes";
+import type { Box } from "../marks/cells";
+import { muted, place, scaledTo } from "../marks/pictures";
+import type { Raster } from "../marks/raster";
+import { drawArrow } from "../marks/segments";
+import { between, type Rgb, type Theme, themeOf } from "../theme";
+import type { Token } from "./columns";
+import type { Label, Ruler } from "./labels";
+import type { Form, Panel, Sight, Spot } from "./looks";
+import { stackOf } from "./view";
+
+const MARGIN = 16;
+const GAP = 16;
+const TITLE = 22;
+const CHIP = 22;
+const MUTED = 0.38;
+/** How weights become colour: less than in proportion, so that weak ones are seen too, and never hiding the picture. */
+const ROOT = 0.6;
+const COVER = 0.85;
+const GRID_FROM = 7; // px: patches from here on have lines between them
+const IN_TIP = 12; // heads at most
+const OTHER = { query: "key", key: "query" } as const;
+
+/** A token that is no patch: a special one, or a word that looks at the picture. */
+interface Chip {
+  side: "query" | "key";
+  index: number;
+  text: string;
+  box: Box;
+}
+
+export class PictureForm implements Form {
+  private sight: Sight | null = null;
+  private theme: Theme | null = null;
+  private boxes: Box[] = [];
+  private chips: Chip[] = [];
+  private patches: Record<"query" | "key", Int32Array> = { query: new Int32Array(), key: new Int32Array() };
+  /** The token of each patch. */
+  private tokens: Record<"query" | "key", Int32Array> = { query: new Int32Array(), key: new Int32Array() };
+  private base: { name: string; plain: Uint32Array; grey: Uint32Array; width: number } | null = null;
+  private leads = new WeakMap<Plane, ReturnType<typeof strongestPatches>>();
+
+  lay(sight: Sight, ruler: Ruler, width: number, height: number, element: HTMLElement): void {
+    if (sight.scene !== this.sight?.scene) this.leads = new WeakMap();
+    this.sight = sight;
+    this.theme = themeOf(element);
+    const { layer } = sight.scene;
+    const { trace } = sight.host;
+    const { site } = layer;
+    this.patches = {
+      query: patchesOf(layer.queries, stackOf(trace, site.stack), site),
+      key: patchesOf(layer.keys, stackOf(trace, site.key_stack), site),
+    };
+    const cells = this.grid[0] * this.grid[1];
+    this.tokens = { query: placesOf(this.patches.query, cells), key: placesOf(this.patches.key, cells) };
+    const top = this.layChips(ruler, width);
+    this.layPanels(width, height, top);
+  }
+
+  paint(raster: Raster, scale: number): void {
+    const { sight, theme } = this.all();
+    raster.fill(theme.background);
+    this.paintChips(raster, scale);
+    const { grey, plain, width } = this.scaled(scale);
+    sight.panels.forEach((panel, index) => {
+      const box = this.boxes[index] as Box;
+      const at = { x: Math.round(box.x * scale), y: Math.round(box.y * scale) };
+      place(raster, grey, width, at.x, at.y);
+      // Arrows alone say enough: under them the picture should be seen.
+      if (sight.focus || !sight.selection.arrows) this.paintWeights(raster, scale, panel, box);
+      this.paintGrid(raster, scale, box);
+      if (sight.selection.arrows) this.paintArrows(raster, scale, panel, box);
+      this.paintFocus(raster, scale, box, plain, width);
+      const isChosen = sight.panels.length > 1 && panel.head === sight.selection.head;
+      frame(
+        raster,
+        grown(scaledBox(box, scale), 1),
+        isChosen ? theme.accent : theme.line,
+        Math.max(1, Math.round(scale)),
+      );
+    });
+  }
+
+  labels(): Label[] {
+    const { sight, theme } = this.all();
+    const labels: Label[] = [];
+    const { focus } = sight;
+    const isOne = sight.panels.length === 1;
+    const values = isOne && focus ? sight.values(sight.panels[0] as Panel, focus) : null;
+    for (const chip of this.chips) {
+      const isFocus = focus !== null && focus.side === chip.side && focus.index === chip.index;
+      const other = focus && this.chipIn(chip, OTHER[focus.side]);
+      const value = values && other !== null && other >= 0 ? (values[other] as number) : Number.NaN;
+      const middle = chip.box.y + CHIP / 2;
+      labels.push({
+        text: chip.text, x: chip.box.x + 8, y: middle, align: "left", width: chip.box.width - 10, size: 12,
+        colour: theme.ink, isBold: isFocus,
+      }); // biome-ignore format: one label
+      if (!Number.isNaN(value)) {
+        const x = chip.box.x + chip.box.width - 8;
+        labels.push({
+          text: number(value),
+          x,
+          y: middle,
+          align: "right",
+          width: 48,
+          size: 11,
+          colour: theme.secondary,
+        });
+      }
+    }
+    sight.panels.forEach((panel, index) => {
+      const box = this.boxes[index] as Box;
+      const { strongest, special } = this.shares(panel);
+      const isChosen = panel.head === sight.selection.head;
+      const y = box.y - TITLE / 2;
+      labels.push({
+        text: panel.name, x: box.x, y, align: "left", width: box.width * 0.6, size: 12, colour: theme.ink, isBold: isChosen && !isOne,
+      }); // biome-ignore format: one label
+      const told =
+        box.width < 150 ? number(strongest) : [`strongest ${number(strongest)}`, special].filter(Boolean).join(" · ");
+      if (strongest > 0) {
+        const width = box.width * (box.width < 150 ? 0.4 : 0.8);
+        labels.push({ text: told, x: box.x + box.width, y, align: "right", width, size: 11, colour: theme.tertiary });
+      }
+    });
+    return labels;
+  }
+
+  hit(x: number, y: number): Spot {
+    const { sight } = this.all();
+    for (const chip of this.chips) {
+      if (isIn(chip.box, x, y)) return { token: { side: chip.side, index: chip.index } };
+    }
+    for (const [index, box] of this.boxes.entries()) {
+      const panel = sight.panels[index] as Panel;
+      if (panel.head >= 0 && isIn({ x: box.x, y: box.y - TITLE, width: box.width * 0.4, height: TITLE }, x, y)) {
+        return { head: panel.head };
+      }
+      if (!isIn(box, x, y)) continue;
+      const [rows, columns] = this.grid;
+      const cell = this.cell(box);
+      const row = Math.floor((y - box.y) / cell.height);
+      const column = Math.floor((x - box.x) / cell.width);
+      if (row >= rows || column >= columns) return null;
+      const side = this.pointed;
+      const token = this.tokens[side][row * columns + column] as number;
+      return token >= 0 ? { token: { side, index: token } } : null;
+    }
+    return null;
+  }
+
+  tip(token: Token): string[] {
+    const { sight } = this.all();
+    const { focus, panels } = sight;
+    const names = sight.scene.layer;
+    const text = ({ side, index }: Token) => (side === "query" ? names.queries : names.keys).texts[index] as string;
+    if (focus && (focus.side !== token.side || focus.index !== token.index)) {
+      // The pair of the pinned token and the one under the pointer, which stands for its twin on the other side.
+      const other = this.twin(token, OTHER[focus.side]);
+      if (other < 0) return [text(token)];
+      const arrow = focus.side === "query" ? `${text(focus)} → ${text(token)}` : `${text(token)} → ${text(focus)}`;
+      const lines = panels.map((panel) => `${panel.name}  ${number(sight.values(panel, focus)[other] as number)}`);
+      return [arrow, ...lines.slice(0, IN_TIP)];
+    }
+    const opposite_ = token.side === "query" ? names.keys : names.queries;
+    const lines = panels.slice(0, IN_TIP).map((panel) => {
+      const values = sight.values(panel, token);
+      let best = -1;
+      values.forEach((one, index) => {
+        if (!Number.isNaN(one) && (best < 0 || one > (values[best] as number))) best = index;
+      });
+      const sign = token.side === "query" ? "→" : "←";
+      return best < 0
+        ? panel.name
+        : `${panel.name}  ${sign} ${opposite_.texts[best]}  ${number(values[best] as number)}`;
+    });
+    return [`${token.side === "query" ? "from" : "to"} ${text(token)}`, ...lines];
+  }
+
+  told(): { line: string; notes: string[] } {
+    const { sight } = this.all();
+    const { focus, scene, selection, picture } = sight;
+    const reading = focus?.side === "key" ? scene.layer.keys : scene.layer.queries;
+    const many = scene.layer.queries.texts.length.toLocaleString("en");
+    const line = focus
+      ? `${focus.side === "query" ? "from" : "to"} ${reading.texts[focus.index]}`
+      : selection.arrows
+        ? "from each patch to the patch that it looks at most"
+        : `what each patch gets, on average over ${many} queries`;
+    const notes = [sight.focus || !selection.arrows ? this.scaleTold() : ""].filter(Boolean);
+    if (selection.arrows) notes.push(`the strongest ${Math.round(selection.mass * 100)} % of arrows`);
+    if (selection.rollout)
+      notes.push("½ attention of all heads + ½ of the patch itself, multiplied through the layers");
+    if (selection.rollout && (selection.hide.length || selection.off.length)) {
+      notes.push("rollout is of all tokens, those hidden too");
+    }
+    if (picture?.note) notes.push(picture.note);
+    return { line, notes };
+  }
+
+  private scaleTold(): string {
+    const { sight } = this.all();
+    const isOne = sight.panels.length === 1;
+    const weakest = sight.panels.map((panel) => this.shares(panel).weakest).filter((one) => one > 0);
+    const from = weakest.length
+      ? isOne
+        ? `the weakest (${number(weakest[0] as number)})`
+        : "nothing or, where it is not much less, the weakest"
+      : "nothing";
+    return `colours from ${from} to the strongest patch${isOne ? "" : " of each picture"}`;
+  }
+
+  // Where things are
+
+  private get grid(): [number, number] {
+    return this.all().sight.scene.layer.site.grid ?? [1, 1];
+  }
+
+  /** The side that the pointer chooses from: patches that look, or that are looked at. */
+  private get pointed(): "query" | "key" {
+    const { sight } = this.all();
+    if (!this.patches.query.some((one) => one >= 0)) return "key";
+    return sight.selection.direction === "from" ? "query" : "key";
+  }
+
+  private layChips(ruler: Ruler, width: number): number {
+    const { sight } = this.all();
+    const { layer } = sight.scene;
+    const chips: Omit<Chip, "box">[] = [];
+    const sides = sight.scene.isSelf ? [this.pointed] : (["query", "key"] as const);
+    for (const side of sides) {
+      const reading = side === "query" ? layer.queries : layer.keys;
+      this.patches[side].forEach((patch, index) => {
+        if (patch < 0) chips.push({ side, index, text: reading.texts[index] as string });
+      });
+    }
+    this.chips = [];
+    let [x, y] = [MARGIN, 10];
+    for (const chip of chips) {
+      const wide = Math.min(
+        200,
+        Math.ceil(ruler.width(chip.text, 12)) + (chips.length <= 8 && sight.panels.length === 1 ? 62 : 20),
+      );
+      if (x + wide > width - MARGIN && x > MARGIN) [x, y] = [MARGIN, y + CHIP + 4];
+      this.chips.push({ ...chip, box: { x, y, width: wide, height: CHIP } });
+      x += wide + 6;
+    }
+    return chips.length ? y + CHIP + 8 : 10;
+  }
+
+  private layPanels(width: number, height: number, top: number): void {
+    const { sight } = this.all();
+    const picture = sight.picture as { width: number; height: number };
+    const shape = picture.height / picture.width;
+    const count = sight.panels.length;
+    let best = { abreast: 1, wide: 0 };
+    for (let abreast = 1; abreast <= count; abreast++) {
+      const down = Math.ceil(count / abreast);
+      const room = (width - 2 * MARGIN - (abreast - 1) * GAP) / abreast;
+      const tall = (height - top - MARGIN - (down - 1) * GAP) / down - TITLE;
+      const wide = Math.min(room, tall / shape);
+      if (wide > best.wide) best = { abreast, wide };
+    }
+    const wide = Math.max(24, Math.floor(best.wide));
+    const tall = Math.max(16, Math.round(wide * shape));
+    const lines = Math.ceil(count / best.abreast);
+    const across = Math.min(count, best.abreast);
+    const left = Math.max(MARGIN, (width - across * wide - (across - 1) * GAP) / 2);
+    const free = height - top - MARGIN - lines * (tall + TITLE) - (lines - 1) * GAP;
+    this.boxes = sight.panels.map((_, index) => ({
+      x: Math.round(left + (index % best.abreast) * (wide + GAP)),
+      y: Math.round(top + Math.max(0, free / 3) + TITLE + Math.floor(index / best.abreast) * (tall + TITLE + GAP)),
+      width: wide,
+      height: tall,
+    }));
+  }
+
+  /** How large a patch is in a panel. */
+  private cell(box: Box): { width: number; height: number } {
+    const { sight } = this.all();
+    const picture = sight.picture as { width: number; height: number; patch: [number, number] };
+    const first = this.firstGrid();
+    // A coarser layer's patches stand for several of the input's.
+    const [down, across] = [first[0] / this.grid[0], first[1] / this.grid[1]].map(
+      (one) => 2 ** Math.round(Math.log2(one)),
+    );
+    return {
+      width: (picture.patch[1] * (across as number) * box.width) / picture.width,
+      height: (picture.patch[0] * (down as number) * box.height) / picture.height,
+    };
+  }
+
+  private firstGrid(): [number, number] {
+    const { sight } = this.all();
+    return stackOf(sight.host.trace, sight.scene.layer.site.key_stack).grid ?? this.grid;
+  }
+
+  private patchBox(box: Box, patch: number): Box {
+    const cell = this.cell(box);
+    const columns = this.grid[1];
+    return {
+      x: box.x + (patch % columns) * cell.width,
+      y: box.y + Math.floor(patch / columns) * cell.height,
+      width: cell.width,
+      height: cell.height,
+    };
+  }
+
+  /** The same patch (or special token) on the other side; −1 where it is not there. */
+  private twin({ side, index }: Token, wanted: "query" | "key"): number {
+    if (side === wanted) return index;
+    const patch = this.patches[side][index] as number;
+    if (patch >= 0) return this.tokens[wanted][patch] as number;
+    return this.all().sight.scene.isSelf ? index : -1;
+  }
+
+  private chipIn(chip: Chip, wanted: "query" | "key"): number {
+    return this.twin({ side: chip.side, index: chip.index }, wanted);
+  }
+
+  // Drawing
+
+  private scaled(scale: number): { plain: Uint32Array; grey: Uint32Array; width: number } {
+    const { sight, theme } = this.all();
+    const { width, height } = this.boxes[0] as Box;
+    const size = [Math.round(width * scale), Math.round(height * scale)] as const;
+    const name = `${size.join()} ${theme.name}`;
+    if (this.base?.name === name) return this.base;
+    const plain = scaledTo(sight.picture as NonNullable<Sight["picture"]>, ...size);
+    this.base = { name, plain, grey: muted(plain, theme.background, MUTED), width: size[0] };
+    return this.base;
+  }
+
+  /** What is drawn on each token of the side that has patches to colour. */
+  private drawn(panel: Panel): { values: Float32Array; side: "query" | "key" } {
+    const { sight } = this.all();
+    const { focus } = sight;
+    if (!focus) return { values: panel.plane.received(), side: "key" };
+    return { values: sight.values(panel, focus), side: OTHER[focus.side] };
+  }
+
+  /** The strongest patch, and what counts as nothing: zero, unless even the weakest is a good part of the strongest. */
+  private shares(panel: Panel): { strongest: number; weakest: number; special: string } {
+    const { values, side } = this.drawn(panel);
+    let [strongest, least, rest] = [0, Number.POSITIVE_INFINITY, 0];
+    this.patches[side].forEach((patch, index) => {
+      const value = values[index] as number;
+      if (patch >= 0) least = Math.min(least, value || 0);
+      if (!(Math.abs(value) > 0) || !Number.isFinite(value)) return;
+      if (patch >= 0) strongest = Math.max(strongest, Math.abs(value));
+      else rest += value;
+    });
+    const { scene, selection } = this.all().sight;
+    const isWeight = selection.what === "pattern" && !scene.isDifference;
+    const weakest = isWeight && least > 0.2 * strongest ? least : 0;
+    return {
+      strongest,
+      weakest,
+      special: rest > 0.0005 && side === "key" && isWeight ? `special ${number(rest)}` : "",
+    };
+  }
+
+  private paintWeights(raster: Raster, scale: number, panel: Panel, box: Box): void {
+    const { theme, sight } = this.all();
+    const { values, side } = this.drawn(panel);
+    const { strongest, weakest } = this.shares(panel);
+    if (!(strongest > 0)) return;
+    const isSigned = sight.selection.what === "scores" || (sight.scene.isDifference && !sight.selection.rollout);
+    const area = scaledBox(box, scale);
+    this.patches[side].forEach((patch, index) => {
+      const value = values[index] as number;
+      if (patch < 0 || !(Math.abs(value) > 0) || !Number.isFinite(value)) return;
+      const share = isSigned
+        ? Math.abs(value) / strongest
+        : (Math.max(0, value - weakest) / (strongest - weakest || 1)) ** ROOT;
+      const colour = isSigned ? (value < 0 ? theme.negative : theme.positive) : heat(theme, share);
+      fillBox(raster, snapped(scaledBox(this.patchBox(box, patch), scale), area), colour, COVER * share);
+    });
+  }
+
+  private paintGrid(raster: Raster, scale: number, box: Box): void {
+    const { theme } = this.all();
+    const cell = this.cell(box);
+    if (Math.min(cell.width, cell.height) < GRID_FROM) return;
+    const [rows, columns] = this.grid;
+    const alpha = Math.min(cell.width, cell.height) < 14 ? 0.25 : 0.45;
+    const area = scaledBox(box, scale);
+    const [right, bottom] = [Math.min(box.width, columns * cell.width), Math.min(box.height, rows * cell.height)];
+    for (let column = 1; column <= columns && column * cell.width < box.width - 0.5; column++) {
+      const x = Math.round((box.x + column * cell.width) * scale);
+      fillBox(raster, { x, y: area.y, width: 1, height: bottom * scale }, theme.background, alpha);
+    }
+    for (let row = 1; row <= rows && row * cell.height < box.height - 0.5; row++) {
+      const y = Math.round((box.y + row * cell.height) * scale);
+      fillBox(raster, { x: area.x, y, width: right * scale, height: 1 }, theme.background, alpha);
+    }
+  }
+
+  /** The patch in focus, in its own colours; the one under the pointer beside it. */
+  private paintFocus(raster: Raster, scale: number, box: Box, plain: Uint32Array, width: number): void {
+    const { sight, theme } = this.all();
+    const line = Math.max(1, Math.round(scale));
+    const { focus, beside } = sight;
+    if (focus) {
+      const patch = this.patches[focus.side][focus.index] as number;
+      if (patch >= 0) {
+        const one = snapped(scaledBox(this.patchBox(box, patch), scale), scaledBox(box, scale));
+        this.paintPatch(raster, one, scaledBox(box, scale), plain, width);
+        frame(raster, grown(one, line * 2), theme.background, line, 0.9);
+        frame(raster, grown(one, line), theme.accent, line * 2);
+      }
+    }
+    if (beside) {
+      const patch = this.patches[beside.side][beside.index] as number;
+      if (patch >= 0) frame(raster, grown(scaledBox(this.patchBox(box, patch), scale), line), theme.ink, line, 0.8);
+    }
+  }
+
+  private paintPatch(raster: Raster, one: Box, area: Box, plain: Uint32Array, width: number): void {
+    const [left, top] = [Math.round(area.x), Math.round(area.y)];
+    const height = plain.length / width;
+    for (let y = Math.max(0, one.y - top); y < Math.min(height, one.y + one.height - top); y++) {
+      const from = Math.max(0, one.x - left);
+      const to = Math.min(width, one.x + one.width - left);
+      if (top + y >= 0 && top + y < raster.height && to > from) {
+        raster.words.set(plain.subarray(y * width + from, y * width + to), (top + y) * raster.width + left + from);
+      }
+    }
+  }
+
+  private paintArrows(raster: Raster, scale: number, panel: Panel, box: Box): void {
+    const { sight, theme } = this.all();
+    let found = this.leads.get(panel.plane);
+    if (!found) {
+      found = strongestPatches(panel.plane, this.patches.query, this.patches.key);
+      this.leads.set(panel.plane, found);
+    }
+    const { focus } = sight;
+    const cell = this.cell(box);
+    const head = Math.max(3, Math.min(9, cell.width * 0.35)) * scale;
+    const most = found[0]?.weight ?? 1;
+    const middle = (patch: number) => {
+      const one = scaledBox(this.patchBox(box, patch), scale);
+      return { x: one.x + one.width / 2, y: one.y + one.height / 2 };
+    };
+    found.slice(0, Math.ceil(found.length * sight.selection.mass)).forEach(({ query, key, weight }) => {
+      if (focus && (focus.side === "query" ? query : key) !== focus.index) return;
+      const from = middle(this.patches.query[query] as number);
+      const to = middle(this.patches.key[key] as number);
+      const alpha = 0.25 + 0.75 * Math.sqrt(weight / most);
+      const width = Math.max(1, Math.min(2, cell.width / 12)) * scale;
+      drawArrow(raster, from, to, { colour: theme.background, alpha: alpha * 0.7, width: width + 1.6 * scale }, head);
+      drawArrow(raster, from, to, { colour: theme.warn, alpha, width }, head);
+    });
+  }
+
+  private paintChips(raster: Raster, scale: number): void {
+    const { sight, theme } = this.all();
+    const { focus, panels } = sight;
+    const values = focus && panels.length === 1 ? sight.values(panels[0] as Panel, focus) : null;
+    for (const chip of this.chips) {
+      const box = scaledBox(chip.box, scale);
+      const isFocus = focus !== null && focus.side === chip.side && focus.index === chip.index;
+      roundBox(raster, box, 5 * scale, isFocus ? theme.accent : theme.line);
+      roundBox(raster, grown(box, -Math.max(1, Math.round(scale))), 4 * scale, isFocus ? theme.tint : theme.panel);
+      const other = focus ? this.chipIn(chip, OTHER[focus.side]) : -1;
+      const value = values && other >= 0 ? (values[other] as number) : 0;
+      if (value > 0 && sight.selection.what === "pattern") {
+        roundBox(
+          raster,
+          grown(box, -Math.max(1, Math.round(scale))),
+          4 * scale,
+          heat(theme, 0.3),
+          0.6 * Math.sqrt(value),
+        );
+      }
+    }
+  }
+
+  private all(): { sight: Sight; theme: Theme } {
+    return { sight: this.sight as Sight, theme: this.theme as Theme };
+  }
+}
+
+/** The upper half of the ramp: over a picture the lower one would be lost. */
+function heat(theme: Theme, share: number): Rgb {
+  return between(theme.ramp[1], theme.ramp[2], share);
+}
+
+function placesOf(patches: Int32Array, cells: number): Int32Array {
+  const found = new Int32Array(cells).fill(-1);
+  patches.forEach((patch, token) => {
+    if (patch >= 0) found[patch] = token;
+  });
+  return found;
+}
+
+function isIn({ x, y, width, height }: Box, atX: number, atY: number): boolean {
+  return atX >= x && atX < x + width && atY >= y && atY < y + height;
+}
+
+/** On whole pixels, so that neighbours neither overlap nor leave a gap; cut at the picture's edge. */
+function snapped(box: Box, area: Box): Box {
+  const [left, top] = [Math.round(box.x), Math.round(box.y)];
+  const right = Math.min(Math.round(box.x + box.width), Math.round(area.x + area.width));
+  const bottom = Math.min(Math.round(box.y + box.height), Math.round(area.y + area.height));
+  return { x: left, y: top, width: right - left, height: bottom - top };
+}
+
+function scaledBox({ x, y, width, height }: Box, scale: number): Box {
+  return { x: x * scale, y: y * scale, width: width * scale, height: height * scale };
+}
+
+function grown({ x, y, width, height }: Box, rim: number): Box {
+  return { x: x - rim, y: y - rim, width: width + 2 * rim, height: height + 2 * rim };
+}
