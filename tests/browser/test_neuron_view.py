@@ -168,16 +168,16 @@ def test_cross_attention_names_the_tokens_of_both_sides(bench):
 
 
 def test_a_long_input_is_scrolled_and_found_in(bench, word_model):
-    text = " ".join(["bak", "dem", "fil"] * 300) + " gun"
+    text = " ".join(["bak", "dem", "fil"] * 200) + " gun"
     bench.open(model=word_model, text=text, view="neuron", at="L1H0", token="query:3")
-    expect(bench.status).to_contain_text("903 keys")
+    expect(bench.status).to_contain_text("603 keys")
     assert bench.label("gun").count() == 0
     bench.press("End")
     expect(bench.label("gun")).to_have_count(1)
     bench.page.wait_for_timeout(200)
     found = tip(bench, column(bench, "q × k") + 30, row(bench, "gun"))
     model = hs.load(word_model)
-    known = model.run(text).key("L1H0")[901, int(found["neuron"])]
+    known = model.run(text).key("L1H0")[601, int(found["neuron"])]
     assert found["k"] == pytest.approx(known, rel=1e-4)
     bench.press("Home")
     bench.press("/")
@@ -231,3 +231,18 @@ def test_what_has_no_queries_and_keys_is_refused_in_words(offline, tmp_path):
     offline.visit(hs.head_view(given).save(tmp_path / "given.html").as_uri())
     offline.press("3")
     expect(problem).to_contain_text("only its patterns are known")
+
+
+def test_a_neuron_is_set_to_zero_where_it_is_seen(bench, trace):
+    bench.open(**AT)
+    x, y = column(bench, "key k") + 30, row(bench, "question")
+    before = tip(bench, x, y)
+    neuron = int(before["neuron"])
+    assert before["k"] != 0
+    bench.press("e")
+    bench.links_to(edit=f"set_neuron('L3H2', 'key', {neuron}, 0.0)")
+    bench.ready()
+    bench.page.mouse.move(x, y + 1)
+    bench.page.mouse.move(x, y)
+    expect(bench.page.get_by_role("tooltip")).to_contain_text(f"neuron {neuron}")
+    assert tip(bench, x, y)["k"] == 0

@@ -39,7 +39,7 @@ export interface Room {
 export function layOut(room: Room): { columns: Column[]; forced: Heat[] } {
   const forced: Heat[] = [];
   const count = (name: Heat) => (name === "key" || name === "product" ? room.dim : room.valueDim);
-  const isNarrow = room.width < 640;
+  const isNarrow = room.width < 560;
   const bar = isNarrow ? BAR.narrow : BAR.wide;
   const gap = isNarrow ? GAP.narrow : GAP.wide;
   const order: Name[] = ["token", "key", "product", ...room.figures, "softmax", "value", "weighted"];

@@ -213,7 +213,7 @@ export class NeuronPicture {
         labels.push({ ...small, ...at, text: TITLES[name as Heat] });
         continue;
       }
-      const title = name === "token" ? "key token" : name === "softmax" ? "softmax" : "";
+      const title = name === "token" ? (width < 70 ? "token" : "key token") : name === "softmax" ? "softmax" : "";
       const isHeat = name in TITLES;
       const text = isHeat
         ? `${TITLES[name as Heat]}  ±${fixed(this.full(name as Heat))}`
@@ -234,12 +234,13 @@ export class NeuronPicture {
       labels.push(beside(`q of ${content.query.text}`, TOP.strip));
     }
     const output = this.place("output");
+    const bar = this.columns.find((one) => one.name === "softmax");
     const y = this.footY + (FOOT - STRIP) / 2;
     if (output) {
-      const room = { x: output.x - 10, y: y + STRIP / 2, align: "right" as const, width: 120 };
-      labels.push({ ...small, ...room, text: "output, the sum of a · v" });
+      const width = Math.max(40, output.x - 20 - (bar ? bar.x + bar.width : 0));
+      const text = width > 132 ? "output, the sum of a · v" : "output";
+      labels.push({ ...small, text, x: output.x - 10, y: y + STRIP / 2, align: "right", width });
     }
-    const bar = this.columns.find((one) => one.name === "softmax");
     if (terms.sink !== null && bar) {
       labels.push(beside(`sink  ${fixed(terms.props.sink ?? Number.NaN)}`, y));
       labels.push({

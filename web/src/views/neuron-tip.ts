@@ -30,6 +30,14 @@ export interface Spot {
   place: number;
 }
 
+/** Whose vector a spot is in: of a product or a weighted value, that of the row's own token. */
+export function partOf({ row, column }: Spot, every: Of | null): Of {
+  if (every) return every;
+  if (row === "query") return "query";
+  if (row === "output") return "mixed";
+  return column === "value" || column === "weighted" ? "value" : "key";
+}
+
 export function tipOf(content: Content, spot: Spot): string[] {
   const { terms, every, tokens, vectors } = content;
   const neuron = spot.neuron;

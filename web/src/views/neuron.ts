@@ -12,7 +12,7 @@ import { Ruler } from "./labels";
 import { nextHead, nextLayer } from "./moves";
 import { TITLES, toggled } from "./neuron-layout";
 import { NeuronPicture } from "./neuron-picture";
-import type { Content } from "./neuron-tip";
+import { type Content, partOf } from "./neuron-tip";
 import { pictureOf, Surface, titled } from "./surface";
 import { type Host, headName, type Mount, type Mounted, siteOf, stackOf } from "./view";
 
@@ -44,6 +44,8 @@ class NeuronView implements Mounted {
   private latest: Promise<void> = Promise.resolve();
   private generation = 0;
   private frame = 0;
+  /** The query's row, kept in view when the page changes its size, until the user scrolls. */
+  private held: number | null = null;
   private search = { text: "", places: [] as number[][], index: -1 };
 
   constructor(
@@ -75,6 +77,7 @@ class NeuronView implements Mounted {
 
   redraw(): void {
     if (!this.content) return;
+    if (this.held !== null) this.scrollTo(this.held);
     this.draw();
     void this.fill();
   }
@@ -162,6 +165,8 @@ class NeuronView implements Mounted {
       case "a":
         this.host.select({ every: selection.every ? null : "query" });
         return true;
+      case "e":
+        return this.silence();
       case "PageUp":
       case "PageDown":
         this.scroller.scrollTop += (event.key === "PageUp" ? -0.8 : 0.8) * this.surface.height;
@@ -225,10 +230,11 @@ class NeuronView implements Mounted {
     const count = tokens.texts.length;
     const isOther = !this.content || this.content.tokens.texts.length !== count;
     if (isOther) this.scroller.scrollTop = this.picture_.scroll = 0;
+    if (isOther || selection.every) this.held = null;
     const query = queryOf(selection, site);
     if (site.kind === "self" && selection.token && query !== this.content?.query.row && !selection.every) {
-      const isEvery = selection.every !== null;
-      this.picture_.scroll = Math.max(0, this.picture_.reveal(query, count, this.surface.height, isEvery));
+      this.held = query;
+      this.picture_.scroll = Math.max(0, this.picture_.reveal(query, count, this.surface.height, false));
     }
     const [terms] = await Promise.all([
       selection.every ? null : loadTerms(source, site, head, query, signal),
@@ -252,7 +258,10 @@ class NeuronView implements Mounted {
     this.host.fail(null);
     if (this.search.text) this.search.places = occurrences(tokens, this.search.text);
     this.mark();
+    // The page may have changed its size while vectors were on their way.
+    if (this.held !== null) this.scrollTo(this.held);
     this.draw();
+    void this.fill();
     const { line, notes } = this.words();
     this.host.say(line, notes);
   }
@@ -366,6 +375,15 @@ class NeuronView implements Mounted {
     return true;
   }
 
+  /** Set the neuron under the pointer to nothing, for all tokens, and run again. */
+  private silence(): boolean {
+    const { hovered } = this.picture_;
+    const head = this.vectors?.head;
+    if (!hovered || hovered.neuron < 0 || !head || !this.host.edit) return false;
+    this.host.edit(`set_neuron('${head}', '${partOf(hovered, this.content?.every ?? null)}', ${hovered.neuron}, 0.0)`);
+    return true;
+  }
+
   private mark(): void {
     this.picture_.found = new Set(this.search.places.flat());
     this.picture_.current = this.search.places[this.search.index]?.[0] ?? -1;
@@ -386,6 +404,7 @@ class NeuronView implements Mounted {
 
   private scrolled(): void {
     if (Math.abs(this.scroller.scrollTop - this.picture_.scroll) < 1) return;
+    this.held = null;
     this.picture_.scroll = this.scroller.scrollTop;
     this.picture_.hovered = null;
     this.host.tip(null);

@@ -24,6 +24,8 @@ export interface Host {
   fail(problem: Error | null): void;
   /** The pointer is on a token, as read; null when it no longer is. For whoever shows the same token elsewhere. */
   hover?(token: { side: Side; index: number } | null): void;
+  /** Put an edit, as the Python that makes it, on top of the stack, and run; absent where nothing can be run. */
+  edit?(call: string): void;
   /** A short text beside the pointer; null hides it. Lines are shown as plain text, never as HTML. */
   tip(at: { x: number; y: number } | null, lines?: string[]): void;
 }

@@ -62,8 +62,8 @@ def _draw_query(view: "View", theme: Theme) -> Figure:
             if beside is not None:
                 row = figure.add_subplot(grid[0 if name == "key" else 2, place])
                 _heat(row, beside[None], full_colour(_tensor(beside)), theme)
-                row.set_ylabel("q" if name == "key" else "output", rotation=0, ha="right", va="center", fontsize=7,
-                               color=theme["ink"])  # fmt: skip
+                name_of = row.text(-0.02, 0.5, "q" if name == "key" else "output", transform=row.transAxes, fontsize=7)
+                name_of.set(ha="right", va="center", color=theme["ink"], in_layout=False)
         elif name == "softmax":
             axes.barh(np.arange(len(shown)), weights[shown], height=0.7, color=theme["accent"])
             axes.set(ylim=(len(shown) - 0.5, -0.5), xlim=(0, 1), yticks=[], xticks=[0, 1])
