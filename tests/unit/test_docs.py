@@ -24,6 +24,8 @@ PAGES = [
             "runs",
             "heads",
             "neurons",
+            "compat",
+            "structure",
         )
     ),
 ]

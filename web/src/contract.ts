@@ -64,6 +64,7 @@ export interface AnswerProps {
 export interface CandidateProps {
   text: string;
   logprob: number;
+  id: number;
 }
 
 /** The two runs of which a trace is the difference, by name, and how far they correspond, in words. */
@@ -193,6 +194,49 @@ export interface ColumnProps {
   texts: string[];
 }
 
+/** What a report over a corpus says of the heads of this model. Without a report `corpus` is empty. Arrays: one per method, by its name [head]; where known `low/NAME`, `high/NAME`, `baseline/NAME` likewise. */
+export interface ReportProps {
+  corpus: string;
+  n: number;
+  heads: string[];
+  methods: MethodProps[];
+  roles: RoleProps[];
+}
+
+/** The verdict on one head; without a role, what came nearest. */
+export interface RoleProps {
+  head: string;
+  role: string;
+  findings: FindingProps[];
+  nearest: FindingProps | null;
+  cases: CaseProps[];
+}
+
+/** One role of a head, with its evidence over a corpus. */
+export interface FindingProps {
+  role: string;
+  kind: string;
+  measure: string;
+  score: number;
+  baseline: number | null;
+  low: number | null;
+  high: number | null;
+  n: number;
+  criterion: string;
+  source: string;
+}
+
+/** A sentence in which a head does what it does: tokens, where white space comes before one, and the strongest pairs as (query, key, weight). `queries` are there where they are other tokens than the keys. */
+export interface CaseProps {
+  id: string;
+  about: string;
+  tokens: string[];
+  spaces: number[];
+  pairs: [number, number, number][];
+  queries: string[] | null;
+  query_spaces: number[] | null;
+}
+
 /** A model that can be chosen; what is only known once it is loaded is empty before. */
 export interface ModelProps {
   name: string;
@@ -303,6 +347,41 @@ export interface RolloutProps {
   site: string;
 }
 
+/** Where one logit came from: the answer `text` at `position` (−1: the whole input), less `other` where it is a contrast. The tokens of `stacks` carry `carried` of it together; `bias_share` is the share that no input carries. Arrays: `tokens/STACK` [token]; of the heads, `share` of their layer and `raw` in units of the logit [head]. */
+export interface RelevanceProps {
+  rule: "cp" | "attn";
+  position: number;
+  text: string;
+  other: string | null;
+  logit: number;
+  carried: number;
+  bias_share: number | null;
+  heads: string[];
+  stacks: string[];
+}
+
+/** The words of the sentence: the positions of their tokens in `stack`, and where its tree is known the head of each (−1: the root) with the relation. Empty where the input comes without words. */
+export interface GoldProps {
+  stack: string;
+  words: number[][];
+  forms: string[];
+  heads: number[];
+  relations: string[];
+}
+
+/** The tree that a head's attention induces over those words: the head of each (−1: the root, −2: without tokens). Beside the gold tree: which words look most at their own head, how many words have their head in the tree, out of how many, as a share, and what branching would give. `no_tree` says why there is none. */
+export interface TreeProps {
+  head: string;
+  way: "A" | "AT" | "A+AT";
+  heads: number[];
+  agrees: boolean[];
+  uas: number | null;
+  baselines: Record<string, number>;
+  n_words: number;
+  n_right: number;
+  no_tree: string;
+}
+
 /** Run a model on one input. The same request finds the same run again while the server remembers it. */
 export interface RunRequest {
   model: string;
@@ -401,6 +480,8 @@ export interface Selection {
   direction: "from" | "to";
   arrows: boolean;
   rollout: boolean;
+  relevance: string;
+  arcs: "none" | "gold" | "A" | "AT" | "A+AT";
 }
 
 /** A token on one side, by its position among the tokens as read. */

@@ -2,6 +2,7 @@
 
 import type { SiteProps, TraceProps } from "./contract";
 import { fitsForm, looksOf } from "./data/looks";
+import { asked } from "./data/relevance";
 import { clampedStep } from "./data/steps";
 
 export type Scale = "model" | "head" | "neuron" | "activations";
@@ -66,6 +67,10 @@ export interface Selection {
   arrows: boolean;
   /** Over a picture: attention followed through all layers up to this one. */
   rollout: boolean;
+  /** The answer whose relevance colours the tokens, as `data/relevance.ts` writes it; empty for none. */
+  relevance: string;
+  /** Where the input has a tree: nothing, the gold tree, or also that of the head's attention, by which weights. */
+  arcs: "none" | "gold" | "A" | "AT" | "A+AT";
 }
 
 export const DEFAULT: Selection = {
@@ -102,6 +107,8 @@ export const DEFAULT: Selection = {
   direction: "from",
   arrows: false,
   rollout: false,
+  relevance: "",
+  arcs: "A",
 };
 
 const COLUMNS: Selection["fold"] = ["key", "product", "value", "weighted"];
@@ -121,6 +128,7 @@ const CHOICES = {
   compare: ["off", "side", "difference"],
   stream: ["lens", "norm", "attention", "cross", "mlp", "cosine"],
   direction: ["from", "to"],
+  arcs: ["none", "gold", "A", "AT", "A+AT"],
 } as const;
 
 /** A selection from anywhere (a link, a saved file): what is not understood is as by default. */
@@ -143,6 +151,7 @@ export function cleaned(given: Record<string, unknown>): Selection {
   found.off = list(given.off).filter((one) => typeof one === "string");
   found.fold = COLUMNS.filter((one) => list(given.fold).includes(one));
   found.against = whole(given.against, 0, 1e9);
+  if (typeof given.relevance === "string" && asked(given.relevance)) found.relevance = given.relevance;
   const token = given.token as Selection["token"] | undefined;
   if (token && (token.side === "query" || token.side === "key") && whole(token.index, 0, 1e9) !== null) {
     found.token = { side: token.side, index: token.index };
@@ -154,7 +163,7 @@ export function cleaned(given: Record<string, unknown>): Selection {
 export function fitted(given: Selection, trace: TraceProps): Selection {
   const selection = given.scale === "neuron" ? { ...given, ...PLAIN } : given;
   const site = nearest(selection.site, trace);
-  if (!site) return { ...selection, site: "", head: 0, shown: [], token: null, off: [] };
+  if (!site) return { ...selection, site: "", head: 0, shown: [], token: null, off: [], relevance: "" };
   const shown = [...new Set(selection.shown)].filter((one) => one < site.n_heads).sort((a, b) => a - b);
   const nearby = Math.min(selection.head, site.n_heads - 1);
   const head = shown.includes(nearby) ? nearby : (shown[0] ?? nearby);
@@ -218,7 +227,7 @@ export function changed(selection: Selection, change: Partial<Selection>, trace:
 
 /** The selection for another run: places and options stay where they fit, single tokens do not. */
 export function carried(selection: Selection, trace: TraceProps): Selection {
-  return fitted({ ...selection, off: [], token: null, step: null, find: "" }, trace);
+  return fitted({ ...selection, off: [], token: null, step: null, find: "", relevance: "" }, trace);
 }
 
 /** Whether the two texts of a pair are both queries and keys here. */

@@ -113,7 +113,7 @@ def answer(
     real = {stack: one for stack, one in batch.real.items() if one.shape[1]}
     at_run = [one for one in interventions if one.stage != "tokens"]  # tokens are replaced already
     session = Session(model, at_run, grad=grad, cancel=cancel, tokens=tokens, real=real)
-    options = model._forward_options("full", batch)
+    options = model.forward_options("full", batch)
     with inside or nullcontext(), session:
         outputs = model.module(**batch.model_inputs, **options)
         logits = logits_of(outputs)

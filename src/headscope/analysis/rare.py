@@ -24,7 +24,8 @@ class RareWord(Measure):
     Frequencies are those of the corpus itself, or a table that is given. Only sentences with a token outside the 500
     most frequent count, as in the paper. Tokens that are equally rare share a place: with `among=1` all that are as
     rare as the rarest count, with 2 all that are as rare as the second. Chance, an even choice among kept keys, counts
-    them likewise.
+    them likewise. Targets that a translator writes itself are not counted: their tokens have no frequency before the
+    run.
     """
 
     name: str = "rare_word"
@@ -45,6 +46,9 @@ class RareWord(Measure):
     def watch(self, layer: Layer) -> Told:
         """Count queries that look most at a rare token."""
         if layer.batch.tokens(layer.key_stack)[0].kind != "text":
+            return
+        if layer.key_stack == "decoder" and any(one.target is None for one in layer.examples):
+            yield Refusal("the model wrote the targets itself: how often their tokens occur is not known beforehand")
             return
         kept = rows(layer).kept
         rare, has = shared(layer, f"rare {self.among}", lambda: self._rare(layer, kept.keys))

@@ -31,14 +31,15 @@ Vector = Literal["query", "key", "value"]
 
 @dataclass(frozen=True)
 class Explained:
-    """The answer that was explained: position (None: the whole input), id, text, and the logit. `other` is what a
-    contrast subtracts; the logit is then the difference."""
+    """The answer that was explained: position (None: the whole input), id, text, and the logit. `other` (and
+    `other_text`) is what a contrast subtracts; the logit is then the difference."""
 
     position: int | None
     id: int
     text: str
     logit: float
     other: int | None = None
+    other_text: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -310,6 +311,7 @@ def _pass(
             questions.name_of(model, found[0], logits[place].shape[-1]),
             float(answers[place].detach()),
             found[1] if len(found) > 1 else None,
+            questions.name_of(model, found[1], logits[place].shape[-1]) if len(found) > 1 else "",
         )
         rows.append(
             _Row(

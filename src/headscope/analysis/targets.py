@@ -87,7 +87,7 @@ def previous_token(places: Places) -> Target | None:
 
 
 def next_token(places: Places) -> Target | None:
-    """The token just after; a causal model cannot see it."""
+    """The token just after; a causal model cannot see it, and is left out."""
     return _offset(places, 1)
 
 

@@ -152,7 +152,7 @@ class InducedTrees(Measure):
                 yield one
                 continue
             for name in BASELINES:
-                hits = one.hits(_branching(len(one.heads), one.root, name))
+                hits = one.hits(branching(len(one.heads), one.root, name))
                 for group, n_hits in zip(GROUPS, hits, strict=True):
                     n = int(one.counts[group].sum())
                     yield Tally([self._any], [batch.places[row]], [[n_hits]], [[n]], key=f"{name} {group}")
@@ -267,7 +267,7 @@ def _is_mark(example: Example, word: int) -> bool:
     return all(unicodedata.category(character)[0] == "P" for character in example.words[word])
 
 
-def _branching(n: int, root: int, name: str) -> np.ndarray:
+def branching(n: int, root: int, name: str) -> np.ndarray:
     """Each word attached to the next, to the previous, or to the root; where there is none, to the root."""
     places = np.arange(n)
     heads = {"next": places + 1, "previous": places - 1, "root": np.full(n, root)}[name]

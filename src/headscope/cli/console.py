@@ -33,6 +33,7 @@ _OPTIONS = (
     (r"`?\ballow_pickle=True`?", "--allow-pickle"),
     (r"`?\btrust_remote_code=True`?", "--trust-remote-code"),
     (r"`?\brecord=['\"](\w+)['\"]`?", r"--record \1"),
+    (r"`?\bon_error=['\"](\w+)['\"]`?", r"--on-error \1"),
 )
 _JOINERS = "\u200c\u200d"  # not printable by themselves, but parts of Persian words and of emoji
 

@@ -25,6 +25,9 @@ def serve(
     allow_hub: Annotated[bool, typer.Option("--allow-hub", help="Let the page load models from the hub.")] = False,
     allow: Annotated[list[Path] | None, typer.Option(help="Let the page load models under this folder.")] = None,
     save_to: Annotated[Path | None, typer.Option(help="Let the page write edited models under this folder.")] = None,
+    report: Annotated[
+        list[Path] | None, typer.Option(help="A folder that `headscope heads` wrote: its scores and roles are shown.")
+    ] = None,
     trust_host: Annotated[list[str] | None, typer.Option(help="A host name to answer to, beside localhost.")] = None,
     no_browser: Annotated[bool, typer.Option("--no-browser", help="Print the address only.")] = False,
     max_memory: Annotated[str, typer.Option(help="Memory for traces that are kept, as in 500MB or 4GB.")] = "2GB",
@@ -53,6 +56,7 @@ def serve(
         allow=tuple(allow or ()),
         save_to=save_to,
         trusted_hosts=tuple(trust_host or ()),
+        reports=tuple(report or ()),
         limits=own.Limits(waiting=queue, trace_bytes=size),
     )
 

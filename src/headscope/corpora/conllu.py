@@ -10,6 +10,7 @@ from pathlib import Path
 
 from headscope.corpora.example import Example, Problem, Span
 from headscope.corpora.files import Line, sentences
+from headscope.errors import InputError
 
 _ID, _FORM, _UPOS, _XPOS, _HEAD, _RELATION, _MISC = 0, 1, 3, 4, 6, 7, 9
 
@@ -34,6 +35,29 @@ def read_conllu(path: Path, *, max_line: int) -> Iterator[Example | Problem]:
             yield _example(f"{path.name}:{block[0].number}", rows)
         except _Malformed as problem:
             yield Problem(path.name, problem.number, problem.reason)
+
+
+def looks_like_conllu(text: str) -> bool:
+    """Whether a text is CoNLL-U: every line that is neither empty nor a comment has ten columns."""
+    rows = [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
+    return bool(rows) and all(line.count("\t") == 9 for line in rows)
+
+
+def parse_conllu(text: str) -> list[Example]:
+    """The sentences of a text in CoNLL-U, as it may be pasted; what is malformed is refused, with its line."""
+    found, block = [], []
+    for number, line in enumerate([*text.splitlines(), ""], 1):
+        if line.strip():
+            block.append(Line(number, line))
+            continue
+        rows = [one for one in block if not one.text.startswith("#")]
+        if rows:
+            try:
+                found.append(_example(f"line {block[0].number}", rows))
+            except _Malformed as problem:
+                raise InputError(f"this CoNLL-U cannot be read: line {problem.number}: {problem.reason}.") from problem
+        block = []
+    return found
 
 
 def _example(name: str, block: list[Line]) -> Example:

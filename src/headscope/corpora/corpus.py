@@ -38,7 +38,8 @@ class Corpus(Iterable[Example]):
     """Examples from files or objects, read anew at every iteration.
 
     `about` says what was taken for what. With `on_error="skip"` whatever cannot be read is passed over: of the last
-    pass `n_problems` counts it and `problems` tells the first 20; a warning says so once.
+    pass `n_problems` counts it and `problems` tells the first 20; a warning says so once. `read()` gives everything as
+    it comes, without the limit: examples, and a `Problem` for what cannot be read.
     """
 
     def __init__(
@@ -60,7 +61,7 @@ class Corpus(Iterable[Example]):
         self.limit, self.on_error = limit, on_error
         self.n_problems = 0
         self.problems: list[Problem] = []
-        self._read, self._has_warned = read, False
+        self.read, self._has_warned = read, False
 
     def __repr__(self) -> str:
         limited = "" if self.limit is None else f", the first {self.limit}"
@@ -88,7 +89,7 @@ class Corpus(Iterable[Example]):
         return Survey(n_examples, self.n_problems, digest.hexdigest())
 
     def _good(self) -> Iterator[Example]:
-        for found in self._read():
+        for found in self.read():
             if isinstance(found, Example):
                 yield found
                 continue

@@ -534,7 +534,7 @@ class Model:
             keep="cpu" if keep == "cpu" else "device",
             progress=progress,
         )
-        options = self._forward_options(chosen, batch)
+        options = self.forward_options(chosen, batch)
         with session:
             outputs = self.module(**batch.model_inputs, **options)
 
@@ -546,7 +546,7 @@ class Model:
         answers = answers_of(self, batch, outputs, session)
         return traces_of(self, session, batch, outputs, answers, interventions, [note] if note else [])
 
-    def _forward_options(self, record: str, batch: Batch) -> dict[str, Any]:
+    def forward_options(self, record: str, batch: Batch) -> dict[str, Any]:
         """Arguments that keep a forward pass small: no cache, and only the logits that are kept."""
         if not isinstance(self.module, PreTrainedModel):
             return {}

@@ -17,6 +17,7 @@ from headscope.analysis.streaming import streaming
 from headscope.corpora import Corpus, Example, Problem, corpus
 from headscope.errors import CaptureError, HeadscopeError, InputError, LoadError
 from headscope.models import Model, load
+from headscope.reports.aligned import aligned
 from headscope.reports.cases import Case, cases, first_examples, thumbnails
 from headscope.reports.outcome import Answer, outcome
 from headscope.reports.page import page, plain
@@ -87,7 +88,7 @@ class HeadsReport:
             data = json.loads((Path(folder) / "heads.json").read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
             raise LoadError(f"there is no report of heads in {folder}: {error}") from error
-        about = {name: data[name] for name in ("model", "corpus", "notes", "absent", "sample")}
+        about = {name: data.get(name) for name in ("model", "weights", "corpus", "notes", "absent", "sample")}
         verdicts = {_head(name): Verdict.from_json(_head(name), one) for name, one in data["roles"].items()}
         held = {
             _head(name): [Case(**(one | {"pairs": [tuple(pair) for pair in one["pairs"]]})) for one in several]
@@ -141,6 +142,8 @@ def heads(
     scores = run.scores()
     first = first_examples(examples)
     scores |= repeated(loaded)
+    whole = source if isinstance(source, Corpus) else examples
+    scores |= aligned(loaded, whole, first, every, progress=lambda *at: tell("aligning words", *at), cancel=cancel)
     wanted = [name for name, is_wanted in zip(_METHODS, (relevance, importance, importance), strict=True) if is_wanted]
     asked, absent = Sample(), {name: "it was not asked for." for name in _METHODS if name not in wanted}
     more: dict[str, Scores] = {}
@@ -160,6 +163,7 @@ def heads(
         "model": Path(loaded.name).name if Path(loaded.name).is_dir() else loaded.name,
         "corpus": {"name": examples.name, "about": examples.about} | _counted(run),
         "sample": {"n": len(asked.inputs), "about": asked.about, "examples": asked.ids},
+        "weights": {"sha256": run.manifest["model"]["weights"], "dtype": run.manifest["model"]["dtype"]},
         "notes": _notes(run, asked, more),
         "absent": absent | run.silent(),
     }
@@ -184,7 +188,7 @@ def chosen(source: Any, limit: int | None, every: int = 1) -> Corpus:
 def _stepped(whole: Corpus, every: int) -> Iterator[Example | Problem]:
     """What cannot be read is passed on, so that it is counted where it always is."""
     place = 0
-    for found in whole._read():
+    for found in whole.read():
         if isinstance(found, Problem):
             yield found
             continue

@@ -22,13 +22,14 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "like_hue", "like_brightness", "like_frequency",
     ),
 }  # fmt: skip
-PARTS = {"syntactic": "Dependencies", "tags": "Parts of speech", "hue": "Hues"}
+PARTS = {"syntactic": "Dependencies", "alignment": "Alignment", "tags": "Parts of speech", "hue": "Hues"}
 
 _ABOUT = {
     "relevance": "how much of the answer's logit came through the head, as a share of its layer (CP-LRP)",
     "gate_importance": "|∂loss / ∂gate|, input by input (Michel et al., 2019)",
     "ablation": "what the loss gains when the head's output is zero",
     "repeated_induction": "on random tokens given twice, attention to what followed the same token before",
+    "alignment": "F1 of each target word's strongest source word with a statistical aligner's links",
     "copying": "of what the head raises among the tokens in sight, the share of those that it attends to (by weights)",
     "repeated_duplicate": "on random tokens given twice, attention to the same token before",
 }
@@ -53,7 +54,7 @@ _FAMILIES = {
     "syntax": ("syntactic",),
     "copying": ("induction", "duplicate token", "same token"),
     "rare": ("rare words",),
-    "across": ("same word across", "from A to B", "from B to A"),
+    "across": ("same word across", "alignment", "from A to B", "from B to A"),
     "marks": ("punctuation", "paired marks", "names"),
     "image": ("the patch itself", "local patches", "the row", "the column"),
     "rest": ("rests on the first token", "rests on the last token", "rests on special tokens"),
@@ -62,6 +63,7 @@ _SHORT = {
     "previous token": "−1", "next token": "+1", "the token itself": "0", "rare words": "rare", "induction": "ind",
     "duplicate token": "dup", "same token": "same", "same word across": "same", "from A to B": "A→B",
     "from B to A": "B→A", "punctuation": ".,", "paired marks": "( )", "names": "name", "the patch itself": "self",
+    "alignment: the word it writes": "align", "alignment: the word it reads": "align",
     "local patches": "local", "the row": "row", "the column": "col", "rests on the first token": "1st",
     "rests on the last token": "last", "rests on special tokens": "rest",
 }  # fmt: skip
@@ -70,6 +72,8 @@ _SHORT = {
 def label(name: str) -> str:
     """A measure as a person reads it: "syntactic/nsubj→head" is "nsubj → head"."""
     measure, _, key = name.partition("/")
+    if measure == "alignment":
+        return f"alignment, the word it {key}"
     if key:
         return key.replace("→", " → ")
     return _LABELS.get(measure, measure.replace("_", " "))

@@ -37,7 +37,8 @@ class OfCells(Measure):
     """A measure from a function that marks cells by tokens alone: `cells(queries, keys, is_cross=…, **settings)`.
 
     It gives something with `wanted` and `among`, or None where it says nothing about such tokens. A query counts when
-    it has a wanted cell; chance is the share of wanted cells among those that it can see.
+    it has a wanted cell; chance is the share of wanted cells among those that it can see. A causal layer whose wanted
+    cells all lie ahead is left out: it cannot look there.
     """
 
     name: str
@@ -74,6 +75,7 @@ def watch_cells(layer: "Layer", measures: Sequence[OfCells]) -> Iterator[tuple[s
         layer.site.stack,
         layer.site.kind,
         layer.key_stack,
+        layer.is_causal,
         layer.rows.start,
         shape,
         layer.pattern.device,
@@ -118,6 +120,9 @@ def _mark(batch: "Batch", layer: "Layer", measure: OfCells, shape: tuple[int, in
         if found is None:
             continue
         cells = np.asarray(found.wanted, dtype=bool)
+        if layer.is_causal and cells.any() and not np.tril(cells).any():
+            has[-1] = False  # all of it lies ahead, where nothing can be seen
+            continue
         wanted[row, : cells.shape[0], : cells.shape[1]] = cells
         if found.among is not None:
             among = np.zeros(shape, dtype=np.float32) if among is None else among
@@ -126,7 +131,8 @@ def _mark(batch: "Batch", layer: "Layer", measure: OfCells, shape: tuple[int, in
         return None
     cells, device = torch.from_numpy(wanted), layer.pattern.device
     if among is None:
-        chance = (cells.sum(-1).to(device) / layer.visible).sum(-1)
+        seen = cells.tril() if layer.is_causal else cells
+        chance = (seen.sum(-1).to(device) / layer.visible).sum(-1)
         return _Marked(measure.name, has, [cells.to(device)], cells.any(-1).sum(-1).to(device), chance)
     # Of what goes to `among`, the share that chance would give to the wanted cells of each query.
     others = torch.from_numpy(among)

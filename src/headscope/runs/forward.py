@@ -181,7 +181,7 @@ class Worker:
 
     def _options(self, ready, wanted: Record | None) -> dict:
         """As `Model.run` has it; without traces nobody reads the logits, so one of them is enough."""
-        options = self.model._forward_options(wanted or "rows", ready)
+        options = self.model.forward_options(wanted or "rows", ready)
         taken = inspect.signature(type(self.model.module).forward).parameters
         if wanted is None and "logits_to_keep" in taken and "labels" not in ready.model_inputs:
             options["logits_to_keep"] = 1

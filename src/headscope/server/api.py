@@ -245,9 +245,11 @@ def _add_traces(app: FastAPI, workbench: Workbench) -> None:
     @app.post("/api/traces/{id}/page", responses=_answers("A file.", "text/html"), response_class=Response)
     async def page(id: Id, wanted: PageRequest, request: Request) -> Response:
         """One HTML file that shows the selection without a server."""
+        run, more = runs.find(id), workbench.beside(id, wanted.selection)
         trace = _difference(runs, id, wanted.minus)
-        activations = workbench.tasks.latest("activations", id)
-        work = parts.get(id, f"page {wanted} {activations is None}", lambda: saved_page(trace, wanted, activations))
+        work = parts.get(
+            id, f"page {wanted} {sorted(more)}", lambda: saved_page(trace, wanted, gold=run.gold, parts=more)
+        )
         return _download(await while_connected(request.receive, work), "text/html; charset=utf-8", "headscope.html")
 
     binary = {"type": "string", "format": "binary"}
@@ -264,13 +266,19 @@ def _add_traces(app: FastAPI, workbench: Workbench) -> None:
     )
     async def trace_part(id: Id, key: Annotated[str, Path(max_length=200)], request: Request) -> Response:
         """One part of a trace, as `headscope.views.contract` lists them, in the format of `headscope.views.wire`."""
-        trace = runs.find(id).trace
+        run = runs.find(id)
         query = request.url.query
         whole = f"{key}?{query}" if query else key
         # The other run, where the key names one, is looked up here: whether it is remembered is this thread's to know.
         other = request.query_params.get("minus")
         second = runs.find(other).trace if other else None
-        work = parts.get(id, whole, lambda: part(trace, whole, id=id, find=lambda _: second or trace).encode())
+
+        def made() -> bytes:
+            if whole == "report":
+                return workbench.reports.part(run.request.model).encode()
+            return part(run.trace, whole, id=id, find=lambda _: second or run.trace, gold=run.gold).encode()
+
+        work = parts.get(id, whole, made)
         return Response(await while_connected(request.receive, work), media_type=BYTES, headers=FOREVER)
 
 

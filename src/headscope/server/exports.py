@@ -1,16 +1,18 @@
 """What can be taken away from a trace: numbers as a table, and a page that opens without a server."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from headscope.corpora import Example
 from headscope.errors import InputError
+from headscope.reports.brief import PREFIX
 from headscope.server.messages import PageRequest
 from headscope.traces import Trace
 from headscope.views.contract import By, Vectors, What
 from headscope.views.numbers import about
 from headscope.views.selection import Filter
 from headscope.views.view import View, head_view, model_view, neuron_view
-from headscope.views.wire import decode
 
 Format = Literal["csv", "json", "parquet"]
 TYPES: dict[Format, str] = {
@@ -75,15 +77,18 @@ class TableQuery:
         )
 
 
-def saved_page(trace: Trace, wanted: PageRequest, activations: bytes | None = None) -> bytes:
-    """One HTML file that opens where the workbench is; `activations` is the part that was shown, if any."""
-    view = checked_view(trace, wanted)
-    if activations is not None:
-        part = decode(activations)
-        view = replace(view, parts={f"activations/{part.props['stack']}": part})
-    elif wanted.view == "activations":
+def saved_page(
+    trace: Trace, wanted: PageRequest, *, gold: Example | None = None, parts: Mapping[str, Part] | None = None
+) -> bytes:
+    """One HTML file that opens where the workbench is; `parts` are shown beside those of the trace."""
+    view, held = checked_view(trace, wanted), dict(parts or {})
+    if wanted.view == "activations" and not any(key.startswith("activations/") for key in held):
         raise InputError("the activations of this run were not read yet: open its activations, then save.")
-    return view.html().encode()
+    # What is not in the file cannot be asked for there: without a tree, none is drawn.
+    selection = view.selection if gold is not None else replace(view.selection, arcs="none")
+    if f"relevance?of={selection.relevance}" not in held:
+        selection = replace(selection, relevance="")
+    return replace(view, selection=selection, gold=gold, parts=held).html().encode()
 
 
 def checked_view(trace: Trace, wanted: PageRequest) -> View:
@@ -96,9 +101,9 @@ def checked_view(trace: Trace, wanted: PageRequest) -> View:
             raise InputError("a token was chosen, but no layer to say of which stack: give `site` too.")
     elif wanted.view == "model":
         site = told.site and f"{told.site}H{told.head}"
-        model_view(
-            trace, site or None, thumbnails=told.thumbnails, sort=told.sort, colour=told.colour, least=told.least
-        )
+        sort, colour = (one if is_own(one) else "" for one in (told.sort, told.colour))
+        least = told.least if colour else 0.0
+        model_view(trace, site or None, thumbnails=told.thumbnails, sort=sort, colour=colour, least=least)
     elif wanted.view == "neuron":
         sort = told.order if told.against is None or told.order != "token" else told.against
         query = -1 if told.token is None or told.token.side == "key" else told.token.index
@@ -130,6 +135,11 @@ def checked_view(trace: Trace, wanted: PageRequest) -> View:
         if not told.site:
             return view
     return View(wanted.view, trace, told)
+
+
+def is_own(name: str) -> bool:
+    """Whether a measure is one of the trace's own, rather than a report's or the relevance of an answer."""
+    return not name.startswith(PREFIX) and name != "relevance"
 
 
 def _listed(told: str) -> list[str]:

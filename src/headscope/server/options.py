@@ -43,6 +43,8 @@ class Options:
     save_to: Path | None = None
     """Where the page may write models to."""
     trusted_hosts: tuple[str, ...] = ()
+    reports: tuple[Path, ...] = ()
+    """Folders that `headscope heads` wrote."""
     limits: Limits = field(default_factory=Limits)
     static: Path = field(default_factory=lambda: built_page())
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import psutil
 
+from headscope.corpora import Example
 from headscope.errors import HeadscopeWarning, InputError
 from headscope.interventions import Intervention
 from headscope.models import Model
@@ -18,6 +19,7 @@ from headscope.models.budget import SHARE
 from headscope.models.intake import Intake
 from headscope.server import edits
 from headscope.server.catalogue import Catalogue
+from headscope.server.gold import gold_of
 from headscope.server.jobs import Job, Jobs
 from headscope.server.kept import Kept
 from headscope.server.media import Media, MediaStore, given_media
@@ -41,6 +43,8 @@ class Run:
     trace: Trace
     when: float
     interventions: tuple[Intervention, ...] = ()
+    gold: Example | None = None
+    """The sentence with its words and its tree, where the input was given with one."""
 
     def told(self) -> Remembered:
         """As the page's history shows it."""
@@ -141,7 +145,9 @@ class Runs:
         n_layers = len(model.layout.layers) if model.has_layout else 0
         job.tell_from_thread(RunEvent("running", n_layers=n_layers))
         begun = time.monotonic()
-        source = request.text if request.chat is None else [asdict(one) for one in request.chat]
+        gold = gold_of(request)
+        text = request.text if gold is None else gold.text
+        source = text if request.chat is None else [asdict(one) for one in request.chat]
         takes = Intake.of(model.processor, model.module)
         if source is not None and "text" not in takes.kinds:
             # A string would be read as the path of a file, and which files to open is not the page's to choose.
@@ -157,7 +163,7 @@ class Runs:
         said = [] if base is None else list(base.trace.warnings)
         said += [str(one.message) for one in told if issubclass(one.category, HeadscopeWarning)]
         trace = replace(trace, warnings=tuple(dict.fromkeys([*notes, *trace.warnings, *said])))
-        run = Run(id, request, trace, time.time(), tuple(interventions))
+        run = Run(id, request, trace, time.time(), tuple(interventions), gold)
         job.in_loop(lambda: self.kept.put(id, run, trace.nbytes()))
         n_tokens = run.told().n_tokens
         logger.info("ran %s on %d tokens in %.2f s", request.model, n_tokens, time.monotonic() - begun)

@@ -46,6 +46,7 @@ def serve(
         for name in workbench.catalogue.given:
             say(f"Loading {name}")
             workbench.catalogue.load(name)
+        workbench.reports.check()
         _warn_of_network(options, say)
         address = address_of(options.host, port, options.trusted_hosts)
         announce(f"{address}?token={access.token}")

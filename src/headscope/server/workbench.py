@@ -8,13 +8,17 @@ from headscope.server.access import Access
 from headscope.server.catalogue import Catalogue
 from headscope.server.jobs import Job, Jobs
 from headscope.server.media import MediaStore
-from headscope.server.messages import RunEvent, Settings
+from headscope.server.messages import RunEvent, Settings, TaskRequest
 from headscope.server.options import Options
 from headscope.server.parts import Parts
+from headscope.server.reports import Reports
 from headscope.server.runs import Runs
 from headscope.server.tasks import TASKS, Tasks
 from headscope.server.tasks.find import patterns
+from headscope.server.tasks.relevance import options_of
 from headscope.server.tasks.usecase import use_cases
+from headscope.views.selection import Selection
+from headscope.views.wire import Part, decode
 
 
 @dataclass
@@ -29,6 +33,7 @@ class Workbench:
     runs: Runs = field(init=False)
     parts: Parts = field(init=False)
     tasks: Tasks = field(init=False)
+    reports: Reports = field(init=False)
     is_warm: asyncio.Event = field(init=False)
 
     def __post_init__(self) -> None:
@@ -39,6 +44,7 @@ class Workbench:
         self.runs = Runs(self.catalogue, self.jobs, limits, self.media)
         self.parts = Parts(limits)
         self.tasks = Tasks(TASKS, self.catalogue, self.jobs, self.runs, limits)
+        self.reports = Reports(self.options.reports, self.catalogue)
         self.is_warm = asyncio.Event()
 
     def warm_up(self) -> None:
@@ -54,6 +60,24 @@ class Workbench:
     def close(self) -> bool:
         """Stop all work; whether all threads are free."""
         return all([self.jobs.close(), self.parts.close()])
+
+    def beside(self, id: str, selection: Selection) -> dict[str, Part]:
+        """What a saved page of a run holds beside the trace's own parts, as far as it was shown: activations, a report,
+        the relevance of an answer.
+        """
+        found = {}
+        model = self.runs.find(id).request.model
+        activations = self.tasks.latest("activations", id)
+        if activations is not None:
+            part = decode(activations)
+            found[f"activations/{part.props['stack']}"] = part
+        if self.reports.has(model):
+            found["report"] = self.reports.part(model)
+        options = options_of(selection.relevance)
+        made = options and self.tasks.made(TaskRequest("relevance", trace=id, options=options))
+        if made:
+            found[f"relevance?of={selection.relevance}"] = decode(made)
+        return found
 
     def settings(self) -> Settings:
         """What the page is told first."""

@@ -143,7 +143,7 @@ def _answers(trace: Trace) -> list[AnswerProps]:
     for place in range(len(trace.answers.ids)):
         top = [one for one in trace.answers.top(N_CANDIDATES, place) if one.logprob > float("-inf")]
         position = trace.answers.positions[place] if trace.answers.positions else -1
-        candidates = [CandidateProps(_plain(one.text), one.logprob) for one in top]
+        candidates = [CandidateProps(_plain(one.text), one.logprob, one.id) for one in top]
         found.append(AnswerProps(trace.answers.stack, position, candidates))
     return found
 

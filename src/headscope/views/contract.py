@@ -20,6 +20,9 @@ in a saved page (a dictionary) and in a notebook (a message):
 | `alignment?minus=ID&by=words` | AlignmentProps | `one:main`, `other:main`: the pair of every token, −1 for none |
 | `relation?source=4&target=1&minus=ID` | RelationProps | `one`, `other`: [head, (weight, baseline, depth)] |
 | `activations/main` | ActivationsProps | norms, lens, neurons; in saved pages (a server has a task `activations`) |
+| `gold` | GoldProps | – |
+| `tree/L3H2?way=A` | TreeProps | – |
+| `report` | ReportProps | one per method: [head]; where known also `low/NAME`, `high/NAME`, `baseline/NAME` |
 
 `layer`, `row` and `window` also take `by=words|sentences` and `hide=` (positions, comma-separated, `stack:position`
 where there are several stacks), for inputs too long for the page to do that itself. All but the last two take
@@ -33,6 +36,8 @@ TokenKind = Literal["text", "patches", "frames"]
 By = Literal["tokens", "words", "sentences"]
 What = Literal["pattern", "contribution", "scores"]
 Vectors = Literal["query", "key", "value", "mixed"]
+# From which attention a tree is made: a dependent looks at its head, a head at its dependents, or both.
+Way = Literal["A", "AT", "A+AT"]
 
 
 @dataclass(frozen=True)
@@ -87,6 +92,7 @@ class CandidateProps:
 
     text: str
     logprob: float
+    id: int = -1
 
 
 @dataclass(frozen=True)
@@ -351,6 +357,61 @@ class EvidenceProps:
 
 
 @dataclass(frozen=True)
+class FindingProps:
+    """One role of a head, with its evidence over a corpus."""
+
+    role: str
+    kind: str
+    measure: str
+    score: float
+    baseline: float | None
+    low: float | None
+    high: float | None
+    n: int
+    criterion: str
+    source: str
+
+
+@dataclass(frozen=True)
+class CaseProps:
+    """A sentence in which a head does what it does: tokens, where white space comes before one, and the strongest
+    pairs as (query, key, weight). `queries` are there where they are other tokens than the keys."""
+
+    id: str
+    about: str
+    tokens: list[str]
+    spaces: list[int]
+    pairs: list[tuple[int, int, float]]
+    queries: list[str] | None = None
+    query_spaces: list[int] | None = None
+
+
+@dataclass(frozen=True)
+class RoleProps:
+    """The verdict on one head; without a role, what came nearest."""
+
+    head: str
+    role: str
+    findings: list[FindingProps]
+    nearest: FindingProps | None
+    cases: list[CaseProps]
+
+
+@dataclass(frozen=True)
+class ReportProps:
+    """What a report over a corpus says of the heads of this model. Without a report `corpus` is empty.
+
+    Arrays: one per method, by its name [head]; where known `low/NAME`, `high/NAME`, `baseline/NAME` likewise.
+    """
+
+    corpus: str
+    n: int
+    heads: list[str]
+    methods: list[MethodProps]
+    roles: list[RoleProps]
+
+
+@dataclass(frozen=True)
 class PresetProps:
     """An input to start from."""
 
@@ -435,6 +496,56 @@ class WrittenProps:
     after: str
 
 
+@dataclass(frozen=True)
+class GoldProps:
+    """The words of the sentence: the positions of their tokens in `stack`, and where its tree is known the head of each
+    (−1: the root) with the relation. Empty where the input comes without words."""
+
+    stack: str
+    words: list[list[int]]
+    forms: list[str]
+    heads: list[int]
+    relations: list[str]
+
+
+@dataclass(frozen=True)
+class TreeProps:
+    """The tree that a head's attention induces over those words: the head of each (−1: the root, −2: without tokens).
+
+    Beside the gold tree: which words look most at their own head, how many words have their head in the tree, out of
+    how many, as a share, and what branching would give. `no_tree` says why there is none.
+    """
+
+    head: str
+    way: Way
+    heads: list[int]
+    agrees: list[bool]
+    uas: float | None
+    baselines: dict[str, float]
+    n_words: int
+    n_right: int
+    no_tree: str = ""
+
+
+@dataclass(frozen=True)
+class RelevanceProps:
+    """Where one logit came from: the answer `text` at `position` (−1: the whole input), less `other` where it is a
+    contrast. The tokens of `stacks` carry `carried` of it together; `bias_share` is the share that no input carries.
+
+    Arrays: `tokens/STACK` [token]; of the heads, `share` of their layer and `raw` in units of the logit [head].
+    """
+
+    rule: Literal["cp", "attn"]
+    position: int
+    text: str
+    other: str | None
+    logit: float
+    carried: float
+    bias_share: float | None
+    heads: list[str]
+    stacks: list[str]
+
+
 PARTS = (
     TraceProps,
     MapsProps,
@@ -446,6 +557,7 @@ PARTS = (
     RelationProps,
     FoundProps,
     EvidenceProps,
+    ReportProps,
     ModelProps,
     SavedProps,
     ActivationsProps,
@@ -456,4 +568,7 @@ PARTS = (
     ImageProps,
     SoundProps,
     RolloutProps,
+    RelevanceProps,
+    GoldProps,
+    TreeProps,
 )

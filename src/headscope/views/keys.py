@@ -7,7 +7,7 @@ from urllib.parse import parse_qsl, unquote
 
 from headscope.attention.summaries import MAP_SIZE
 from headscope.errors import InputError
-from headscope.views.contract import By, Vectors, What
+from headscope.views.contract import By, Vectors, Way, What
 
 WINDOW_SIZE = 1024
 # A key may name every token of a long input in `hide`, and no more.
@@ -26,11 +26,13 @@ _KNOWN = {
     "image": ("minus",),
     "sound": ("minus",),
     "rollout": (),
+    "gold": (),
+    "tree": ("way",),
 }
 # Of two runs: they make no sense without the second.
 _PAIRED = ("alignment", "relation")
 _PLACED = {"layer": "L3", "row": "L3", "window": "L3H2", "neuron": "L3H2", "vectors": "L3H2"}
-_PLACED |= {"image": "main", "sound": "encoder", "rollout": "L5"}
+_PLACED |= {"image": "main", "sound": "encoder", "rollout": "L5", "tree": "L3H2"}
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,7 @@ class Asked:
     place: str = ""
     what: What = "pattern"
     by: By = "tokens"
+    way: Way = "A"
     hide: tuple[tuple[str | None, int], ...] = ()
     size: int = MAP_SIZE
     side: Literal["query", "key"] = "query"
@@ -72,6 +75,8 @@ def parse_key(key: str) -> Asked:
         asked["what"] = _one_of("what", given["what"], get_args(What))
     if "by" in given:
         asked["by"] = _one_of("by", given["by"], get_args(By))
+    if "way" in given:
+        asked["way"] = _one_of("way", given["way"], get_args(Way))
     if given.get("hide"):
         asked["hide"] = tuple(_position(one) for one in given["hide"].split(","))
     largest = MAP_SIZE if kind == "maps" else WINDOW_SIZE

@@ -4,10 +4,11 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
+import torch
 
 from headscope.scores import Scores
 from headscope.sites import Head
-from headscope.traces import Trace
+from headscope.traces import LayerRecord, Trace
 from headscope.views.contract import MethodProps, ScoresProps
 from headscope.views.weights import no_weights
 from headscope.views.wire import Part
@@ -52,13 +53,38 @@ def _is_measurable(trace: Trace) -> bool:
 
 
 def _first_token(trace: Trace) -> Scores | None:
-    """The mean weight that the first token receives, which a summary holds."""
+    """The mean weight that the first token receives from queries that are not special, as the measure has it.
+
+    A summary holds the mean over all queries; what the few special ones give is taken out again.
+    """
     values: dict[Head, float] = {}
     for layer in trace.layers.values():
-        if layer.site.kind == "cross" or layer.summary.received is None:
+        if layer.summary.received is None:
             continue
-        values |= dict(zip(layer.heads(), layer.summary.received[:, 0].tolist(), strict=True))
+        special = [place for place, token in enumerate(trace.query_tokens(layer.site)) if token.special]
+        n_plain = layer.n_queries - len(special)
+        given = _to_first(layer, special)
+        if given is None or not n_plain:
+            continue
+        sums = layer.summary.received[:, 0].double() * layer.n_queries - given
+        values |= dict(zip(layer.heads(), (sums / n_plain).clamp(0.0, 1.0).tolist(), strict=True))
     return Scores(SHARE_OF_FIRST, values) if values else None
+
+
+def _to_first(layer: LayerRecord, queries: list[int]) -> torch.Tensor | None:
+    """What some queries together give the first key [head]; None where neither weights nor strongest keys tell."""
+    found = torch.zeros(layer.n_heads, dtype=torch.float64)
+    if not queries:
+        return found
+    if not no_weights(layer):
+        for query in queries:
+            rows = layer.patterns(slice(None), slice(query, query + 1), slice(0, 1))
+            found += rows.flatten().double().cpu()
+        return found
+    if layer.summary.top_keys is None or layer.summary.top_weights is None:
+        return None
+    is_first = layer.summary.top_keys[:, queries] == 0
+    return (layer.summary.top_weights[:, queries].double() * is_first).sum((1, 2))
 
 
 def _method(scores: Scores, values: np.ndarray, trace: Trace) -> MethodProps:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 from headscope.errors import HeadscopeError, InputError, LoadError, NotRecordedError
 from headscope.sites import Site
@@ -86,7 +87,7 @@ def _parts(view: "View", room: float) -> tuple[dict[str, str], list[str]]:
     # Who reads the page has no use for the folder that the model lies in.
     told = trace_part(replace(trace, model=short_name(trace.model)))
     parts = {"trace": _packed(told), "scores": _packed(view.scores_part)}
-    parts |= {key: _packed(one) for key, one in view.parts.items()}
+    parts |= {key: _packed(one) for key, one in view.parts.items()} | _trees(view)
     try:
         parts |= _maps(view)
     except NotRecordedError as reason:
@@ -170,6 +171,22 @@ def _looks(view: "View") -> dict[str, str]:
     is_small = sum(trace.layers[site].n_keys ** 2 for site in sites) <= _SMALL_CELLS
     for site in sites if is_small else [one for one in sites if one == chosen and view.selection.rollout]:
         found[f"rollout/{site}"] = _packed(rollout_part(trace, str(site)))
+    return found
+
+
+def _trees(view: "View") -> dict[str, str]:
+    """The gold tree, and the trees of the heads that are shown."""
+    arcs = view.selection.arcs
+    if view.kind != "head" or arcs == "none" or (view.gold is None and arcs == "gold"):
+        return {}
+    from headscope.views.trees import gold_part, tree_part, words_of_trace
+
+    known = view.gold or words_of_trace(view.trace)
+    found = {"gold": _packed(gold_part(view.trace, known))}
+    if arcs != "gold":
+        for index in view.selection.shown:
+            name = f"{view.selection.site}H{index}"
+            found[f"tree/{name}?way={quote(arcs)}"] = _packed(tree_part(view.trace, known, name, arcs))
     return found
 
 

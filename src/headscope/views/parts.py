@@ -5,6 +5,7 @@ from collections.abc import Callable
 import torch
 
 from headscope.attention.summaries import cell
+from headscope.corpora import Example
 from headscope.errors import InputError, NotRecordedError
 from headscope.traces import Difference, Trace, compare
 from headscope.views.about import trace_part
@@ -19,10 +20,18 @@ from headscope.views.neurons import neuron_part, vectors_part
 from headscope.views.wire import Coded, Part
 
 
-def part(trace: Trace, key: str, *, id: str = "", find: Callable[[str], Trace] | None = None) -> Part:
+def part(
+    trace: Trace,
+    key: str,
+    *,
+    id: str = "",
+    find: Callable[[str], Trace] | None = None,
+    gold: Example | None = None,
+) -> Part:
     """What a key asks for: the keys are those of `views/contract.py`.
 
-    `id` is the name under which the page knows the trace; `find` gives the other run of a key that has one (`minus=`).
+    `id` is the name under which the page knows the trace; `find` gives the other run of a key that has one (`minus=`);
+    `gold` is the sentence with its words and tree, where known.
     """
     asked = parse_key(key)
     if asked.minus:
@@ -56,6 +65,10 @@ def part(trace: Trace, key: str, *, id: str = "", find: Callable[[str], Trace] |
             return sound_part(trace, asked.place)
         case "rollout":
             return rollout_part(trace, asked.place)
+        case "gold" | "tree":
+            from headscope.views.trees import gold_part, tree_part  # brings models along, as measures do
+
+            return gold_part(trace, gold) if asked.kind == "gold" else tree_part(trace, gold, asked.place, asked.way)
         case _:
             return difference_scores(trace) if isinstance(trace, Difference) else scores_part(trace)
 

@@ -18,6 +18,7 @@ Direction = Literal["from", "to"]
 Axis = Literal["vertical", "horizontal"]
 Filter = Literal["all", "threshold", "mass", "top"]
 Pair = Literal["all", "AA", "AB", "BA", "BB"]
+Arcs = Literal["none", "gold", "A", "AT", "A+AT"]
 Hide = Literal["special", "first"]
 Thumbnails = Literal["heat", "lines"]
 Order = Literal["index", "contribution", "token", "spread"]
@@ -75,6 +76,8 @@ class Selection:
     direction: Direction = "from"
     arrows: bool = False
     rollout: bool = False
+    relevance: str = ""
+    arcs: Arcs = "A"
 
 
 def choice(name: str, value: str, kind) -> None:

@@ -6,6 +6,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from headscope.corpora import Example
 from headscope.errors import InputError, NotRecordedError, UnknownHeadError
 from headscope.scores import Scores
 from headscope.sites import Head
@@ -13,7 +14,7 @@ from headscope.traces import Comparison, Difference, Trace
 from headscope.traces.activations import Activations
 from headscope.views.about import short_name
 from headscope.views.activations import activations_part, activations_table
-from headscope.views.contract import By, Vectors, What
+from headscope.views.contract import By, Vectors, Way, What
 from headscope.views.differences import difference_scores
 from headscope.views.measures import scores_part
 from headscope.views.neurons import head_of
@@ -48,6 +49,7 @@ from headscope.views.wire import Part
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from headscope.analysis.relevance import Relevance
     from headscope.models import Model
     from headscope.views.widget import ViewWidget
 
@@ -64,6 +66,7 @@ class View:
     scores: tuple[Scores, ...] = ()
     theme: Theme = "system"
     activations: Activations | None = None
+    gold: Example | None = None
     parts: Mapping[str, Part] = field(default_factory=dict)
     """What a saved page holds beyond the trace's own parts, by key."""
 
@@ -155,6 +158,9 @@ def head_view(
     direction: Direction = "from",
     arrows: bool = False,
     rollout: bool = False,
+    arcs: Example | None = None,
+    tree: bool | Way = False,
+    relevance: "Relevance | None" = None,
     theme: Theme = "system",
 ) -> View:
     """Heads of one layer as lines between tokens, as a matrix, over the picture ("image") or along the sound ("time").
@@ -166,7 +172,10 @@ def head_view(
     Without `heads`, all of the first layer. `threshold`, `mass` or `top` filter the lines: from a weight on, the
     strongest that make up a share of each query's weight, or the strongest few of each query. `hide` leaves out
     "special" or "first" tokens, `off` single ones (by position), and brings rows back to one. Of a comparison, the
-    first run minus the second is shown, on the tokens that both have.
+    first run minus the second is shown, on the tokens that both have. `arcs` is a sentence of a treebank, whose
+    dependencies are drawn beside the words; `tree` adds the tree of the first head's own attention ("A" or True: a
+    dependent looks at its head; "AT": a head at its dependents; "A+AT": both). `relevance`, as `hs.relevance` gives it,
+    colours the tokens in the page.
 
     >>> import headscope as hs
     >>> hs.head_view(trace, "L3H2", by="words", hide="special", top=3).save("head.html")  # doctest: +SKIP
@@ -177,6 +186,12 @@ def head_view(
     for name, value, kind in few:
         choice(name, value, kind)
     groups, single = hidden_groups(hide), off_tokens(trace, off)
+    if arcs is not None:
+        from headscope.views.trees import check_gold
+
+        check_gold(trace, arcs)
+    way: Way = "A" if tree is True else tree or "A"
+    choice("tree", way, Way)
     layer = trace.layers[site]
     check_form(trace, layer, form, rollout)
     check_what(layer, what, bool(groups or single or by != "tokens"))
@@ -203,12 +218,14 @@ def head_view(
             direction=direction,
             arrows=bool(arrows),
             rollout=bool(rollout),
+            arcs=way if tree else "gold" if arcs is not None else "none",
         ),
         theme=_theme(theme),
+        gold=arcs,
     )
     view = replace(view, selection=_filtered(view.selection, filter, threshold, mass, top))
     spot(view)  # refuses a token that is not there
-    return view
+    return view if relevance is None else _explained(view, relevance)
 
 
 def model_view(
@@ -220,6 +237,7 @@ def model_view(
     colour: str | Scores = "",
     least: float = 0.0,
     scores: Scores | Sequence[Scores] = (),
+    relevance: "Relevance | None" = None,
     theme: Theme = "system",
 ) -> View:
     """All heads of all layers on one page.
@@ -227,6 +245,7 @@ def model_view(
     `sort` orders and `colour` colours them by a measure: its name, or Scores from elsewhere, as of `hs.measure` over a
     corpus; `least` leaves heads whose colour is below that share of the range. `head` is the one in focus. Of a
     comparison, the first run minus the second is shown, and "total_variation" tells how far each head moved.
+    `relevance`, as `hs.relevance` gives it, is shown with the answer that it is of.
 
     >>> import headscope as hs
     >>> hs.model_view(trace, colour="previous_token", least=0.5).save("model.html")  # doctest: +SKIP
@@ -259,7 +278,16 @@ def model_view(
         if value and value not in view.scores_part.arrays:
             known = ", ".join(view.scores_part.arrays)
             raise InputError(f"{name}={value!r} is no measure of this trace: choose one of {known}, or give Scores.")
-    return view
+    return view if relevance is None else _explained(view, relevance)
+
+
+def _explained(view: View, found: "Relevance") -> View:
+    """The view with the relevance of tokens and heads to one answer."""
+    from headscope.views.relevance import address_of, relevance_part
+
+    asked = address_of(found)
+    part = relevance_part(found, view.trace)
+    return replace(view, selection=replace(view.selection, relevance=asked), parts={f"relevance?of={asked}": part})
 
 
 def neuron_view(

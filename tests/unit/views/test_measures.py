@@ -47,7 +47,7 @@ def test_long_inputs_and_summaries_have_the_figures_that_need_no_pattern(monkeyp
     monkeypatch.setattr(measures, "MEASURED_TOKENS", 5)
     long = part(whole, "scores").arrays
     assert set(long) == expected < set(short)
-    assert long["first_token"] == pytest.approx(short["first_token"], abs=0.2)
+    assert long["first_token"] == pytest.approx(short["first_token"], abs=1e-5)
     rows = made_trace(made_layer(Formula(1.0), record="rows"), record="rows")
     assert set(part(rows, "scores").arrays) == expected - {"first_token"}
 

@@ -29,5 +29,6 @@ def test_python_and_the_page_have_the_same_choices():
         "filter": selection.Filter, "pair": selection.Pair, "thumbnails": selection.Thumbnails,
         "compare": selection.Compare, "order": selection.Order, "every": Vectors, "stream": selection.Stream,
         "direction": selection.Direction,
+        "arcs": selection.Arcs,
     }  # fmt: skip
     assert page == {name: get_args(kind) for name, kind in mine.items()}

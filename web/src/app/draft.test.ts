@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { ModelProps } from "../contract";
-import { draftOf, EMPTY, formsOf, hasForm, missing, nameOf, requestFrom, shortName } from "./draft";
+import { draftOf, EMPTY, formsOf, hasForm, missing, nameOf, requestFrom, shortName, words } from "./draft";
 import { requestOf } from "./link";
 
 const model = (kinds: string[]): ModelProps => ({
@@ -60,4 +60,12 @@ describe("the form of an input", () => {
     expect(nameOf(requestOf({ model: "m", text: "Once" }), [model(["text"])])).toBe("story");
     expect(nameOf(requestOf({ model: "m", text: "Twice  upon" }), [model(["text"])])).toBe("Twice upon");
   });
+});
+
+test("a sentence pasted with its tree is named by its words", () => {
+  const row = (...cells: string[]) => cells.concat(Array(10 - cells.length).fill("_")).join("\t");
+  const tree = ["# text = Cats sleep", row("1", "Cats"), row("2", "sleep")].join("\n");
+  expect(words(tree)).toBe("Cats sleep");
+  expect(words("a\tb")).toBe("a\tb");
+  expect(words(null)).toBeNull();
 });

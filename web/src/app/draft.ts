@@ -141,7 +141,15 @@ export function nameOf(request: RunRequest, models: ModelProps[]): string {
   const preset = presets.find((one) => sameRequest(presetRequest(request.model, one), request));
   if (preset) return preset.name;
   if (request.media && request.text === null) return mediaName(request.media);
-  return shortened(request.text ?? request.chat?.at(-1)?.content ?? "");
+  return shortened(words(request.text) ?? request.chat?.at(-1)?.content ?? "");
+}
+
+/** A text as it reads: of a sentence pasted with its tree (CoNLL-U), the words. */
+export function words(text: string | null): string | null {
+  const rows = (text ?? "").split("\n").filter((line) => line.trim() && !line.startsWith("#"));
+  if (!rows.length || !rows.every((line) => line.split("\t").length === 10)) return text;
+  const cells = rows.map((line) => line.split("\t")).filter(([number]) => /^\d+$/.test(number ?? ""));
+  return cells.map(([, form]) => form).join(" ");
 }
 
 export function shortened(text: string): string {

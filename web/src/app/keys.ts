@@ -95,6 +95,10 @@ function moved(event: KeyboardEvent, bench: Workbench): boolean {
     bench.select({ scale: "neuron" });
     return true;
   }
+  if (event.key === "Escape" && selection.relevance) {
+    bench.select({ relevance: "" });
+    return true;
+  }
   if (event.key === "Escape" && selection.scale !== "model") {
     bench.select({ scale: selection.scale === "neuron" ? "head" : "model" });
     return true;

@@ -51,6 +51,8 @@ describe("links", () => {
       direction: "to",
       arrows: true,
       rollout: false,
+      relevance: "9:1234-77:attn",
+      arcs: "A+AT",
     };
     const link = read(`#${written(request, selection, keep)}`, recall);
     expect(link.request).toEqual(request);

@@ -203,6 +203,8 @@ function places(selection: Selection): Record<string, string> {
   put("direction", selection.direction, DEFAULT.direction);
   put("arrows", selection.arrows ? "1" : "", "");
   put("rollout", selection.rollout ? "1" : "", "");
+  put("relevance", selection.relevance, "");
+  put("trees", selection.arcs, DEFAULT.arcs);
   return found;
 }
 
@@ -247,5 +249,7 @@ function selectionOf(given: URLSearchParams): Selection {
     direction: given.get("direction"),
     arrows: given.get("arrows") === "1",
     rollout: given.get("rollout") === "1",
+    relevance: given.get("relevance") ?? "",
+    arcs: given.get("trees"),
   });
 }

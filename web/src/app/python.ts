@@ -2,6 +2,7 @@
 
 import type { RunRequest, TraceProps } from "../contract";
 import { hiddenPositions, offPositions } from "../data/reading";
+import { asked } from "../data/relevance";
 import { DEFAULT, type Selection } from "../selection";
 import { headName } from "../views/view";
 
@@ -18,6 +19,7 @@ export function python(trace: TraceProps, request: RunRequest | null, selection:
     ...(selection.scale === "head" ? numbers(trace, selection) : []),
     `view = ${view(trace, selection)}`,
     `view.save("${selection.scale}.html")`,
+    ...explained(selection),
   ];
   return `${lines.join("\n")}\n`;
 }
@@ -26,6 +28,19 @@ export function python(trace: TraceProps, request: RunRequest | null, selection:
 export function setup(trace: TraceProps, request: RunRequest | null): string {
   const model = `model = hs.load(${literal(trace.model)})`;
   return `import headscope as hs\n\n${model}\ntrace = ${run(trace, request)}\n`;
+}
+
+/** Where the answer that was chosen came from. */
+function explained(selection: Selection): string[] {
+  const one = asked(selection.relevance);
+  if (!one) return [];
+  const given = [`target=${one.other === null ? one.target : `(${one.target}, ${one.other})`}`];
+  if (one.position >= 0) given.push(`position=${one.position}`);
+  if (one.rule !== "cp") given.push(`rule=${literal(one.rule)}`);
+  return [
+    `found = hs.relevance(model, trace.inputs, ${given.join(", ")})`,
+    "found.token_relevance()  # [token]; found.heads, found.bias_share",
+  ];
 }
 
 export function run(trace: TraceProps, request: RunRequest | null): string {

@@ -3,6 +3,8 @@
 import type { ModelProps, RunEvent, RunRequest, SavedProps, ScoresProps, Settings, TraceProps } from "../contract";
 import { layerKey } from "../data/load";
 import { joined } from "../data/measures";
+import { RELEVANCE, type Relevance } from "../data/relevance";
+import { type Report, reportOf } from "../data/report";
 import type { Around } from "../hosts/around";
 import { saved } from "../hosts/file";
 import { load, run, settings, traceSource } from "../hosts/page";
@@ -27,7 +29,7 @@ import {
 import { isOfModel } from "./edit/calls";
 import { calls, type Edit, Edits } from "./edit/edits.svelte";
 import { Finder } from "./finder.svelte";
-import { type Link, read, sameRequest, switchedOn, written } from "./link";
+import { type Link, read, requestOf, sameRequest, switchedOn, written } from "./link";
 
 /** What is on screen. */
 export interface Shown {
@@ -87,7 +89,16 @@ export class Workbench {
   readonly edits = new Edits((list, history) => this.#edited(list, history));
   /** The same run without edits, where the one on screen has some. */
   base = $state.raw<Shown | null>(null);
-  scores = $state.raw<Part<ScoresProps> | null>(null);
+  /** Measures of this input. */
+  measured = $state.raw<Part<ScoresProps> | null>(null);
+  /** Where the answer that was chosen came from. */
+  relevance = $state.raw<Relevance | null>(null);
+  /** What a report over a corpus says of this model's heads. */
+  report = $state.raw<Report | null>(null);
+  /** Measures from elsewhere, the latest first: what was looked for, what a use case found, relevance, a report. */
+  extra = $state.raw<Record<string, Part<ScoresProps>>>({});
+  /** All of them, to look up, sort and colour by. */
+  scores = $derived(joined([...Object.values(this.extra), this.measured]));
   saved = $state.raw<SavedProps | null>(null);
   selection = $state.raw<Selection>(DEFAULT);
   runs = $state.raw<Run[]>([]);
@@ -106,8 +117,6 @@ export class Workbench {
   readonly finder = new Finder(this);
   /** The use case whose evidence is on screen, by its name; empty for none. */
   useCase = $state("");
-  /** Measures from elsewhere: what was looked for, what a use case found. */
-  #more: Part<ScoresProps>[] = [];
   toast = $state("");
 
   #stop: AbortController | null = null;
@@ -191,14 +200,15 @@ export class Workbench {
       this.say("Scores belong to the model's own tokens, all of them: weights are shown instead.");
     }
     this.#turn(next);
-    if (this.pictured !== before) this.scores = null;
+    if (this.pictured !== before) this.measured = null;
     this.address.write(this.link, history);
   }
 
   /** A measure of the heads on screen beside those of the trace: it can be sorted and coloured by. */
   addMeasure(part: Part<ScoresProps>) {
-    this.#more = [part, ...this.#more];
-    this.scores = joined([part, this.scores]);
+    const name = part.props.methods[0]?.name ?? "";
+    const { [name]: _, ...others } = this.extra;
+    this.extra = { [name]: part, ...others };
   }
 
   /** Another model: it is run at once, on what the user wrote, or else on its own first example. */
@@ -255,6 +265,16 @@ export class Workbench {
     }
     this.edits.settle(edits, true); // only what is off has changed
     this.address.write(this.link, history);
+  }
+
+  /** Run a text with the model that is on screen, and look at it the same way. */
+  open(text: string) {
+    const request = requestOf({ model: this.draft.model, text });
+    return this.#run({
+      request,
+      selection: { ...this.selection, off: [], token: null, relevance: "" },
+      history: "keep",
+    });
   }
 
   again() {
@@ -442,8 +462,9 @@ export class Workbench {
     this.viewProblem = null;
     this.line = "";
     this.notes = [];
-    this.scores = null;
-    this.#more = [];
+    this.measured = null;
+    this.report = null;
+    this.extra = {};
     this.finder.forget();
     const wanted = this.comparing.fitted(selection ?? this.selection);
     const { trace } = (wanted.compare === "difference" && this.comparing.difference) || shown;
@@ -457,7 +478,7 @@ export class Workbench {
   drawn() {
     this.isDrawn = true;
     const { pictured } = this;
-    if (!pictured || (this.#measured === pictured && this.scores)) return;
+    if (!pictured || (this.#measured === pictured && this.measured)) return;
     this.#measured = pictured;
     void this.#measure(pictured);
   }
@@ -465,13 +486,17 @@ export class Workbench {
   /** Measures come after the first picture: nobody waits for them, and they take the server some work. */
   async #measure(shown: Shown) {
     try {
-      const scores = await shown.source.part<ScoresProps>("scores");
+      const own = this.shown?.source ?? shown.source;
+      const [scores, report] = await Promise.all([shown.source.part<ScoresProps>("scores"), reportOf(own)]);
       if (this.pictured !== shown) return;
-      this.scores = joined([...this.#more, scores]);
+      this.report = report;
+      if (report) this.extra = { ...this.extra, report: report.scores };
+      this.measured = scores;
       await this.finder.restore(this.selection.find);
       if (this.pictured !== shown) return;
       const known = new Set(this.scores?.props.methods.map((one) => one.name));
-      const { sort, colour } = this.selection;
+      const { sort, colour, relevance } = this.selection;
+      if (relevance) known.add(RELEVANCE); // it may still come
       this.select({ sort: known.has(sort) ? sort : "", colour: known.has(colour) ? colour : "" }, "replace");
     } catch {
       // A file saved without measures, or a trace that allows none: the page then offers nothing that needs them.

@@ -30,18 +30,24 @@ export class Measures {
     return about ? along(about, this.of(head, method)) : Number.NaN;
   }
 
-  /** What is known of a head, without measures that say nothing about it. */
+  /** What is known of a head in this input, without measures that say nothing about it. */
   known(head: string): Measured[] {
     return this.methods
+      .filter((method) => isOwn(method.name))
       .map((method) => ({ method, value: this.of(head, method.name) }))
       .filter((one) => !Number.isNaN(one.value));
   }
 
-  /** The `count` of those that lie furthest from what chance gives, in their usual order. */
+  /** The `count` of those that lie furthest from what chance gives, in their usual order; relevance, where an answer was
+   *  chosen, always. */
   telling(head: string, count: number): Measured[] {
     const known = this.known(head);
     const far = ({ method, value }: Measured) =>
-      method.baseline === null ? 0 : Math.abs(along(method, value) - along(method, method.baseline));
+      method.name === "relevance"
+        ? 9
+        : method.baseline === null
+          ? 0
+          : Math.abs(along(method, value) - along(method, method.baseline));
     const chosen = new Set([...known].sort((a, b) => far(b) - far(a)).slice(0, count));
     return known.filter((one) => chosen.has(one));
   }
@@ -51,7 +57,7 @@ export class Measures {
     const far = ({ name, baseline, low, high }: MethodProps) =>
       asked.includes(name) ? 9 : (this.of(head, name) - (baseline ?? high)) / Math.max(1e-12, high - low);
     return this.methods
-      .filter((one) => !Number.isNaN(this.of(head, one.name)))
+      .filter(({ name }) => !Number.isNaN(this.of(head, name)) && (isOwn(name) || asked.includes(name)))
       .sort((a, b) => far(b) - far(a))
       .slice(0, count)
       .map(({ name }) => ({ name, value: this.of(head, name) }));
@@ -63,7 +69,7 @@ export class Measures {
     let found: { name: string; value: number } | null = null;
     let most = 0.35;
     for (const { name, baseline, low, high } of this.methods) {
-      if (baseline === null || hasUnit(name, high)) continue;
+      if (baseline === null || hasUnit(name, high) || !isOwn(name)) continue;
       const value = this.of(head, name);
       const above = (value - baseline) / Math.max(1e-12, high - low);
       if (above > most) [most, found] = [above, { name, value }];
@@ -72,11 +78,11 @@ export class Measures {
   }
 }
 
-/** Measures of several sources as one, in the order of the first one's heads; of two with a name, the first counts. */
+/** Measures of several sources as one, over the heads of all of them; of two with a name, the first counts. */
 export function joined(parts: (Part<ScoresProps> | null)[]): Part<ScoresProps> | null {
   const known = parts.filter((one) => one !== null);
-  const heads = known.at(-1)?.props.heads;
-  if (!heads) return null;
+  if (!known.length) return null;
+  const heads = [...new Set([...known].reverse().flatMap((one) => one.props.heads))];
   const methods: MethodProps[] = [];
   const arrays: Part<ScoresProps>["arrays"] = {};
   for (const part of known) {
@@ -102,9 +108,21 @@ function hasUnit(name: string, high: number): boolean {
   return high !== 1 || /^(distance|entropy|norm)/.test(name);
 }
 
-/** The name of a measure as people write it. */
+/** What the names of measures over a corpus begin with. */
+export const OF_CORPUS = "corpus:";
+
+/** Whether a measure is of the input on screen, rather than of a whole corpus. */
+export function isOwn(name: string): boolean {
+  return !name.startsWith(OF_CORPUS);
+}
+
+/** The name of a measure as people write it: `corpus:syntactic/nsubj→head` is "nsubj → head". */
 export function spoken(name: string): string {
-  return name.replaceAll("_", " ");
+  const own = isOwn(name) ? name : name.slice(OF_CORPUS.length);
+  return own
+    .replace(/^[^/]*\//, "")
+    .replaceAll("→", " → ")
+    .replaceAll("_", " ");
 }
 
 /** Two digits, as everywhere in the page. */

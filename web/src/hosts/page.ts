@@ -60,7 +60,11 @@ export function traceSource(id: string): Source {
 
 /** The parts of one trace minus another, on the tokens that both have. What needs a model is asked of the first alone. */
 export function differenceSource(one: Source, other: string): Source {
-  return { isLive: true, part: (key, signal) => one.part(minus(key, other), signal) };
+  return {
+    isLive: true,
+    part: (key, signal) => one.part(minus(key, other), signal),
+    has: (key) => !/^(gold|tree|report)/.test(key), // these are of one run
+  };
 }
 
 /** The key of a part of two runs. */

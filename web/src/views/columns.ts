@@ -25,6 +25,8 @@ export interface Room {
   text: Record<Side, number>;
   nHeads: number;
   hasSegments: boolean;
+  /** Room for what stands beyond the tokens. */
+  aside?: Record<Side, number>;
 }
 
 export class Columns {
@@ -67,7 +69,8 @@ export class Columns {
     const text = (side: Side) =>
       this.isVertical || !this.isFlat ? Math.max(24, Math.min(limit, room.text[side] + 8)) : 20;
     this.label = { query: text("query"), key: text("key") };
-    const fixed = this.label.query + this.label.key + 2 * (MARGIN + GAP + this.segment) + map;
+    const aside = room.aside ?? { query: 0, key: 0 };
+    const fixed = this.label.query + this.label.key + aside.query + aside.key + 2 * (MARGIN + GAP + this.segment) + map;
     const wanted = this.isVertical || !this.isFlat ? 36 : 18;
     const spare = Math.max(0, (breadth - fixed - Math.max(90, 0.28 * breadth)) / 2);
     this.number = Math.max(3, Math.min(wanted, spare / room.nHeads));
@@ -75,7 +78,9 @@ export class Columns {
     const free = Math.max(60, breadth - fixed - 2 * numbers);
     const lines = this.isVertical ? Math.min(free, Math.max(280, Math.min(520, breadth * 0.46))) : Math.min(free, 560);
     const rest = (free - lines) / 2;
-    this.start = Math.round(MARGIN + this.segment + numbers + this.label.query + GAP + rest);
+    // What stands aside may lie where numbers come and go.
+    const left = Math.max(numbers, aside.query);
+    this.start = Math.round(MARGIN + this.segment + left + this.label.query + GAP + rest);
     this.end = Math.round(this.start + lines);
     this.map = !this.isLong
       ? null

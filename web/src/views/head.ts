@@ -3,6 +3,7 @@
 import { askAhead, type Loaded, loadLayer } from "../data/load";
 import { Measures } from "../data/measures";
 import { exactRow, isInexact } from "../data/rows";
+import { loadTrees } from "../data/trees";
 import { Raster } from "../marks/raster";
 import type { Selection } from "../selection";
 import { isAborted, problemOf } from "../source";
@@ -220,9 +221,11 @@ class HeadView implements Mounted, Handled {
       signal.throwIfAborted();
       this.loaded = { name, value };
     }
+    const trees = await loadTrees(source, headName(site.site, selection.head), selection, signal);
+    signal.throwIfAborted();
     const isOther = this.scene?.layer.queries.texts.length !== this.loaded.value.layer.queries.texts.length;
     this.selection = selection;
-    this.scene = new Scene(this.loaded.value, selection);
+    this.scene = new Scene(this.loaded.value, selection, this.host.relevance, trees);
     this.host.fail(null);
     if (isOther) this.lines.scroll = 0;
     this.search.again(this.scene);

@@ -9,6 +9,7 @@ import { Curves } from "../marks/lines";
 import type { Raster } from "../marks/raster";
 import type { Side } from "../selection";
 import { between, DARK, LIGHT, type Rgb, type Theme } from "../theme";
+import { Arcs } from "./arcs";
 import { Columns, type Token } from "./columns";
 import type { Label, Ruler } from "./labels";
 import type { Scene, Shown } from "./scene";
@@ -41,6 +42,7 @@ export class LinesForm {
   columns: Columns | null = null;
   private scene: Scene | null = null;
   private theme: Theme | null = null;
+  private arcs: Arcs | null = null;
   private matched: Record<Side, Set<number>> = { query: new Set(), key: new Set() };
   private ends: { token: Token; exact: Exactly | null; of: Ends[] } | null = null;
 
@@ -48,7 +50,11 @@ export class LinesForm {
 
   lay(scene: Scene, theme: Theme, width: number, height: number): void {
     const { queries, keys } = scene.layer;
-    if (scene !== this.scene) this.ends = null;
+    if (scene !== this.scene) {
+      this.ends = null;
+      const isBeside = scene.trees && scene.selection.axis === "vertical";
+      this.arcs = isBeside && scene.trees ? new Arcs(scene.trees, scene, this.ruler) : null;
+    }
     this.scene = scene;
     this.theme = theme;
     this.columns = new Columns({
@@ -59,6 +65,7 @@ export class LinesForm {
       text: { query: this.ruler.usual(queries.texts, 14), key: this.ruler.usual(keys.texts, 14) },
       nHeads: scene.shown.length,
       hasSegments: queries.segments.includes("B") || keys.segments.includes("B"),
+      ...(this.arcs ? { aside: this.arcs.aside } : {}),
     });
     this.scroll = Math.max(0, Math.min(this.columns.furthest, this.scroll));
   }
@@ -91,6 +98,8 @@ export class LinesForm {
     const { scene, theme } = this.all();
     raster.fill(theme.background);
     this.paintSegments(raster, scale);
+    this.paintRelevance(raster, scale);
+    this.arcs?.paint(raster, scale, this.all().columns, this.scroll, theme);
     const curves = this.curves(raster, scale);
     for (const shown of scene.shown) {
       const { colour, dashed } = scene.colourOf(shown, theme);
@@ -116,6 +125,7 @@ export class LinesForm {
     const curves = this.curves(raster, scale);
     const { isSigned } = scene;
     this.paintPlate(raster, scale, token, theme.tint, 1);
+    this.paintRelevance(raster, scale);
     const [first, last] = columns.visible(other, this.scroll);
     // Heads that agree would hide each other: their lines lie side by side.
     const apart = Math.min(2.2, (columns.pitch * 0.6) / ends.length);
@@ -167,6 +177,8 @@ export class LinesForm {
       labels.push(this.heading(side, names[side]));
       labels.push(...this.segmentLabels(side));
     }
+    // Numbers of a key stand where the names of relations do.
+    if (focus?.side !== "key") labels.push(...(this.arcs?.labels(columns, this.scroll, theme) ?? []));
     if (focus) labels.push(...this.numberLabels(focus));
     return labels;
   }
@@ -309,6 +321,20 @@ export class LinesForm {
     const isFlatRow = !columns.isVertical && columns.isFlat;
     const long = isFlatRow ? columns.pitch - 2 : length;
     roundBox(raster, scaled(columns.box(along - long / 2, across, long, breadth), scale), 5 * scale, colour, alpha);
+  }
+
+  /** Behind the tokens: how relevant each is to the answer that was chosen. */
+  private paintRelevance(raster: Raster, scale: number): void {
+    const { scene, theme, columns } = this.all();
+    for (const side of ["query", "key"] as const) {
+      const values = scene.relevance[side];
+      if (!scene.answer || !values) continue;
+      const [first, last] = columns.visible(side, this.scroll);
+      for (let index = first; index < last; index++) {
+        const tone = scene.answer.tone(theme, values[index] as number);
+        if (tone) this.paintPlate(raster, scale, { side, index }, tone.colour, tone.alpha);
+      }
+    }
   }
 
   /** Beside a token opposite: a box as dark as its weight; where there are several heads, one for each. */

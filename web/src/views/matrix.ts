@@ -9,6 +9,7 @@ import type { Raster } from "../marks/raster";
 import type { Source } from "../source";
 import type { Theme } from "../theme";
 import { floats, type Grid } from "../wire";
+import { Arcs } from "./arcs";
 import type { Token } from "./columns";
 import type { Label, Ruler } from "./labels";
 import type { Painting } from "./painting";
@@ -133,7 +134,48 @@ export class MatrixForm {
       if (isSigned) drawSigned(raster, found, area, colours);
       else drawCells(raster, found.bytes, found.rows, found.columns, area, colours);
       this.paintSegments(raster, area);
+      this.paintRelevance(raster, box, scale);
+      this.paintArcs(raster, box, scale);
     });
+  }
+
+  /** The cells of gold dependencies, where they are large enough to be framed. */
+  private paintArcs(raster: Raster, box: Box, scale: number): void {
+    const { scene, theme } = this.all();
+    if (!scene.trees || this.cell.height < 6) return;
+    const { rows, columns } = this.seen();
+    new Arcs(scene.trees, scene, this.ruler).paintCells(raster, scale, theme, (query, key) => {
+      const isSeen = query >= rows[0] && query < rows[1] && key >= columns[0] && key < columns[1];
+      return isSeen ? scaled(this.cellBox(box, query, key), scale) : null;
+    });
+  }
+
+  /** Behind the names of rows and columns: how relevant each token is to the answer that was chosen. Without names, a
+   *  strip along the edge. */
+  private paintRelevance(raster: Raster, box: Box, scale: number): void {
+    const { scene, theme } = this.all();
+    const seen = this.seen();
+    const { width, height } = this.cell;
+    for (const side of ["query", "key"] as const) {
+      const values = scene.relevance[side];
+      if (!scene.answer || !values) continue;
+      const [first, last] = side === "query" ? seen.rows : seen.columns;
+      const long = this.isReadable ? (side === "query" ? this.room.left : this.room.top) - 6 : 5;
+      for (let at = first; at < last; at++) {
+        const tone = scene.answer.tone(theme, values[at] as number);
+        if (!tone) continue;
+        const area =
+          side === "query"
+            ? {
+                x: box.x - 3 - long,
+                y: box.y + (at - first) * height,
+                width: long,
+                height: Math.max(height, 1 / scale),
+              }
+            : { x: box.x + (at - first) * width, y: box.y - 3 - long, width: Math.max(width, 1 / scale), height: long };
+        fillBox(raster, scaled(area, scale), tone.colour, tone.alpha);
+      }
+    }
   }
 
   paintFocus(raster: Raster, scale: number): void {
@@ -223,6 +265,12 @@ export class MatrixForm {
     const { query, key } = this.hovered as Spot;
     const { queries, keys } = scene.layer;
     const lines = [`${queries.texts[query]} → ${keys.texts[key]}`, `query ${query}, key ${key}`];
+    for (const token of [
+      { side: "query", index: query },
+      { side: "key", index: key },
+    ] as const) {
+      lines.push(...scene.relevanceOf(token).map((text) => `${token.side}: ${text}`));
+    }
     for (const shown of scene.shown) {
       const value = scene.isMasked(query, key) ? Number.NEGATIVE_INFINITY : this.valueAt(shown, query, key);
       lines.push(`${shown.name}  ${Number.isNaN(value) ? "not among the strongest" : number(value)}`);

@@ -1,14 +1,15 @@
 /** The model view: every head of every layer as a small picture, on one screen. */
 
-import type { MapsProps, SiteProps } from "../contract";
-import { Measures, number, spoken } from "../data/measures";
+import type { MapsProps, MethodProps, SiteProps } from "../contract";
+import { along, Measures, number, spoken } from "../data/measures";
+import { diverging } from "../data/relevance";
 import { fillBox, frame } from "../marks/boxes";
 import { drawCells, ramp, stretchedRamp } from "../marks/cells";
 import { Curves } from "../marks/lines";
 import type { Raster } from "../marks/raster";
 import type { Selection } from "../selection";
 import { isAborted, problemOf } from "../source";
-import { between, css, type Theme, themeOf } from "../theme";
+import { between, css, type Rgb, type Theme, themeOf } from "../theme";
 import type { Grid as Numbers, Part } from "../wire";
 import { blocksOf, type Grid, gridOf, type Place, rankedOf } from "./grid";
 import { type Label, Ruler } from "./labels";
@@ -230,7 +231,7 @@ class ModelView implements Mounted {
       const share = colour ? this.measures.share(name, colour) : Number.NaN;
       const rim = grid.size >= 36 ? 3 : grid.size >= 20 ? 2 : 1;
       if (colour && this.passes(name)) {
-        const tone = Number.isNaN(share) ? theme.line : between(theme.line, theme.good, share);
+        const tone = Number.isNaN(share) ? theme.line : this.toneOf(theme, this.measures.of(name, colour));
         frame(raster, around(place, grid.size, rim, scale), tone, rim * scale);
       } else frame(raster, around(place, grid.size, 1, scale), theme.line, Math.max(1, Math.round(scale)));
       if (!map) continue;
@@ -262,10 +263,23 @@ class ModelView implements Mounted {
 
   private paintLegend(raster: Raster, theme: Theme, scale: number): void {
     const { x, width } = this.legend();
+    const { low, high } = this.coloured() ?? { low: 0, high: 1 };
     for (let i = 0; i < width; i++) {
-      const tone = between(theme.line, theme.good, i / (width - 1));
+      const tone = this.toneOf(theme, low + ((high - low) * i) / (width - 1));
       fillBox(raster, { x: (x + i) * scale, y: 14 * scale, width: scale, height: 6 * scale }, tone);
     }
+  }
+
+  private coloured(): MethodProps | undefined {
+    return this.measures.methods.find((one) => one.name === this.selection?.colour);
+  }
+
+  /** The colour of a value of the measure that heads are coloured by; one that has both signs has two colours. */
+  private toneOf(theme: Theme, value: number): Rgb {
+    const method = this.coloured();
+    if (!method) return theme.line;
+    if (method.low < 0) return diverging(theme, value, method.low, method.high);
+    return between(theme.line, theme.good, along(method, value));
   }
 
   private legend(): { x: number; width: number } {

@@ -124,7 +124,7 @@ export class Pointer {
     const text = reading.texts[token.index] as string;
     const room = columns.isFlat && !columns.isVertical ? columns.pitch - 6 : columns.label[token.side];
     const isCut = this.view.ruler.width(text, columns.pitch >= 19 ? 14 : 13) > room;
-    const figures = this.view.lines.tip(token);
+    const figures = [...this.view.scene.relevanceOf(token), ...this.view.lines.tip(token)];
     const lines = isCut || figures.length ? [text, ...figures] : [];
     this.view.host.tip(lines.length ? { x: event.clientX, y: event.clientY } : null, lines);
   }

@@ -4,7 +4,9 @@ import { type Between, betweenOf, Lines, possible, reachOf } from "../data/lines
 import type { Loaded } from "../data/load";
 import { number } from "../data/measures";
 import type { Plane } from "../data/plane";
-import type { Selection } from "../selection";
+import type { Relevance } from "../data/relevance";
+import { type Trees, toldOf } from "../data/trees";
+import type { Selection, Side } from "../selection";
 import { headColour, type Rgb, type Theme } from "../theme";
 import type { Token } from "./columns";
 import { headName } from "./view";
@@ -23,10 +25,14 @@ export class Scene {
   /** How many keys each query can see. */
   private readonly reach: Int32Array;
   private sums: Float32Array | null = null;
+  /** The relevance of the tokens as read, on both sides, where an answer was chosen. */
+  readonly relevance: Record<Side, Float32Array | null>;
 
   constructor(
     readonly loaded: Loaded,
     readonly selection: Selection,
+    readonly answer: Relevance | null = null,
+    readonly trees: Trees | null = null,
   ) {
     const { layer } = loaded;
     this.between = betweenOf(layer.queries, layer.keys, selection.pair);
@@ -42,6 +48,7 @@ export class Scene {
     this.shown = isMean
       ? [show(-1, `mean of ${heads.length} heads`, layer.mean(heads))]
       : heads.map((head) => show(head, headName(layer.site.site, head), layer.head(head)));
+    this.relevance = { query: answer?.read(layer.queries) ?? null, key: answer?.read(layer.keys) ?? null };
     this.reach = reachOf(layer.queries, layer.keys, layer.site.is_causal);
   }
 
@@ -95,6 +102,12 @@ export class Scene {
     return head < 0 ? { colour: theme.ink, dashed: false } : headColour(theme, head);
   }
 
+  /** The relevance of one token in words; nothing where there is none. */
+  relevanceOf({ side, index }: Token): string[] {
+    const value = this.relevance[side]?.[index];
+    return this.answer && value !== undefined ? [this.answer.told(value)] : [];
+  }
+
   /** What is hidden or missing, in words; `isComplete` when all weights are on screen although not all are held here,
    *  `measured` when the first token's share is known from the measures. */
   notes(isComplete = false, measured: number | null = null): string[] {
@@ -121,6 +134,7 @@ export class Scene {
     if (what === "contribution") found.push("strength: share of the layer's largest value norm");
     if (what === "scores") found.push("strength: share of the largest score");
     const share = what === "pattern" && measured !== null ? measured : this.firstShare();
+    if (this.trees) found.push(...toldOf(this.trees));
     if (share > 0.5)
       found.push(`the first token takes ${Math.round(share * 100)} % of the weight: hide it to see the rest`);
     return found;

@@ -1,6 +1,7 @@
 /** What a view is: a function that draws into an element and follows the selection. No framework inside. */
 
 import type { ScoresProps, SiteProps, StackProps, TraceProps } from "../contract";
+import type { Relevance } from "../data/relevance";
 import type { Selection, Side } from "../selection";
 import type { Source } from "../source";
 import type { Part } from "../wire";
@@ -16,6 +17,8 @@ export interface Host {
   readonly scores: Part<ScoresProps> | null;
   /** Cells that are being painted on the matrix, if any: dragging paints then. */
   readonly painting?: Painting | null;
+  /** The relevance of tokens to the answer that was chosen, once it is there. */
+  readonly relevance: Relevance | null;
   /** Change the selection: `keep` puts a step into the browser's history, `replace` (for sliders, typing) does not. */
   select(change: Partial<Selection>, history?: "keep" | "replace"): void;
   /** One line over the stage that says what is drawn: "58 of 306 lines drawn"; and what is hidden, if anything. */

@@ -38,11 +38,20 @@ class Tasks:
         options = _options(task, wanted.options)
         run = self.runs.find(wanted.trace) if task.of_trace else None
         model = run.request.model if run else self.catalogue.permitted(wanted.model)
-        told = json.dumps([self._salt, task.name, wanted.trace, model, asdict(options)], sort_keys=True, default=str)
-        id = hashlib.sha256(told.encode()).hexdigest()[:16]
+        id = self._id(task, wanted.trace, model, options)
         if self.results.get(id) is not None:
             return id
         return self.jobs.submit(f"task {id}", lambda job: self._work(job, id, task, model, run, options))
+
+    def made(self, wanted: TaskRequest) -> bytes | None:
+        """The result of a task of a run, if it was asked for and is still kept."""
+        task = self.known[wanted.name]
+        model = self.runs.find(wanted.trace).request.model
+        return self.results.get(self._id(task, wanted.trace, model, _options(task, wanted.options)))
+
+    def _id(self, task: Task, trace: str, model: str, options: Any) -> str:
+        told = json.dumps([self._salt, task.name, trace, model, asdict(options)], sort_keys=True, default=str)
+        return hashlib.sha256(told.encode()).hexdigest()[:16]
 
     def find(self, id: str) -> bytes:
         """A result that is remembered: an encoded part."""

@@ -11,6 +11,7 @@ from matplotlib.lines import Line2D
 
 from headscope.traces import Difference
 from headscope.views.closeups import pooled
+from headscope.views.figures.arcs import draw_arcs
 from headscope.views.figures.canvas import Theme, canvas, how_read, one_line, ramp_of, signs_of
 from headscope.views.numbers import Shown, lines
 
@@ -55,11 +56,12 @@ def draw_lines(view: "View", found: Shown, theme: Theme) -> Figure:
     for side, texts in enumerate(sides):
         for place in range(0, len(texts), step):
             _token(axes, one_line(texts[place]), side, place, is_upright, theme)
+    told_of_trees = draw_arcs(axes, view, found, theme) if is_upright else ""
     span, across = (-0.7, length - 0.3), (-0.02, 1.02)
     axes.set(xlim=across if is_upright else span, ylim=span[::-1] if is_upright else across[::-1])
     axes.axis("off")
     told = f"{min(n_lines, MOST_LINES):,} of {n_lines:,} lines drawn" if n_lines > MOST_LINES else ""
-    _legend(figure, view, found, theme, told)
+    _legend(figure, view, found, theme, "; ".join(one for one in (told, told_of_trees) if one))
     return figure
 
 

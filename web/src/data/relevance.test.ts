@@ -1,0 +1,86 @@
+import { expect, test } from "vitest";
+import type { RelevanceProps, StackProps } from "../contract";
+import { LIGHT } from "../theme";
+import type { Grid, Part } from "../wire";
+import { joined, Measures } from "./measures";
+import { readingOf } from "./reading";
+import { asked, diverging, measureOf, Relevance, signed, written } from "./relevance";
+import { STACK } from "./stack.test-data";
+
+const grid = (...values: number[]): Grid => ({
+  dtype: "float32",
+  shape: [values.length],
+  code: "linear",
+  values: Float32Array.from(values),
+});
+
+const props: RelevanceProps = {
+  rule: "cp",
+  position: 3,
+  text: " nurse",
+  other: null,
+  logit: 4,
+  carried: 3,
+  bias_share: 0.25,
+  heads: ["L0H0", "L0H1"],
+  stacks: ["main"],
+};
+
+function part(change: Partial<RelevanceProps> = {}): Part<RelevanceProps> {
+  return {
+    kind: "relevance",
+    props: { ...props, ...change },
+    arrays: { "tokens/main": grid(2, -1, 0.5, 0), share: grid(0.75, -0.25), raw: grid(3, -1) },
+  };
+}
+
+test.each(["9:1234", "9:1234-77", "all:3", "0:5:attn", "all:3-4:attn"])("%s is written as it is read", (text) => {
+  const one = asked(text);
+  expect(one && written(one)).toBe(text);
+});
+
+test.each(["", "9", "9:", "a:3", "9:3:cp", "9:3-", "9:3<script>"])("%s asks for nothing", (text) => {
+  expect(asked(text)).toBeNull();
+});
+
+test("the relevance of a word is the sum over its pieces", () => {
+  const found = new Relevance(part());
+  const [texts, words] = [
+    ["un", "do", "it", "."],
+    [0, 0, 1, 2],
+  ];
+  const stack: StackProps = { ...STACK, name: "main", texts, words, special: [], segments: ["A", "A", "A", "A"] };
+  const read = (by: "tokens" | "words") => [...(found.read(readingOf(stack, 4, { by, hide: [], off: [] })) ?? [])];
+  expect(read("tokens")).toEqual([2, -1, 0.5, 0]);
+  expect(read("words")).toEqual([1, 0.5, 0]);
+});
+
+test("colours have the sign of the value and the strength of its share", () => {
+  const found = new Relevance(part());
+  expect(found.most).toBe(2);
+  expect(found.tone(LIGHT, 2)).toEqual({ colour: LIGHT.positive, alpha: 0.5 });
+  expect(found.tone(LIGHT, -1)?.colour).toBe(LIGHT.negative);
+  expect(found.tone(LIGHT, 0)).toBeNull();
+  expect(found.css(-2)).toContain("--negative) 50.0%");
+  expect(found.css(0)).toBe("transparent");
+});
+
+test("an answer is told with what it is set against", () => {
+  expect(new Relevance(part()).answer).toBe("‘nurse’");
+  expect(new Relevance(part({ other: "doctor" })).told(-0.5)).toBe("relevance −0.50 to ‘nurse’ rather than ‘doctor’");
+  expect(signed(0.25)).toBe("+0.25");
+});
+
+test("heads' relevance is a measure beside the others", () => {
+  const own = { kind: "scores", props: { heads: ["L0H1", "L0H0"], methods: [] }, arrays: {} };
+  const measures = new Measures(joined([measureOf(part()), own]));
+  expect(measures.of("L0H0", "relevance")).toBe(0.75);
+  expect(measures.of("L0H1", "relevance")).toBe(-0.25);
+  expect(measures.methods[0]).toMatchObject({ low: -0.75, high: 0.75, baseline: null });
+});
+
+test("a measure with both signs is grey at zero", () => {
+  expect(diverging(LIGHT, 0, -1, 1)).toEqual(LIGHT.line);
+  expect(diverging(LIGHT, 1, -1, 1)).toEqual(LIGHT.positive);
+  expect(diverging(LIGHT, -1, -1, 1)).toEqual(LIGHT.negative);
+});
