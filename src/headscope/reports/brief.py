@@ -18,7 +18,18 @@ from headscope.views.wire import Part
 # Names of a report's measures begin with this, so that they are never taken for those of the input on screen.
 PREFIX = "corpus:"
 # Measures of one relation, tag or hue are many: those that make a role are in its evidence anyway.
-_SHIPPED_CASES = 2
+_LEFT_OUT = (
+    "confidence",
+    "distance",
+    "last_token",
+    "paired_marks",
+    "norm",
+    "norm_first",
+    "norm_special",
+    "norm_punctuation",
+)
+_SHIPPED_CASES = 1
+_SHIPPED_ROLES = 3
 _DIGITS = 3
 
 
@@ -67,16 +78,17 @@ def brief(report: HeadsReport) -> dict[str, Any]:
     short = {
         name: one | {"settings": {}, "intervals": {}, "baselines": {}}
         for name, one in data["scores"].items()
-        if "/" not in name
+        if "/" not in name and name not in _LEFT_OUT
     }
     cases = {
         head: [one for one in held if one["image"] is None][:_SHIPPED_CASES]
         for head, held in data["cases"].items()
         if head in has_role
     }
+    roles = {head: one | {"findings": one["findings"][:_SHIPPED_ROLES]} for head, one in data["roles"].items()}
     about = {key: data[key] for key in ("format", "model", "weights", "corpus", "sample")}
     left_out = {"notes": [], "absent": {}, "outcome": []}
-    return _rounded(about | left_out | {"roles": data["roles"], "cases": cases, "scores": short})
+    return _rounded(about | left_out | {"roles": roles, "cases": cases, "scores": short})
 
 
 def _column(heads: list[Head], values: dict[Head, float]) -> np.ndarray:

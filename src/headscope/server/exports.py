@@ -13,6 +13,7 @@ from headscope.views.contract import By, Vectors, What
 from headscope.views.numbers import about
 from headscope.views.selection import Filter
 from headscope.views.view import View, head_view, model_view, neuron_view
+from headscope.views.wire import Part
 
 Format = Literal["csv", "json", "parquet"]
 TYPES: dict[Format, str] = {

@@ -7,7 +7,7 @@ import { answerAt, clampedStep, stepsOf, stepTo, untilOf, writtenFrom } from "./
 const answer = (position: number, text: string, stack = "main") => ({
   stack,
   position,
-  candidates: [{ text, logprob: -0.1 }],
+  candidates: [{ text, logprob: -0.1, id: 7 }],
 });
 
 /** "the cat" was given; "sat" was written. */
