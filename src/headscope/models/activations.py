@@ -156,7 +156,7 @@ def watch(
     handles = session.hook()
     try:
         with session:
-            model.module(**batch.model_inputs, **model._forward_options("rows", batch))
+            model.module(**batch.model_inputs, **model.forward_options("rows", batch))
     finally:
         for handle in handles:
             handle.remove()
