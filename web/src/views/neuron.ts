@@ -52,7 +52,9 @@ class NeuronView implements Mounted {
     private readonly element: HTMLElement,
     private readonly host: Host,
   ) {
-    Object.assign(this.scroller.style, { position: "absolute", inset: "0", overflow: "hidden auto" });
+    // What is drawn follows the scroll position: the browser must not move it to keep something in place.
+    const scrolls = { position: "absolute", inset: "0", overflow: "hidden auto", overflowAnchor: "none" };
+    Object.assign(this.scroller.style, scrolls);
     Object.assign(this.stage.style, { position: "sticky", top: "0", height: "100%", userSelect: "none" });
     this.stage.setAttribute("role", "group");
     this.stage.setAttribute("aria-label", "Neurons of one head");
