@@ -240,7 +240,17 @@ export function summary(edits: string[]): string {
   const silenced = calls.every((one) => one?.name === "silence" && !Object.keys(one.options).length);
   if (silenced && calls.length) return `without ${joined(calls.map((one) => String(one?.args[0])))}`;
   const [first = ""] = edits;
-  return edits.length > 1 ? `${spoken(first, null)} and ${edits.length - 1} more` : spoken(first, null);
+  const place = String(calls[0]?.args[0]);
+  // Which tokens it is about only the run itself can say.
+  const brief: Record<string, string> = {
+    block: `a look blocked in ${place}`,
+    set_weight: `a weight set in ${place}`,
+    set_row: `a row set in ${place}`,
+    uniform: `uniform in ${place}`,
+    replace_token: "a token replaced",
+  };
+  const said = brief[calls[0]?.name ?? ""] ?? spoken(first, null);
+  return edits.length > 1 ? `${said} and ${edits.length - 1} more` : said;
 }
 
 /** Whether an edit is about heads or neurons alone, so that it means the same for another input. */
