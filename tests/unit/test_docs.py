@@ -14,6 +14,7 @@ PAGES = [
             "traces",
             "compare",
             "interventions",
+            "editing",
             "models",
             "measures",
             "builtin",
