@@ -125,6 +125,11 @@ export function spoken(name: string): string {
     .replaceAll("_", " ");
 }
 
+/** The same where nothing else tells which measures it is one of. */
+export function told(name: string): string {
+  return isOwn(name) ? spoken(name) : `${spoken(name)}, over the corpus`;
+}
+
 /** Two digits, as everywhere in the page. */
 export function number(value: number): string {
   if (Number.isNaN(value)) return "–";

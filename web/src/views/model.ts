@@ -1,7 +1,7 @@
 /** The model view: every head of every layer as a small picture, on one screen. */
 
 import type { MapsProps, MethodProps, SiteProps } from "../contract";
-import { along, Measures, number, spoken } from "../data/measures";
+import { along, Measures, number, spoken, told } from "../data/measures";
 import { diverging } from "../data/relevance";
 import { fillBox, frame } from "../marks/boxes";
 import { drawCells, ramp, stretchedRamp } from "../marks/cells";
@@ -284,7 +284,7 @@ class ModelView implements Mounted {
 
   private legend(): { x: number; width: number } {
     const left = Math.min(...(this.grid as Grid).places.map((place) => place.x));
-    return { x: left + this.ruler.width(spoken(this.selection?.colour ?? ""), 11) + 44, width: 96 };
+    return { x: left + this.ruler.width(told(this.selection?.colour ?? ""), 11) + 44, width: 96 };
   }
 
   private labels(theme: Theme): Label[] {
@@ -304,7 +304,7 @@ class ModelView implements Mounted {
       const { x, width } = this.legend();
       const about = this.measures.methods.find((one) => one.name === colour);
       const words = { y: 17, width: 200, size: 11, colour: theme.secondary } as const;
-      labels.push({ ...words, text: spoken(colour), x: x - 44, align: "right" });
+      labels.push({ ...words, text: told(colour), x: x - 44, align: "right" });
       labels.push({ ...words, text: number(about?.low ?? 0), x: x - 8, align: "right", colour: theme.tertiary });
       labels.push({
         ...words,
