@@ -28,6 +28,7 @@ _NAMES = {
     "corpus": "headscope.corpora",
     "distance_bias": "headscope.interventions",
     "effect": "headscope.analysis",
+    "examples": "headscope.analysis",
     "find_heads": "headscope.analysis",
     "gate": "headscope.interventions",
     "head_view": "headscope.views",
@@ -89,6 +90,7 @@ def __dir__() -> list[str]:
 if TYPE_CHECKING:
     from headscope.analysis import bias as bias
     from headscope.analysis import effect as effect
+    from headscope.analysis import examples as examples
     from headscope.analysis import find_heads as find_heads
     from headscope.analysis import measure as measure
     from headscope.analysis import relevance as relevance

@@ -283,6 +283,24 @@ export interface ActivationsProps {
   no_written: string;
 }
 
+/** Where in a corpus a head, a coordinate or a neuron is strongest; `values` holds all tokens one after another. */
+export interface ExamplesProps {
+  place: string;
+  corpus: string;
+  n_examples: number;
+  lowest: boolean;
+  examples: ExampleProps[];
+}
+
+/** A stretch of one text: its tokens, the one that stands out (−1: it is of another text), and how strong it is. */
+export interface ExampleProps {
+  id: string;
+  tokens: string[];
+  token: number;
+  value: number;
+  told: string;
+}
+
 /** What edits did to the output at positions of a stack, from `first` on (−1: a classifier, which answers once). Arrays: `kl` [position], `candidates` [position, rank] (places in `texts`, −1 for none), `before` and `after` their log-probabilities. The losses are those of the text itself, where the model predicts it. */
 export interface EffectProps {
   stack: string;
@@ -518,6 +536,7 @@ export interface Settings {
   patterns: PatternOffer[];
   use_cases: UseCaseOffer[];
   max_media_bytes: number;
+  corpus: string;
 }
 
 /** A pattern that heads can be looked for by, and what a text needs for it. */

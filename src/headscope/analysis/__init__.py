@@ -8,6 +8,7 @@ from headscope.analysis.copying import copying as copying
 from headscope.analysis.decay import decay as decay
 from headscope.analysis.effect import Effect as Effect
 from headscope.analysis.effect import effect as effect
+from headscope.analysis.examples import examples as examples
 from headscope.analysis.find import find_heads as find_heads
 from headscope.analysis.importance import ablation as ablation
 from headscope.analysis.importance import gate_importance as gate_importance

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from headscope import __version__
-from headscope.cli import doctor, find, heads, models, serve, study, trace, usecases, view
+from headscope.cli import doctor, examples, find, heads, models, serve, study, trace, usecases, view
 from headscope.cli.console import Commands, print_text
 
 __all__ = ["app"]
@@ -37,6 +37,7 @@ app.command(epilog=serve.EXAMPLE)(serve.serve)
 app.add_typer(view.app, name="view")
 app.command(epilog=trace.EXAMPLE)(trace.trace)
 app.command(epilog=heads.EXAMPLE)(heads.heads)
+app.command(epilog=examples.EXAMPLE)(examples.examples)
 app.command(epilog=study.EXAMPLE)(study.study)
 app.command(epilog=find.EXAMPLE)(find.find)
 for command in usecases.COMMANDS:

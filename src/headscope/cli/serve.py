@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from headscope.cli.console import Debug, Json, print_json, print_note, print_text, working
-from headscope.errors import InputError, MissingExtraError
+from headscope.errors import InputError, LoadError, MissingExtraError
 
 EXAMPLE = "Example: headscope serve builtin:bert --port 8765"
 UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
@@ -29,6 +29,9 @@ def serve(
         list[Path] | None, typer.Option(help="A folder that `headscope heads` wrote: its scores and roles are shown.")
     ] = None,
     trust_host: Annotated[list[str] | None, typer.Option(help="A host name to answer to, beside localhost.")] = None,
+    corpus: Annotated[
+        Path | None, typer.Option(help="Texts to take examples of heads and neurons from: a file, or a folder.")
+    ] = None,
     no_browser: Annotated[bool, typer.Option("--no-browser", help="Print the address only.")] = False,
     max_memory: Annotated[str, typer.Option(help="Memory for traces that are kept, as in 500MB or 4GB.")] = "2GB",
     queue: Annotated[int, typer.Option(min=1, max=1000, help="Runs that may wait.")] = 8,
@@ -37,6 +40,8 @@ def serve(
 ) -> None:
     """Open the workbench: all heads of a model on one page, in your browser."""
     size = bytes_of(max_memory)
+    if corpus is not None and not corpus.exists():
+        raise LoadError(f"--corpus {corpus}: there is no such file or folder.")
     with working("Starting the workbench"):
         # By name: the command line and the server do not know each other, and most commands need no server.
         try:
@@ -55,6 +60,7 @@ def serve(
         allow_hub=allow_hub,
         allow=tuple(allow or ()),
         save_to=save_to,
+        corpus=corpus,
         trusted_hosts=tuple(trust_host or ()),
         reports=tuple(report or ()),
         limits=own.Limits(waiting=queue, trace_bytes=size),

@@ -325,5 +325,28 @@ def read_lens(
     return Lens(whole[0].astype(np.int32), whole[1], whole[2].astype(np.int32), whole[3], names)
 
 
+class _Column(Session):
+    """A session that keeps one MLP neuron of one layer."""
+
+    def __init__(self, model: "Model", site: Site, index: int, **options: Any):
+        super().__init__(model, **options)
+        self.site, self.index, self.column = site, index, torch.zeros(0)
+
+    def neurons(self, site: Site, activations: Tensor) -> Tensor:
+        activations = super().neurons(site, activations)
+        if site == self.site:
+            self.column = self._unflattened(activations)[0, :, self.index].detach().float().cpu()
+        return activations
+
+
+def neuron_values(model: "Model", inputs: Inputs, site: Site, index: int) -> np.ndarray:
+    """The activation of one MLP neuron at every token of an input."""
+    batch = collate([inputs], model.module, model.processor).to(model.device, model.dtype)
+    session = _Column(model, Site(site.stack, site.layer, "neurons"), index)
+    with session:
+        model.module(**batch.model_inputs, **model._forward_options("rows", batch))
+    return session.column.numpy()
+
+
 def _cosine(one: Tensor, other: Tensor) -> np.ndarray:
     return torch.nn.functional.cosine_similarity(one.float(), other.float(), dim=-1).numpy()

@@ -113,6 +113,9 @@ class Layer:
     keys: Tensor
     value: Tensor | None = None
     gram: Callable[[], tuple[Tensor | None, str]] | None = None
+    query: Tensor | None = None
+    """Queries [example, head, token, dim] and keys [example, group, token, dim] as used, where they are in sight."""
+    key: Tensor | None = None
     _known: dict[Any, Any] = field(default_factory=dict)
 
     @property

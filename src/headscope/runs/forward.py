@@ -26,6 +26,7 @@ from headscope.runs.cells import OfCells, watch_cells
 from headscope.runs.ledger import Ledger
 from headscope.runs.measure import Measure, Told
 from headscope.runs.plan import Plan
+from headscope.sites import Site
 from headscope.traces import RECORDS, Inputs, LayerRecord, Trace
 from headscope.traces.trace import Record
 
@@ -223,7 +224,8 @@ class Watching(Session):
             n, step = len(self.batch_), max(1, WHOLE_CELLS // captured.pattern[0].numel())
             for rows in (slice(first, min(first + step, n)) for first in range(0, n, step)):
                 values = None if value is None else value[rows]
-                self._show(captured, rows, 0, captured.pattern[rows].detach().float(), values)
+                vectors = [None if one is None else one[rows] for one in (captured.query, captured.key)]
+                self._show(captured, rows, 0, captured.pattern[rows].detach().float(), values, *vectors)
         super().finish(captured)
         if not is_whole:
             for example, record in enumerate(captured.records):
@@ -237,9 +239,27 @@ class Watching(Session):
             value = None
             if record.value is not None:
                 value = expand_heads(record.value[None], record.n_heads)[:, first : first + step]
-            self._show(captured, slice(example, example + 1), first, pattern, value)
+            query = None if record.query is None else record.query[None, first : first + step]
+            key = None if record.key is None or first else record.key[None]  # groups are not cut like heads
+            self._show(captured, slice(example, example + 1), first, pattern, value, query, key)
 
-    def _show(self, captured: Captured, rows: slice, first: int, pattern: Tensor, value: Tensor | None) -> None:
+    def neurons(self, site: Site, activations: Tensor) -> Tensor:
+        """Show MLP activations."""
+        activations = super().neurons(site, activations)
+        for measure in self.worker.measures:
+            measure.watch_neurons(site, self._unflattened(activations).detach(), self.batch_)
+        return activations
+
+    def _show(
+        self,
+        captured: Captured,
+        rows: slice,
+        first: int,
+        pattern: Tensor,
+        value: Tensor | None,
+        query: Tensor | None = None,
+        key: Tensor | None = None,
+    ) -> None:
         layer, real = captured.layer, self.batch_.real
 
         def of(stack: str, length: int) -> Tensor:
@@ -250,7 +270,7 @@ class Watching(Session):
 
         queries, keys = of(layer.site.stack, pattern.shape[2]), of(layer.key_stack, pattern.shape[3])
         about = (layer.site, layer.key_stack, layer.is_causal, self.batch_, rows, first)
-        self.watch(Layer(*about, pattern, queries, keys, value, lambda: self.worker.gram(captured)))
+        self.watch(Layer(*about, pattern, queries, keys, value, lambda: self.worker.gram(captured), query, key))
 
 
 class _threads:  # noqa: N801  a context manager reads as a verb

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from headscope.errors import InputError
 from headscope.scores import Scores
-from headscope.sites import Head
+from headscope.sites import Head, Site
 from headscope.traces import Trace
 from headscope.traces.trace import Record
 
@@ -78,6 +78,9 @@ class Measure:
     def watch(self, layer: "Layer") -> Told:
         """Count what one layer did with a batch: all its heads, all the examples at once."""
         return ()
+
+    def watch_neurons(self, site: Site, activations: Tensor, batch: "Batch") -> None:
+        """See the MLP activations of one layer [example, token, neuron], padding included, as a batch passes."""
 
     def update(self, batch: "Batch") -> Told:
         """Count what a batch shows once the pass is over."""

@@ -144,6 +144,8 @@ class Settings:
     patterns: list[PatternOffer] = field(default_factory=list)
     use_cases: list[UseCaseOffer] = field(default_factory=list)
     max_media_bytes: int = 0
+    corpus: str = ""
+    """The name of the corpus that examples are taken from; empty where there is none."""
 
 
 MESSAGES = (RunRequest, MediaProps, RunEvent, TaskRequest, LoadRequest, PageRequest, Remembered, Problem, Settings)

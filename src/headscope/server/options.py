@@ -41,6 +41,8 @@ class Options:
     allow_hub: bool = False
     allow: tuple[Path, ...] = ()
     save_to: Path | None = None
+    corpus: Path | None = None
+    """Texts to take examples from: a file, or a folder of them."""
     """Where the page may write models to."""
     trusted_hosts: tuple[str, ...] = ()
     reports: tuple[Path, ...] = ()

@@ -87,6 +87,7 @@ class Workbench:
             self.catalogue.all(),
             allows_hub=options.allow_hub,
             allows_folders=bool(options.allow),
+            corpus="" if options.corpus is None else options.corpus.name,
             saves_models=options.save_to is not None,
             max_characters=options.limits.characters,
             max_turns=options.limits.turns,

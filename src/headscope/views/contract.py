@@ -546,6 +546,29 @@ class RelevanceProps:
     stacks: list[str]
 
 
+@dataclass(frozen=True)
+class ExampleProps:
+    """A stretch of one text: its tokens, the one that stands out (−1: it is of another text), and how strong it is."""
+
+    id: str
+    tokens: list[str]
+    token: int
+    value: float
+    told: str
+    """What stands out, in words."""
+
+
+@dataclass(frozen=True)
+class ExamplesProps:
+    """Where in a corpus a head, a coordinate or a neuron is strongest; `values` holds all tokens one after another."""
+
+    place: str
+    corpus: str
+    n_examples: int
+    lowest: bool
+    examples: list[ExampleProps]
+
+
 PARTS = (
     TraceProps,
     MapsProps,
@@ -561,6 +584,7 @@ PARTS = (
     ModelProps,
     SavedProps,
     ActivationsProps,
+    ExamplesProps,
     EffectProps,
     WrittenProps,
     NeuronProps,

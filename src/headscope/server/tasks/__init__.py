@@ -2,12 +2,13 @@
 
 from headscope.server.tasks.activations import ACTIVATIONS
 from headscope.server.tasks.effect import EFFECT, WRITTEN
+from headscope.server.tasks.examples import EXAMPLES
 from headscope.server.tasks.find import FIND
 from headscope.server.tasks.queue import Tasks
 from headscope.server.tasks.relevance import RELEVANCE
 from headscope.server.tasks.task import Desk, Task
 from headscope.server.tasks.usecase import USE_CASE
 
-TASKS: dict[str, Task] = {one.name: one for one in (ACTIVATIONS, EFFECT, WRITTEN, FIND, USE_CASE, RELEVANCE)}
+TASKS: dict[str, Task] = {one.name: one for one in (ACTIVATIONS, EXAMPLES, EFFECT, WRITTEN, FIND, USE_CASE, RELEVANCE)}
 
 __all__ = ["TASKS", "Desk", "Task", "Tasks"]

@@ -75,7 +75,9 @@ class Tasks:
         def progress(done: int, of: int) -> None:
             job.tell_from_thread(RunEvent("running", done=done, of=of))
 
-        data = task.work(Desk(loaded, run, job.cancel, progress, self._aside), options).encode()
+        data = task.work(
+            Desk(loaded, run, job.cancel, progress, self._aside, self.catalogue.options.corpus), options
+        ).encode()
 
         def keep() -> None:
             self.results.put(id, data, len(data))

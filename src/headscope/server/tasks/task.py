@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from headscope.models import Model
@@ -22,6 +23,8 @@ class Desk:
     """Tell how many things of how many are done."""
     kept: Kept[Any]
     """What tasks leave for those that come after, bounded; the oldest is forgotten."""
+    corpus: Path | None = None
+    """The corpus that the server was started with."""
 
 
 @dataclass(frozen=True)
