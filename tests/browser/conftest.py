@@ -14,6 +14,13 @@ from browser.server import Server
 from browser.word_model import save_word_model
 from browser.workbench import Workbench
 
+# What examples of heads and neurons are taken from.
+TEXTS = [
+    "The doctor asked the nurse a question.",
+    "She gave him the key of the barn.",
+    "It was raining, and the river was high.",
+    "The king said to the queen that he would go away.",
+]
 ROOT = Path(__file__).parents[2]
 PICTURES = ROOT / ".pictures"
 FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"]
@@ -60,7 +67,10 @@ def word_model(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture(scope="package")
 def server(tmp_path_factory: pytest.TempPathFactory, word_model: str) -> Iterator[Server]:
-    with Server(tmp_path_factory.mktemp("server") / "log", "--allow", str(Path(word_model).parent)) as running:
+    folder = tmp_path_factory.mktemp("server")
+    (folder / "texts.txt").write_text("\n".join(TEXTS) + "\n", encoding="utf-8")
+    options = ("--allow", str(Path(word_model).parent), "--corpus", str(folder / "texts.txt"))
+    with Server(folder / "log", *options) as running:
         yield running
 
 

@@ -4,6 +4,9 @@ import re
 
 from playwright.sync_api import expect
 
+import headscope as hs
+from browser.conftest import TEXTS
+
 NURSE = "The doctor asked the nurse a question. She"
 STORY = "Once upon a time there was a miller"
 
@@ -103,3 +106,25 @@ def test_a_translation_has_the_steps_of_its_decoder(bench):
     steps.get_by_role("button", name="Play the steps").click()
     bench.links_to(step="2")
     steps.get_by_role("button", name="Pause").click()
+
+
+def test_examples_of_a_neuron_and_of_a_head(bench, gpt, tmp_path):
+    bench.open(text=NURSE, view="activations", at="L3H0", token="query:9")
+    panel = bench.page.get_by_label("Examples", exact=True)
+    index = gpt.activations(gpt.run(NURSE)).top_neurons("L3", 9)[0][0]
+    expect(panel).to_contain_text(f"Examples of L3.neurons[{index}]")
+    panel.get_by_role("button", name="in texts.txt").click()
+    lines = panel.get_by_role("listitem")
+    expect(lines).to_have_count(4)
+    found = hs.examples(gpt, TEXTS, f"L3.neurons[{index}]", k=1, folder=tmp_path / "kept")[0]
+    expect(lines.first).to_contain_text(f"{found.value:.2f}")
+    expect(lines.first.locator(".here")).to_have_text(found.tokens[found.token])
+    bench.press("2")
+    expect(panel).to_contain_text("Examples of L3H0")
+    bench.page.get_by_label("of", exact=True).select_option("query")
+    bench.page.get_by_label("Coordinate").fill("5")
+    panel.get_by_role("button", name="in texts.txt").click()
+    expect(panel).to_contain_text("Examples of L3H0.query[5]")
+    expect(lines).to_have_count(4)
+    bench.page.get_by_label("Coordinate").fill("999")
+    expect(panel).to_contain_text("0 to 31")

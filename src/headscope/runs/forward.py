@@ -44,6 +44,7 @@ class Worker:
         model.module.eval()
         for measure in self.measures:
             measure.start(model)
+        self._cancel: threading.Event | None = None
         self._grams: dict[str, tuple[Tensor | None, str]] = {}
 
     def shard(
@@ -55,6 +56,7 @@ class Worker:
         cancel: threading.Event | None = None,
     ) -> Ledger:
         """Everything that the measures count over one shard; `report` hears how many examples a batch had."""
+        self._cancel = cancel
         ledger = Ledger(index, [example.id for example in examples], self.plan)
         with _threads(self.plan.threads):
             inputs = self._ready(examples, ledger)
@@ -115,7 +117,8 @@ class Worker:
             stacks=model.stacks if model.has_layout else None,
         )
         assert isinstance(made, list)  # as it was given one
-        return [continue_inputs(model, one, max_new_tokens=MAX_TARGET)[0] if one.needs_target else one for one in made]
+        options: dict[str, Any] = {"max_new_tokens": MAX_TARGET, "cancel": self._cancel}
+        return [continue_inputs(model, one, **options)[0] if one.needs_target else one for one in made]
 
     def _batches(self, inputs: dict[int, Inputs]) -> list[list[int]]:
         """Places that go together: of like length, few enough; the order of places decides between equals."""

@@ -133,3 +133,41 @@ def test_a_task_can_be_stopped(client: TestClient, run) -> None:
     stopper.start()
     assert asked(client, name="wait", trace=trace)[-1]["state"] == "cancelled"
     stopper.join()
+
+
+def test_examples_come_from_the_corpus_of_the_server(start, run, tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    (tmp_path / "texts.txt").write_text("the cat sat on the mat\nshe gave her sister the book\nit was tired\n")
+    client = start(corpus=tmp_path / "texts.txt")
+    assert client.get("/api/settings").json()["corpus"] == "texts.txt"
+    trace = run(client)[-1]["trace"]
+    last = asked(client, name="examples", trace=trace, options={"place": "L1.neurons[3]", "k": 2})[-1]
+    part = decode(client.get(f"/api/results/{last['result']}").content)
+    assert part.props["n_examples"] == 3 and len(part.props["examples"]) == 2
+    values, first = np.asarray(part.arrays["values"]), part.props["examples"][0]
+    assert values[first["token"]] == pytest.approx(first["value"], abs=1e-4)
+    failed = asked(client, name="examples", trace=trace, options={"place": "L1.neurons[99999]"})[-1]
+    assert failed["state"] == "failed" and "0 to" in failed["message"]
+
+
+def test_without_a_corpus_it_is_said_how_to_give_one(client: TestClient, run) -> None:
+    trace = run(client)[-1]["trace"]
+    last = asked(client, name="examples", trace=trace, options={"place": "L0H0"})[-1]
+    assert last["state"] == "failed" and "--corpus" in last["message"]
+
+
+@pytest.mark.parametrize(
+    "wanted", [{"generate": 201}, {"generate": -1}, {"generate": 5, "target": "a"}, {"generate": 5, "pair": "a"}]
+)
+def test_how_much_is_written_is_bounded(client: TestClient, wanted: dict) -> None:
+    default = client.workbench.catalogue.default  # type: ignore[attr-defined]
+    answer = client.post("/api/runs", json={"model": default, "text": "the cat"} | wanted)
+    assert answer.status_code == 422 and answer.json()["error"] == "InputError"
+
+
+def test_writing_tells_how_far_it_is(client: TestClient, run) -> None:
+    events = run(client, generate=4)
+    assert [(one["done"], one["of"]) for one in events if one["of"]][-1][1] == 4
+    props = decode(client.get(f"/api/traces/{events[-1]['trace']}/trace").content).props
+    assert [one for one in props["steps"] if one is not None] == [0, 1, 2, 3]
+    assert len(props["answers"]) == 5

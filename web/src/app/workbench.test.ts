@@ -29,6 +29,7 @@ const SETTINGS: Settings = {
   patterns: [],
   use_cases: [],
   max_media_bytes: 0,
+  corpus: "",
 };
 
 function message(props: object): ArrayBuffer {

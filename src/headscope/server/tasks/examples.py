@@ -13,7 +13,7 @@ from headscope.views.contract import ExampleProps, ExamplesProps
 from headscope.views.wire import Part
 
 # Tokens on either side of the one that stands out.
-AROUND = 24
+AROUND = 14
 LONGEST_PLACE = 80
 
 
