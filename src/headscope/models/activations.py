@@ -344,7 +344,7 @@ def neuron_values(model: "Model", inputs: Inputs, site: Site, index: int) -> np.
     batch = collate([inputs], model.module, model.processor).to(model.device, model.dtype)
     session = _Column(model, Site(site.stack, site.layer, "neurons"), index)
     with session:
-        model.module(**batch.model_inputs, **model._forward_options("rows", batch))
+        model.module(**batch.model_inputs, **model.forward_options("rows", batch))
     return session.column.numpy()
 
 
