@@ -36,3 +36,10 @@ it("reads arrays where they lie, whatever they travelled as", () => {
 it("refuses what is no message", () => {
   expect(() => decode(new ArrayBuffer(16))).toThrow("no Headscope message");
 });
+
+it("reads signed bytes", () => {
+  const arrays = [{ name: "signed", dtype: "uint8", shape: [4], offset: 0, code: "signed" }];
+  const part = decode(message({ kind: "maps", props: {}, arrays }, Uint8Array.of(1, 128, 192, 255, 0, 0, 0, 0)));
+  const found = part.arrays.signed && Array.from(floats(part.arrays.signed), (one) => Math.round(one * 100) / 100);
+  expect(found).toEqual([-1, 0, 0.25, 1]);
+});

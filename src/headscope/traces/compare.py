@@ -1,5 +1,6 @@
 """Two runs: two edits, two checkpoints, two texts or two models; what differs, in which heads, and what it did."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
@@ -141,19 +142,27 @@ class Comparison:
     def change(self, distance: Distance = "total_variation", *, over: Literal["mean", "max"] = "mean") -> Scores:
         """How far each head moved, from 0 to 1: the distance of the two patterns, query by query, their mean or the
         largest. What goes to tokens without a partner counts as one more key."""
-        if distance not in get_args(Distance):
-            raise InputError(f"there is no distance {distance!r}: choose one of {', '.join(get_args(Distance))}.")
+        return self.changes([distance], over=over)[distance]
+
+    def changes(
+        self, distances: Sequence[Distance] = get_args(Distance), *, over: Literal["mean", "max"] = "mean"
+    ) -> dict[Distance, Scores]:
+        """Several distances at once, for the price of one: patterns are computed once."""
+        for distance in distances:
+            if distance not in get_args(Distance):
+                raise InputError(f"there is no distance {distance!r}: choose one of {', '.join(get_args(Distance))}.")
         if over not in ("mean", "max"):
             raise InputError(f"over={over!r} is not known: choose 'mean' or 'max'.")
-        values: dict[Head, float] = {}
+        values: dict[Distance, dict[Head, float]] = {distance: {} for distance in distances}
         n_queries = 0
         for layer in self.difference().layers.values():
             assert isinstance(layer, DifferenceLayer)
             n_queries = max(n_queries, layer.n_queries)
-            moved = _moved(layer, distance)
-            found = moved.mean(1) if over == "mean" else moved.amax(1)
-            values |= dict(zip(layer.heads(), found.tolist(), strict=True))
-        return Scores(distance, values, {"over": over, "aligned": self.line}, n_queries)
+            for distance, moved in _moved(layer, distances).items():
+                found = moved.mean(1) if over == "mean" else moved.amax(1)
+                values[distance] |= dict(zip(layer.heads(), found.tolist(), strict=True))
+        told = {"over": over, "aligned": self.line}
+        return {distance: Scores(distance, found, told, n_queries) for distance, found in values.items()}
 
     def predictions(self, k: int = 5) -> list[tuple[Prediction, float]]:
         """The likely answers of both runs, each with its log-probability in the first minus that in the second (NaN if
@@ -257,35 +266,38 @@ def _tokenizers_differ(one: Trace, other: Trace) -> bool:
     return special[0] != special[1]
 
 
-def _moved(layer: DifferenceLayer, distance: Distance) -> Tensor:
-    """The distance of the two patterns [head, query], a band of rows at a time."""
+def _moved(layer: DifferenceLayer, distances: Sequence[Distance]) -> dict[Distance, Tensor]:
+    """The distances of the two patterns [head, query], a band of rows at a time."""
     assert layer.halves is not None
     size = max(1, _BAND_CELLS // max(1, layer.n_heads * layer.n_keys))
-    found = []
+    measures = {"total_variation": _total_variation, "jensen_shannon": _jensen_shannon}
+    found: dict[Distance, list[Tensor]] = {distance: [] for distance in distances}
     for first in range(0, layer.n_queries, size):
         rows = slice(first, min(first + size, layer.n_queries))
         one, other = (_with_rest(half.patterns(slice(None), rows)) for half in layer.halves)
-        if distance == "total_variation":
-            found.append((one - other).abs().sum(-1) / 2)
-        else:
-            found.append(_jensen_shannon(one, other))
-    return torch.cat(found, 1)
+        for distance in distances:
+            found[distance].append(measures[distance](one, other))
+    return {distance: torch.cat(bands, 1) for distance, bands in found.items()}
+
+
+def _total_variation(one: Tensor, other: Tensor) -> Tensor:
+    return (one - other).abs_().sum(-1) / 2
 
 
 def _with_rest(rows: Tensor) -> Tensor:
     """With what goes elsewhere as a last key."""
-    rows = rows.nan_to_num(nan=0.0).double()
+    rows = rows.nan_to_num(nan=0.0)
     return torch.cat([rows, (1 - rows.sum(-1, keepdim=True)).clamp_min(0.0)], -1)
 
 
 def _jensen_shannon(one: Tensor, other: Tensor) -> Tensor:
     """The divergence in bits, from 0 to 1."""
-    mean = ((one + other) / 2).clamp_min(1e-300)
+    mean = (one + other).div_(2)
 
     def against(side: Tensor) -> Tensor:
-        return torch.where(side > 0, side * (side.clamp_min(1e-300) / mean).log2(), 0.0).sum(-1)
+        return torch.special.xlogy(side, side / mean).nan_to_num_(nan=0.0).sum(-1)  # 0 / 0 where both are
 
-    return ((against(one) + against(other)) / 2).clamp(0.0, 1.0)
+    return ((against(one) + against(other)) / (2 * math.log(2))).clamp(0.0, 1.0)
 
 
 def _word_of(token) -> object:

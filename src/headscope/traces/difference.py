@@ -59,6 +59,11 @@ class Half:
         if self.by_row is None:
             return self._columns(self.layer.patterns(heads, rows).float())
         groups = self.by_row.groups[rows]
+        if all(len(group) == 1 for group in groups):
+            places = [group[0] for group in groups]
+            tile = self.layer.patterns(heads, slice(places[0], places[-1] + 1)).float()
+            is_all = len(places) == tile.shape[1]
+            return self._columns(tile if is_all else tile[:, [place - places[0] for place in places]])
         first = min(place for group in groups for place in group)
         last = max(place for group in groups for place in group) + 1
         found = self._columns(self.layer.patterns(heads, slice(first, last)).float())
@@ -71,7 +76,10 @@ class Half:
     def _columns(self, tile: Tensor) -> Tensor:
         if self.by_column is None:
             return tile
-        found = self.by_column.columns(tile)
+        if len(self.by_column.members[0]) == len(self.by_column.groups):  # each by itself: nothing to add up
+            found = tile.index_select(-1, self.by_column.members[0].to(tile.device))
+        else:
+            found = self.by_column.columns(tile)
         return found / found.sum(-1, keepdim=True).clamp_min(1e-30) if self.by_column.renormalise else found
 
 

@@ -2,8 +2,7 @@
 
 from dataclasses import dataclass
 
-import torch
-from torch import Tensor
+import numpy as np
 
 from headscope.errors import InputError
 from headscope.sites import Head
@@ -96,7 +95,7 @@ def ranking(trace: Trace, stack: str, reading: Reading, source: list[int], targe
     span = max(1, max(depths) - min(depths))
     for layer in layers:
         for index, head in enumerate(layer.heads()):
-            pattern = reading.rows(reading.columns(layer.pattern(index).float()))
+            pattern = _by_words(layer.pattern(index).float().cpu().numpy(), reading)
             weight, baseline = _weight(pattern, reading, source, target)
             found.append((head, weight, baseline, (layer.site.layer - min(depths)) / span))
     found.sort(key=lambda one: (one[2] - one[1], one[0]))
@@ -106,15 +105,21 @@ def ranking(trace: Trace, stack: str, reading: Reading, source: list[int], targe
     return Ranking(trace.model, heads, len(layers), note)
 
 
-def _weight(pattern: Tensor, reading: Reading, source: list[int], target: list[int]) -> tuple[float, float]:
+def _by_words(pattern: np.ndarray, reading: Reading) -> np.ndarray:
+    """Summed over the keys of each word, the mean over its queries; the pieces of a word stand side by side."""
+    starts = [group[0] for group in reading.groups]
+    sizes = np.array([len(group) for group in reading.groups], np.float32)
+    return np.add.reduceat(np.add.reduceat(pattern, starts, axis=1), starts, axis=0) / sizes[:, None]
+
+
+def _weight(pattern: np.ndarray, reading: Reading, source: list[int], target: list[int]) -> tuple[float, float]:
     weight = float(pattern[source][:, target].sum(1).mean())
-    counted = torch.tensor([not token.special for token in reading.tokens])
+    counted = np.array([not token.special for token in reading.tokens])
     counted[source] = False
-    usual = 0.0
+    rows, usual = np.flatnonzero(counted), 0.0
     for query in source:
         for key in target:
-            rows = counted.nonzero()[:, 0]
-            rows = rows[(rows + key - query >= 0) & (rows + key - query < pattern.shape[1])]
-            if len(rows):
-                usual += float(pattern[rows, rows + key - query].double().mean())
+            here = rows[(rows + key - query >= 0) & (rows + key - query < pattern.shape[1])]
+            if len(here):
+                usual += float(pattern[here, here + key - query].mean(dtype=np.float64))
     return weight, usual / len(source)

@@ -1,13 +1,14 @@
 """Two runs for the page: maps and measures of their difference, which tokens correspond, one relation in both."""
 
 import math
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from headscope.errors import NotRecordedError
-from headscope.traces import Comparison, Difference, DifferenceLayer
+from headscope.traces import Comparison, Difference, DifferenceLayer, Trace
 from headscope.traces.relations import Ranking, Relation
 from headscope.views.contract import (
     AlignmentProps,
@@ -24,6 +25,7 @@ from headscope.views.wire import Coded, Part
 # Weights that a map may be made from, a second or two; beyond, the runs' own maps are subtracted.
 MOST_CELLS = 2**28
 _BAND = 256
+_known: "WeakKeyDictionary[Trace, Part]" = WeakKeyDictionary()
 CHANGES = {
     "total_variation": "how far its pattern moved: half the L1 distance of a query's weights, on average",
     "jensen_shannon": "how far its pattern moved: Jensen-Shannon divergence of a query's weights in bits, on average",
@@ -87,18 +89,24 @@ def _by(one: Tensor, size: int) -> tuple[int, int]:
     return -(-one.shape[1] // size), -(-one.shape[2] // size)
 
 
+def known_scores(trace: Trace) -> Part:
+    """`scores` of a run, worked out once: each may be asked for alone, and again for every run it is compared with."""
+    if trace not in _known:
+        _known[trace] = scores_part(trace)
+    return _known[trace]
+
+
 def difference_scores(trace: Difference) -> Part:
     """`scores` of a difference: how far each head moved, then every measure of the first run minus the second's."""
     comparison = trace.comparison
     assert comparison is not None
     heads = [str(head) for head in trace.heads]
     methods, arrays = [], {}
-    for name, about in CHANGES.items():
-        scores = comparison.change(name)  # type: ignore[arg-type]
+    for name, scores in comparison.changes().items():
         values = np.array([scores[head] for head in trace.heads], np.float32)
         arrays[name] = values
-        methods.append(MethodProps(name, about, None, 0.0, max(1e-6, float(np.nanmax(values)))))
-    one, other = scores_part(comparison.one), scores_part(comparison.other)
+        methods.append(MethodProps(name, CHANGES[name], None, 0.0, max(1e-6, float(np.nanmax(values)))))
+    one, other = known_scores(comparison.one), known_scores(comparison.other)
     for method in one.props.methods:
         if method.name not in other.arrays:
             continue

@@ -11,11 +11,10 @@ from headscope.traces import Difference, Trace, compare
 from headscope.views.about import trace_part
 from headscope.views.closeups import row_part, window_part
 from headscope.views.contract import MapsProps
-from headscope.views.differences import alignment_part, difference_maps, difference_scores, relation_part
+from headscope.views.differences import alignment_part, difference_maps, difference_scores, known_scores, relation_part
 from headscope.views.keys import parse_key
 from headscope.views.layers import layer_part
 from headscope.views.looks import image_part, rollout_part, sound_part
-from headscope.views.measures import scores_part
 from headscope.views.neurons import neuron_part, vectors_part
 from headscope.views.wire import Coded, Part
 
@@ -70,7 +69,7 @@ def part(
 
             return gold_part(trace, gold) if asked.kind == "gold" else tree_part(trace, gold, asked.place, asked.way)
         case _:
-            return difference_scores(trace) if isinstance(trace, Difference) else scores_part(trace)
+            return difference_scores(trace) if isinstance(trace, Difference) else known_scores(trace)
 
 
 def maps_part(trace: Trace, size: int) -> Part:

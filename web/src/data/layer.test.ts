@@ -199,3 +199,35 @@ describe("a layer of which the strongest keys are known", () => {
     expect(rounded(layer({}, "pattern", part).head(0).received())).toEqual([0.425, 0.125, 0.225, 0.1]);
   });
 });
+
+describe("a difference", () => {
+  const reading = readingOf(stack, 4, { by: "tokens", hide: [], off: [] });
+  const signed = (values: number[]) => ({ ...dense(), arrays: { weights: grid(values, [1, 4, 4]) } });
+
+  it("is as strong as its share of the largest, whatever its sign", () => {
+    const found = new Layer(
+      site,
+      signed([0, 0.1, -0.2, ...Array(13).fill(0)]),
+      "pattern",
+      reading,
+      reading,
+      false,
+      true,
+    );
+    expect(found.full).toBeCloseTo(0.2);
+    expect([...found.head(0).strength.slice(0, 3)].map((one) => Number(one.toFixed(3)))).toEqual([0, 0.5, 1]);
+    expect(found.head(0).values[2]).toBeCloseTo(-0.2);
+  });
+
+  it("of next to nothing is not blown up", () => {
+    const found = new Layer(site, signed([1e-6, ...Array(15).fill(0)]), "pattern", reading, reading, false, true);
+    expect(found.head(0).strength[0]).toBeLessThan(0.001);
+  });
+
+  it("is summed over words, with its sign", () => {
+    const words = readingOf(stack, 4, { by: "words", hide: [], off: [] });
+    const values = [0, 0, 0, 0, 0, 0.3, -0.1, 0, 0, 0.1, 0.1, 0, 0, 0, 0, 0];
+    const found = new Layer(site, signed(values), "pattern", words, words, false, true).head(0);
+    expect(found.at(1, 1)).toBeCloseTo(0.2); // (0.3 − 0.1 + 0.1 + 0.1) / 2
+  });
+});

@@ -15,3 +15,11 @@ it("finds the strongest dot of each row, the first column apart", () => {
 it("takes the first column where there is nothing else", () => {
   expect(strongestCells(Uint8Array.of(255, 0, 128, 0), 0, 2, 2, 5).map((one) => one.column)).toEqual([0, 0]);
 });
+
+it("finds the largest differences of either sign", () => {
+  const found = strongestCells(Uint8Array.of(128, 129, 1, 128, 255, 120), 0, 2, 3, 2, true);
+  expect(found).toEqual([
+    { row: 0, column: 2, weight: -1 },
+    { row: 1, column: 1, weight: 1 },
+  ]);
+});

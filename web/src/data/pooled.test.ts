@@ -15,6 +15,10 @@ it("keeps signs where there are any", () => {
   expect([...pooled(plane, whole, 2, 2, true).bytes]).toEqual([128, 255, 96, 128]);
 });
 
+it("shows differences on the root scale", () => {
+  expect([...pooled(plane, whole, 2, 2, true, true).bytes]).toEqual([128, 255, 65, 128]);
+});
+
 it("shows a rectangle cell by cell when there is room", () => {
   const { rows, columns, bytes } = pooled(plane, { rows: [1, 3], columns: [1, 3] }, 99, 99, false);
   expect([rows, columns, ...bytes]).toEqual([2, 2, 0, 255, 128, 0]);

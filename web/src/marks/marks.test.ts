@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest";
 import { DARK, LIGHT, type Rgb } from "../theme";
 import { ascii, fingerprint } from "./ascii";
 import { fillBox, frame, roundBox } from "./boxes";
-import { drawCells, ramp, signedRamp } from "./cells";
+import { drawCells, ramp, signedRamp, stretchedRamp } from "./cells";
 import { Curves } from "./lines";
 import { Raster, word } from "./raster";
 import { drawStrip } from "./strip";
@@ -154,6 +154,15 @@ describe("cells", () => {
     many[35] = 128;
     drawCells(raster, many, 6, 6, { x: 0, y: 0, width: 2, height: 2 }, ramp(LIGHT));
     expect([...raster.words]).toEqual([word([18, 48, 107]), word(WHITE), word(WHITE), ramp(LIGHT)[128]]);
+  });
+
+  it("show the largest difference of either sign, the furthest in its full colour", () => {
+    const signed = Uint8Array.of(128, 100, 128, 150, 128, 128, 128, 128);
+    const raster = paper(2, 1);
+    drawCells(raster, signed, 2, 4, { x: 0, y: 0, width: 2, height: 1 }, stretchedRamp(LIGHT, 28), 0, 128);
+    expect([...raster.words]).toEqual([word(LIGHT.negative), stretchedRamp(LIGHT, 28)[150]]);
+    expect(stretchedRamp(LIGHT, 28)[156]).toBe(word(LIGHT.positive));
+    expect(stretchedRamp(LIGHT, 28)[128]).toBe(word(WHITE));
   });
 
   it("may hang over the edges", () => {

@@ -1,0 +1,60 @@
+import { describe, expect, it } from "vitest";
+import { layer, stack, trace } from "../app/trace.fixture";
+import type { AlignmentProps } from "../contract";
+import { DEFAULT } from "../selection";
+import type { Part } from "../wire";
+import { Aligned } from "./aligned";
+
+// "a She b c" and "a He x b c": x has no partner.
+const part: Part<AlignmentProps> = {
+  kind: "alignment",
+  props: {
+    by: "tokens",
+    line: "4 of 4 and 5 tokens aligned",
+    no_difference: "",
+    stacks: [
+      {
+        stack: "main",
+        other: "main",
+        texts: ["a", "She / He", "b", "c"],
+        same: [true, false, true, true],
+        is_whole: false,
+      },
+    ],
+  },
+  arrays: {
+    "one:main": { dtype: "int32", shape: [4], code: "linear", values: Int32Array.of(0, 1, 2, 3) },
+    "other:main": { dtype: "int32", shape: [5], code: "linear", values: Int32Array.of(0, 1, -1, 2, 3) },
+  },
+};
+const aligned = new Aligned(part);
+const traces = {
+  one: trace({ stacks: [stack("main", ["a", "She", "b", "c"])], layers: [layer("L0", 4)] }),
+  other: trace({ stacks: [stack("main", ["a", "He", "x", "b", "c"])], layers: [layer("L0", 5)] }),
+};
+const plain = { ...DEFAULT, site: "L0" };
+
+describe("aligned tokens", () => {
+  it("finds the partner of a token, either way", () => {
+    const how = { one: plain, other: plain };
+    expect(aligned.token("one", { side: "query", index: 2 }, traces, how)).toEqual({ side: "query", index: 3 });
+    expect(aligned.token("other", { side: "key", index: 4 }, traces, how)).toEqual({ side: "key", index: 3 });
+    expect(aligned.token("other", { side: "query", index: 2 }, traces, how)).toBeNull();
+  });
+
+  it("counts tokens as each run reads them", () => {
+    // The first token is hidden in both: what is second in the text is first on screen.
+    const how = { one: { ...plain, hide: ["first" as const] }, other: { ...plain, hide: ["first" as const] } };
+    expect(aligned.token("one", { side: "query", index: 1 }, traces, how)).toEqual({ side: "query", index: 2 });
+  });
+
+  it("carries tokens that are switched off, as far as they have partners", () => {
+    expect(aligned.off("one", ["main:2"])).toEqual(["main:3"]);
+    expect(aligned.off("other", ["main:2", "main:4"])).toEqual(["main:3"]);
+    expect(aligned.off("one", ["encoder:0"])).toEqual([]);
+  });
+
+  it("knows whether all tokens have partners", () => {
+    expect(aligned.isWhole).toBe(false);
+  });
+});
