@@ -44,6 +44,7 @@ def test_heads_are_found_by_two_words(bench, gpt):
         assert rows[str(head)] == pytest.approx([value, baseline], abs=0.006)
     # The model view is coloured by it, and a head opens by a click.
     bench.links_to(colour="she → nurse")
+    bench.picture("find-example")
     expect(bench.label("she → nurse").first).to_be_visible()
     panel(bench).get_by_role("button", name=str(expected[0][0]), exact=True).click()
     bench.ready()
@@ -112,6 +113,7 @@ def test_a_pattern_is_painted_on_the_matrix(bench, gpt):
     painted = np.zeros((10, 10))
     for place in range(3, 8):
         painted[place, place - 1] = 1
+    bench.picture("find-painted")
     best = hs.find_heads(gpt.run(NURSE), pattern=painted).above(1)[0][0]
     assert next(iter(rows)) == str(best) == "L3H2"  # the head that looks at the token before
     panel(bench).get_by_role("button", name="Clear").click()
@@ -130,6 +132,7 @@ def test_heads_are_found_by_what_silencing_them_does(bench, gpt):
     expected = sorted(scores.items(), key=lambda one: -abs(one[1]))[:10]
     assert list(rows) == [str(head) for head, _ in expected]
     assert rows[str(expected[0][0])] == pytest.approx([expected[0][1]], abs=0.006)
+    bench.picture("find-effect")
     panel(bench).get_by_role("button", name="copy as Python").click()
     code = bench.page.evaluate("navigator.clipboard.readText()")
     names: dict = {}

@@ -17,6 +17,7 @@ def test_evidence_is_shown_and_a_row_leads_into_its_head(bench):
     expect(table).to_be_visible(timeout=90_000)
     expect(dialog).to_contain_text("The person named last is right in 0.500")
     expect(dialog.get_by_role("table", name="Layers").locator("tbody tr")).to_have_count(6)
+    bench.picture("use-case")
     head = table.locator("tbody button").first.inner_text()
     dialog.get_by_role("button", name="Copy as Python").click()
     assert "hs.analysis.antecedents(model)" in bench.page.evaluate("navigator.clipboard.readText()")

@@ -1,6 +1,7 @@
 """The workbench as a user meets it: opened by a link, waited for, watched."""
 
 import io
+import os
 import re
 import shutil
 from pathlib import Path
@@ -141,6 +142,11 @@ class Workbench:
         with self.page.expect_download() as download:
             self.page.get_by_role("group", name="Save").get_by_role("button", name=re.compile(kind)).first.click()
         return Path(shutil.move(download.value.path(), folder / download.value.suggested_filename))
+
+    def picture(self, name: str) -> None:
+        """Keep what is on screen for the documentation: in the folder HEADSCOPE_PICTURES, if one is named."""
+        if folder := os.environ.get("HEADSCOPE_PICTURES"):
+            self.page.screenshot(path=Path(folder) / f"{name}.png")
 
     def screen(self) -> Image.Image:
         return Image.open(io.BytesIO(self.page.screenshot())).convert("RGB")
