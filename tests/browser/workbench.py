@@ -146,6 +146,9 @@ class Workbench:
     def picture(self, name: str) -> None:
         """Keep what is on screen for the documentation: in the folder HEADSCOPE_PICTURES, if one is named."""
         if folder := os.environ.get("HEADSCOPE_PICTURES"):
+            for hint in self.button("Got it").all():
+                hint.click()
+            self.ready()
             self.page.screenshot(path=Path(folder) / f"{name}.png")
 
     def screen(self) -> Image.Image:

@@ -24,6 +24,7 @@ PAGES = [
             "corpora",
             "runs",
             "heads",
+            "testing",
             "neurons",
             "compat",
             "structure",

@@ -197,6 +197,8 @@ def _effects(
     for number in range(n_random if len(rest) >= k else 0):
         drawn = tuple(int(one) for one in generator.choice(rest, k, replace=False))
         sets.append((f"{k} other neurons, drawn at random ({number + 1})", drawn))
+    # A masked model is asked for every token by itself: a run each, so two texts have to do.
+    told = texts if model.is_causal else texts[:2]
     found = []
     for what, chosen in sets:
         steps.next()
@@ -207,5 +209,5 @@ def _effects(
         if model.is_causal:
             start = " ".join(texts[0].split()[:12])
             written = model.generate(start, max_new_tokens=16, interventions=edits).text
-        found.append(Scaled(what, chosen, float(rate), perplexity(model, texts, edits), written))
+        found.append(Scaled(what, chosen, float(rate), perplexity(model, told, edits), written))
     return found
