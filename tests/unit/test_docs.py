@@ -19,6 +19,7 @@ PAGES = [
             "measures",
             "builtin",
             "views",
+            "activations",
             "notebook",
             "relevance",
             "corpora",
