@@ -238,7 +238,7 @@ export class NeuronPicture {
     const y = this.footY + (FOOT - STRIP) / 2;
     if (output) {
       const width = Math.max(40, output.x - 20 - (bar ? bar.x + bar.width : 0));
-      const text = width > 132 ? "output, the sum of a · v" : "output";
+      const text = width > 122 ? "output, the sum of a · v" : "output";
       labels.push({ ...small, text, x: output.x - 10, y: y + STRIP / 2, align: "right", width });
     }
     if (terms.sink !== null && bar) {
