@@ -29,6 +29,7 @@ PAGES = [
             "neurons",
             "compat",
             "structure",
+            "images",
         )
     ),
 ]

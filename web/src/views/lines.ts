@@ -11,6 +11,7 @@ import type { Side } from "../selection";
 import { between, DARK, LIGHT, type Rgb, type Theme } from "../theme";
 import { Arcs } from "./arcs";
 import { Columns, type Token } from "./columns";
+import { BESIDE, ICON, type Icons } from "./icons";
 import type { Label, Ruler } from "./labels";
 import type { Scene, Shown } from "./scene";
 
@@ -40,6 +41,8 @@ export class LinesForm {
   /** While scrolling, lines with one end out of view are left out: they are most of the work and least of the picture. */
   isMoving = false;
   columns: Columns | null = null;
+  /** Of an image: its patches, beside their names. */
+  icons: Icons | null = null;
   private scene: Scene | null = null;
   private theme: Theme | null = null;
   private arcs: Arcs | null = null;
@@ -62,7 +65,10 @@ export class LinesForm {
       height,
       axis: scene.selection.axis,
       count: { query: queries.texts.length, key: keys.texts.length },
-      text: { query: this.ruler.usual(queries.texts, 14), key: this.ruler.usual(keys.texts, 14) },
+      text: {
+        query: this.ruler.usual(queries.texts, 14) + (this.icons ? ICON + BESIDE : 0),
+        key: this.ruler.usual(keys.texts, 14) + (this.icons ? ICON + BESIDE : 0),
+      },
       nHeads: scene.shown.length,
       hasSegments: queries.segments.includes("B") || keys.segments.includes("B"),
       ...(this.arcs ? { aside: this.arcs.aside } : {}),
@@ -114,6 +120,7 @@ export class LinesForm {
       }
     }
     this.paintMap(raster, scale);
+    this.paintIcons(raster, scale);
   }
 
   /** Over the faded picture: the token's own lines, and what is opposite. */
@@ -148,6 +155,7 @@ export class LinesForm {
       if (!isSigned) curves.flush(colour);
     });
     this.paintMap(raster, scale, ends);
+    this.paintIcons(raster, scale);
   }
 
   labels(): Label[] {
@@ -163,8 +171,11 @@ export class LinesForm {
       for (let index = first; index < last; index++) {
         const along = columns.at(side, index, this.scroll);
         if (along < columns.from - 2 || along > columns.to + 2 || reading.isLater[index]) continue;
+        const hasIcon = columns.isVertical && this.icons?.has(side, index);
+        const at = this.labelPlace(side, along);
         labels.push({
-          ...this.labelPlace(side, along),
+          ...at,
+          x: at.x + (hasIcon ? (side === "query" ? -1 : 1) * (this.iconSize + BESIDE) : 0),
           text: reading.texts[index] as string,
           width: columns.isFlat && !columns.isVertical ? columns.pitch - 6 : columns.label[side],
           size: columns.pitch >= 19 ? 14 : columns.pitch >= 16 ? 13 : 12,
@@ -181,6 +192,24 @@ export class LinesForm {
     if (focus?.side !== "key") labels.push(...(this.arcs?.labels(columns, this.scroll, theme) ?? []));
     if (focus) labels.push(...this.numberLabels(focus));
     return labels;
+  }
+
+  private get iconSize(): number {
+    return Math.min(ICON, this.all().columns.pitch - 2);
+  }
+
+  /** The patches in view, between their names and the lines. */
+  private paintIcons(raster: Raster, scale: number): void {
+    const { columns } = this.all();
+    if (!this.icons || !columns.isVertical) return;
+    const size = this.iconSize;
+    for (const side of ["query", "key"] as const) {
+      const [first, last] = columns.visible(side, this.scroll);
+      const x = side === "query" ? columns.start - 10 - size / 2 : columns.end + 10 + size / 2;
+      for (let index = first; index < last; index++) {
+        this.icons.draw(raster, scale, side, index, { x, y: columns.at(side, index, this.scroll), size });
+      }
+    }
   }
 
   /** In words, where the numbers of several heads have no room beside the tokens: each head's strongest end. */

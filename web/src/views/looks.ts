@@ -204,7 +204,8 @@ class LooksView implements Mounted {
     const { source, trace } = this.host;
     const site = siteOf(trace, selection.site);
     const before = this.scene && this.scene.selection.site !== selection.site ? this.scene.selection.site : null;
-    const name = JSON.stringify([site.site, selection.what, selection.by, selection.hide, selection.off]);
+    const { what, by, hide, off, step } = selection;
+    const name = JSON.stringify([site.site, what, by, hide, off, step]);
     const [value] = await Promise.all([
       this.loaded?.name === name ? this.loaded.value : loadLayer(source, trace, site, selection, signal),
       this.loadLooks(site.key_stack, signal),
@@ -214,10 +215,12 @@ class LooksView implements Mounted {
       ? [{ head: -1, name: `rollout to ${site.site}`, plane: await loadRollout(source, site.site, signal) }]
       : scene.shown;
     signal.throwIfAborted();
+    const isOther = this.loaded?.name !== name;
     this.loaded = { name, value };
     this.scene = scene;
     this.panels = panels;
-    this.hovered = this.exact = null;
+    // The same layer is drawn again when measures have come: the pointer is still where it was.
+    if (isOther) this.hovered = this.exact = null;
     this.host.fail(null);
     this.draw();
     this.tell();

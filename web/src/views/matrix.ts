@@ -11,6 +11,7 @@ import type { Theme } from "../theme";
 import { floats, type Grid } from "../wire";
 import { Arcs } from "./arcs";
 import type { Token } from "./columns";
+import { ICON, type Icons } from "./icons";
 import type { Label, Ruler } from "./labels";
 import type { Painting } from "./painting";
 import type { Scene, Shown } from "./scene";
@@ -46,6 +47,8 @@ export class MatrixForm {
   /** The rectangle being drawn with the pointer, in cells. */
   chosen: Region | null = null;
   matches: Token[] = [];
+  /** Of an image: its patches, beside their names. */
+  icons: Icons | null = null;
   /** Cells painted by hand, drawn over the picture. */
   painting: Painting | null = null;
   private scene: Scene | null = null;
@@ -75,8 +78,8 @@ export class MatrixForm {
     const nColumns = columns[1] - columns[0];
     const title = count > 1 ? TITLE : 0;
     const names = {
-      left: Math.min(180, this.ruler.usual(scene.layer.queries.texts.slice(...rows), 13) + 14),
-      top: Math.min(120, this.ruler.usual(scene.layer.keys.texts.slice(...columns), 13) + 14),
+      left: Math.min(180, this.ruler.usual(scene.layer.queries.texts.slice(...rows), 13) + 14 + this.iconRoom),
+      top: Math.min(120, this.ruler.usual(scene.layer.keys.texts.slice(...columns), 13) + 14 + this.iconRoom),
     };
     let best = { abreast: 1, side: 0, isReadable: false };
     for (const isReadable of [true, false]) {
@@ -135,6 +138,7 @@ export class MatrixForm {
       else drawCells(raster, found.bytes, found.rows, found.columns, area, colours);
       this.paintSegments(raster, area);
       this.paintRelevance(raster, box, scale);
+      this.paintIcons(raster, scale, box);
       this.paintArcs(raster, box, scale);
     });
   }
@@ -175,6 +179,29 @@ export class MatrixForm {
             : { x: box.x + (at - first) * width, y: box.y - 3 - long, width: Math.max(width, 1 / scale), height: long };
         fillBox(raster, scaled(area, scale), tone.colour, tone.alpha);
       }
+    }
+  }
+
+  private get iconRoom(): number {
+    return this.icons ? ICON + 2 : 0;
+  }
+
+  private get iconSize(): number {
+    return Math.min(ICON, this.cell.height - 2);
+  }
+
+  /** The patches of rows and columns, beside the matrix. */
+  private paintIcons(raster: Raster, scale: number, box: Box): void {
+    const { icons, iconSize: size } = this;
+    if (!icons || !this.isReadable) return;
+    const { rows, columns } = this.seen();
+    for (let query = rows[0]; query < rows[1]; query++) {
+      const y = box.y + (query - rows[0] + 0.5) * this.cell.height;
+      icons.draw(raster, scale, "query", query, { x: box.x - 4 - size / 2, y, size });
+    }
+    for (let key = columns[0]; key < columns[1]; key++) {
+      const x = box.x + (key - columns[0] + 0.5) * this.cell.width;
+      icons.draw(raster, scale, "key", key, { x, y: box.y - 4 - size / 2, size });
     }
   }
 
@@ -228,7 +255,7 @@ export class MatrixForm {
         if (queries.isLater[query]) continue;
         labels.push({
           text: queries.texts[query] as string,
-          x: box.x - 8,
+          x: box.x - 8 - (this.icons?.has("query", query) ? this.iconSize + 2 : 0),
           y: box.y + (query - rows[0] + 0.5) * this.cell.height,
           align: "right",
           width: this.room.left - 10,
@@ -244,7 +271,7 @@ export class MatrixForm {
         labels.push({
           text: keys.texts[key] as string,
           x: box.x + (key - columns[0] + 0.5) * this.cell.width,
-          y: box.y - 8,
+          y: box.y - 8 - (this.icons?.has("key", key) ? this.iconSize + 2 : 0),
           align: "left",
           width: this.room.top - 10,
           size,

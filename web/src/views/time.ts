@@ -40,7 +40,8 @@ export class TimeForm implements Form {
       this.span = sound.heard < 0.6 * sound.seconds ? [0, sound.heard * 1.15] : [0, sound.seconds];
     }
     const names = this.hasRows ? sight.scene.layer.queries.texts : sight.panels.map((one) => one.name);
-    const left = MARGIN + Math.min(150, Math.max(44, ruler.usual(names, 12) + 12));
+    const least = ruler.width("spectrogram", 11) + 12;
+    const left = MARGIN + Math.min(150, Math.max(least, ruler.usual(names, 12) + 12));
     this.plot = { x: left, width: Math.max(40, width - left - MARGIN) };
     let y = 12;
     this.wave = { ...this.plot, y, height: sound.envelope ? WAVE : 0 };
