@@ -56,6 +56,10 @@ def test_side_by_side_shares_the_selection(bench: Workbench):
     compared(bench, view="head", at="L5H0", compare="side", token="query:9")
     beside = page.get_by_role("region", name="The other run")
     expect(beside).to_contain_text("from He")
+    # The token under the pointer is marked in both.
+    page.locator(".half").get_by_text("nurse", exact=True).first.hover()
+    twin = beside.get_by_text("nurse", exact=True).first
+    expect(twin).to_have_css("font-weight", "600")
     page.get_by_role("button", name="Next layer").or_(page.get_by_role("button", name="Layer before")).first.click()
     expect(beside).to_contain_text("L4H0")
     page.get_by_role("button", name="Swap").click()

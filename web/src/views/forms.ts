@@ -1,7 +1,7 @@
 /** The head view in whichever form fits: between tokens (lines, matrix), over a picture, along a sound. */
 
 import { formOf } from "../data/looks";
-import type { Selection } from "../selection";
+import type { Selection, Side } from "../selection";
 import { mountHead as mountTokens } from "./head";
 import { mountLooks } from "./looks";
 import type { Host, Mounted } from "./view";
@@ -52,6 +52,10 @@ class HeadForms implements Mounted {
 
   find(text: string, direction: 1 | -1): { index: number; total: number } {
     return this.inner?.find?.(text, direction) ?? { index: -1, total: 0 };
+  }
+
+  highlight(token: { side: Side; index: number } | null): void {
+    this.inner?.highlight?.(token);
   }
 
   get kept(): number | null {
