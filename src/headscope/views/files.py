@@ -10,6 +10,7 @@ from headscope.traces.store import write_whole
 from headscope.views.numbers import about
 
 if TYPE_CHECKING:
+    from headscope.views.figures.paper import Width
     from headscope.views.view import View
 
 PAGES, PICTURES, NUMBERS = (".html",), (".png", ".svg", ".pdf"), (".csv", ".json", ".parquet")
@@ -31,10 +32,12 @@ def check_path(path: str | Path) -> Path:
     return path
 
 
-def save(view: "View", path: str | Path) -> list[str]:
+def save(view: "View", path: str | Path, width: "Width | None" = None) -> list[str]:
     """Write a view; what was left out to keep the file small is told."""
     path = check_path(path)
-    data, notes = contents(view, path.suffix.lower())
+    if width is not None and path.suffix.lower() not in PICTURES:
+        raise InputError(f"width={width!r} is for pictures ({', '.join(PICTURES)}), not for {path.name!r}.")
+    data, notes = contents(view, path.suffix.lower(), width)
     try:
         write_whole(path, data)
     except OSError as error:
@@ -42,7 +45,7 @@ def save(view: "View", path: str | Path) -> list[str]:
     return notes
 
 
-def contents(view: "View", suffix: str) -> tuple[bytes, list[str]]:
+def contents(view: "View", suffix: str, width: "Width | None" = None) -> tuple[bytes, list[str]]:
     """The bytes of a file with this suffix, and what was left out of it."""
     if suffix in PAGES:
         from headscope.views.page import page
@@ -51,7 +54,7 @@ def contents(view: "View", suffix: str) -> tuple[bytes, list[str]]:
         return made.html.encode(), made.notes
     if suffix in PICTURES:
         picture = io.BytesIO()
-        view.figure().savefig(picture, format=suffix[1:])
+        view.figure(width=width).savefig(picture, format=suffix[1:])
         return picture.getvalue(), []
     table = view.table()
     if suffix == ".csv":

@@ -100,11 +100,16 @@ class View:
         neuron view, keys with all terms of their weights; of activations, each place and token in their order."""
         return activations_table(self) if self.kind == "activations" else table_of(self)
 
-    def figure(self, *, theme: Literal["light", "dark"] = "light") -> "Figure":
-        """A matplotlib figure of it, for print: `view.figure().savefig("head.pdf")`."""
+    def figure(
+        self, *, theme: Literal["light", "dark"] = "light", width: Literal["column", "page"] | float | None = None
+    ) -> "Figure":
+        """A matplotlib figure of it, for print: `view.figure(width="column").savefig("head.pdf")`.
+
+        `width` is that of a paper's column (3.33 in), of its page (6.9 in), or in inches; type is then 7 to 9 points.
+        """
         from headscope.views.figures import draw
 
-        return draw(self, theme)
+        return draw(self, theme, width)
 
     def html(self, *, budget: float = 18.0) -> str:
         """One page that needs nothing else, of about `budget` megabytes at most."""
@@ -112,11 +117,14 @@ class View:
 
         return page(self, budget=budget).html
 
-    def save(self, path: str | Path) -> Path:
-        """Write it, by suffix: .html (a page), .png .svg .pdf (a picture), .csv .json .parquet (the numbers)."""
+    def save(self, path: str | Path, *, width: Literal["column", "page"] | float | None = None) -> Path:
+        """Write it, by suffix: .html (a page), .png .svg .pdf (a picture), .csv .json .parquet (the numbers).
+
+        `width` is that of a picture for a paper, as `figure` takes it.
+        """
         from headscope.views.files import save
 
-        save(self, path)
+        save(self, path, width)
         return Path(path)
 
     @cached_property

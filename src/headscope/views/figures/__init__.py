@@ -8,6 +8,7 @@ from headscope.views.figures.head import draw_lines, draw_matrices
 from headscope.views.figures.looks import draw_picture, draw_time
 from headscope.views.figures.model import draw_model
 from headscope.views.figures.neuron import draw_neurons
+from headscope.views.figures.paper import Width, fit, inches
 from headscope.views.numbers import shown
 from headscope.views.selection import choice, form_of
 
@@ -15,9 +16,17 @@ if TYPE_CHECKING:
     from headscope.views.view import View
 
 
-def draw(view: "View", theme: Literal["light", "dark"] = "light") -> Figure:
-    """The figure of a view."""
+def draw(view: "View", theme: Literal["light", "dark"] = "light", width: Width | None = None) -> Figure:
+    """The figure of a view: as wide as it likes, or as a column or a page of a paper is."""
     choice("theme", theme, Literal["light", "dark"])
+    if width is None:
+        return _drawn(view, theme)
+    inches(width)  # refused before anything is drawn
+    with settings():
+        return fit(_drawn(view, theme), width)
+
+
+def _drawn(view: "View", theme: str) -> Figure:
     with settings():
         if view.kind == "activations":
             return draw_activations(view, THEMES[theme])

@@ -103,7 +103,7 @@ def settings() -> Iterator[None]:
     installed = {font.name for font in font_manager.fontManager.ttflist}
     family = [name for name in FONTS if name in installed] or ["sans-serif"]
     with (
-        matplotlib.rc_context({"font.family": family, "pdf.fonttype": 42, "ps.fonttype": 42}),
+        matplotlib.rc_context({"font.family": family, "pdf.fonttype": 42, "ps.fonttype": 42, "svg.fonttype": "path"}),
         warnings.catch_warnings(),
     ):
         # A script that no installed font has is drawn as boxes, which everybody understands.

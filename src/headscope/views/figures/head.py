@@ -49,9 +49,13 @@ def draw_lines(view: "View", found: Shown, theme: Theme) -> Figure:
         colours = np.array([to_rgb(theme["signs"][0]), to_rgb(theme["signs"][2])])[(values > 0).astype(int)]
     colours = np.concatenate([colours.reshape(-1, 3), np.clip(strength, 0, 1)[:, None]], 1)
     order = np.argsort(strength, kind="stable")
-    axes.add_collection(
-        LineCollection(list((ends if is_upright else ends[..., ::-1])[order]), colors=colours[order], linewidths=1.2)
-    )
+    dashed = np.array([_is_dashed(theme, found, number) for number in range(len(found.names))])[heads][order]
+    both = (ends if is_upright else ends[..., ::-1])[order]
+    for chosen, style in ((~dashed, "-"), (dashed, (0, (3, 1.5)))):
+        if chosen.any():
+            axes.add_collection(
+                LineCollection(list(both[chosen]), colors=colours[order][chosen], linewidths=1.2, linestyles=[style])
+            )
     step = max(1, math.ceil(length * TOKEN_INCHES / LONGEST_INCHES))
     for side, texts in enumerate(sides):
         for place in range(0, len(texts), step):
@@ -87,10 +91,22 @@ def _head_colour(theme: Theme, found: Shown, number: int) -> tuple[float, float,
     return to_rgb(theme["heads"][found.heads[number] % len(theme["heads"])])
 
 
+def _is_dashed(theme: Theme, found: Shown, number: int) -> bool:
+    """Whether the colours had to begin again for this head."""
+    return len(found.names) > 1 and found.heads[number] // len(theme["heads"]) % 2 == 1
+
+
 def _legend(figure: Figure, view: "View", found: Shown, theme: Theme, told: str) -> None:
     if len(found.names) > 1 and not isinstance(view.trace, Difference):
         handles = [
-            Line2D([], [], color=_head_colour(theme, found, number), linewidth=2, label=name)
+            Line2D(
+                [],
+                [],
+                color=_head_colour(theme, found, number),
+                linewidth=2,
+                linestyle="--" if _is_dashed(theme, found, number) else "-",
+                label=name,
+            )
             for number, name in enumerate(found.names)
         ]
         figure.legend(

@@ -25,6 +25,9 @@ Grid = dict[Head, tuple[int, int]]
 # Every map is drawn in so many dots a side.
 _TILE = 48
 _STRONGEST = 300
+# Between tiles, in dots; more between rows of heads that have their names over them.
+_GAP = 4
+NAME_ROOM = 16
 
 
 def draw_model(view: "View", theme: Theme) -> Figure:
@@ -33,10 +36,11 @@ def draw_model(view: "View", theme: Theme) -> Figure:
     maps = maps_part(trace, _TILE).arrays
     places = _places(view)
     n_rows, n_columns = 1 + max(row for row, _ in places.values()), 1 + max(column for _, column in places.values())
-    step = _TILE + 4
+    step = _TILE + _GAP
+    down = _TILE + (NAME_ROOM if selection.sort else _GAP)
     is_signed = isinstance(trace, Difference)
     full = _furthest(maps) if is_signed else 1.0
-    mosaic = np.full((n_rows * step, n_columns * step), np.nan)
+    mosaic = np.full((n_rows * down, n_columns * step), np.nan)
     for head, (row, column) in places.items():
         if selection.thumbnails == "heat":
             coded: Any = maps[str(head.site)]
@@ -45,33 +49,33 @@ def draw_model(view: "View", theme: Theme) -> Figure:
                 tile = _fitted((coded.bytes[head.index].astype(float) - 128) / full)
         else:
             tile = np.zeros((_TILE, _TILE))
-        mosaic[row * step : row * step + _TILE, column * step : column * step + _TILE] = tile
+        mosaic[row * down : row * down + _TILE, column * step : column * step + _TILE] = tile
     inch = min(0.8, 24 / max(n_rows, n_columns))
-    figure, axes = canvas(view, theme, (n_columns * inch + 1.2, n_rows * inch + 1.0))
+    figure, axes = canvas(view, theme, (n_columns * inch + 1.2, n_rows * inch * down / step + 1.0))
     ramp, low = (signs_of(theme), -1) if is_signed else (ramp_of(theme), 0)
     axes.imshow(np.ma.masked_invalid(mosaic), cmap=ramp, vmin=low, vmax=1, interpolation="nearest")
     if selection.thumbnails == "lines":
-        _thumbnail_lines(view, axes, places, step, theme)
-    _frames(view, axes, places, step, theme)
+        _thumbnail_lines(view, axes, places, (down, step), theme)
+    _frames(view, axes, places, (down, step), theme)
     for spine in axes.spines.values():
         spine.set_visible(False)
     axes.tick_params(colors=theme["secondary"], labelsize=6 if max(n_rows, n_columns) > 16 else 8, length=0)
     if selection.sort:
         axes.set(xticks=[], yticks=[])
         for head, (row, column) in places.items():
-            axes.text(column * step, row * step - 1, str(head), fontsize=5, color=theme["secondary"], va="bottom")
+            axes.text(column * step, row * down - 1, str(head), fontsize=6, color=theme["secondary"], va="bottom")
     else:
         sites = {row: str(head.site) for head, (row, _) in places.items()}
         axes.set_xticks(
             [(column + 0.46) * step for column in range(n_columns)], [f"H{one}" for one in range(n_columns)]
         )
-        axes.set_yticks([(row + 0.46) * step for row in sites], list(sites.values()))
+        axes.set_yticks([(row + 0.46) * down for row in sites], list(sites.values()))
         axes.xaxis.tick_top()
     is_heat = selection.thumbnails == "heat"
     notes = ["weights on the root scale, max-pooled" if is_heat else f"the {_STRONGEST} strongest lines of each head"]
     if is_signed:
         notes = [how_read(view), f"full colour: a difference of {(full / 127) ** 2:.2g}, on the root scale"]
-    notes += [f"sorted by {selection.sort}"] if selection.sort else []
+    notes += [f"by {selection.sort}, the highest first"] if selection.sort else []
     notes += [f"frames: {selection.colour}"] if selection.colour else []
     figure.supxlabel("; ".join(notes), fontsize=7, color=theme["secondary"], parse_math=False)
     return figure
@@ -104,8 +108,9 @@ def _fitted(tile: np.ndarray) -> np.ndarray:
     return tile[np.ix_(rows, columns)]
 
 
-def _thumbnail_lines(view: "View", axes: "Axes", places: Grid, step: int, theme: Theme) -> None:
+def _thumbnail_lines(view: "View", axes: "Axes", places: Grid, steps: tuple[int, int], theme: Theme) -> None:
     ends, colours = [], []
+    down, step = steps
     accent = to_rgb(theme["accent"])
     for head, (row, column) in places.items():
         layer = view.trace.layers[head.site]
@@ -116,15 +121,15 @@ def _thumbnail_lines(view: "View", axes: "Axes", places: Grid, step: int, theme:
         weights = np.where(keys >= 0, np.nan_to_num(weights), 0)
         best = np.argsort(-weights, axis=None, kind="stable")[:_STRONGEST]
         query, rank = np.unravel_index(best[weights.flat[best] > 0.02], weights.shape)
-        left = row * step + (query + 0.5) / layer.n_queries * _TILE
-        right = row * step + (keys[query, rank] + 0.5) / layer.n_keys * _TILE
+        left = row * down + (query + 0.5) / layer.n_queries * _TILE
+        right = row * down + (keys[query, rank] + 0.5) / layer.n_keys * _TILE
         edge = np.full(len(query), column * step)
         ends.append(np.stack([np.stack([edge, left], 1), np.stack([edge + _TILE, right], 1)], 1))
         colours += [(*accent, float(one)) for one in np.clip(weights[query, rank], 0, 1)]
     axes.add_collection(LineCollection(list(np.concatenate(ends)), colors=colours, linewidths=0.5))
 
 
-def _frames(view: "View", axes: "Axes", places: Grid, step: int, theme: Theme) -> None:
+def _frames(view: "View", axes: "Axes", places: Grid, steps: tuple[int, int], theme: Theme) -> None:
     """Every head in a frame, coloured by a score where one was chosen."""
     method = (
         next((one for one in view.scores_part.props.methods if one.name == view.selection.colour), None)
@@ -139,5 +144,5 @@ def _frames(view: "View", axes: "Axes", places: Grid, step: int, theme: Theme) -
             value = float(view.scores_part.arrays[method.name][positions[str(head)]])  # type: ignore[index]
             share = 0.0 if math.isnan(value) else (value - method.low) / (method.high - method.low)
             colour, width = ramp(share), 0.4 + 1.6 * min(1.0, max(0.0, share))
-        corner = (column * step - 0.5, row * step - 0.5)
+        corner = (column * steps[1] - 0.5, row * steps[0] - 0.5)
         axes.add_patch(Rectangle(corner, _TILE, _TILE, fill=False, edgecolor=colour, linewidth=width))
