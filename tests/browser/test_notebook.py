@@ -115,7 +115,7 @@ def test_what_is_not_there_is_refused_in_words(notebook: Notebook):
     said = notebook.run(REFUSED)
     expect(said).to_contain_text("L99")
     expect(said).to_contain_text("there is no query 99: 10 are shown, 0 to 9.")
-    expect(said).to_contain_text("form='cubes' cannot be selected: choose one of 'lines', 'matrix'")
+    expect(said).to_contain_text("form='cubes' cannot be selected: choose one of 'auto', 'lines', 'matrix'")
     expect(said).to_contain_text("there is nothing to select by 'colours'")
 
 

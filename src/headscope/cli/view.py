@@ -119,6 +119,9 @@ AgainstModel = Annotated[
     str | None, typer.Option(help="Compare with another model (a checkpoint, say), or a folder that `trace -o` wrote.")
 ]
 ThemeOption = Annotated[Theme, typer.Option(help="Light or dark page; as the reader's system has it, unless said.")]
+WidthOption = Annotated[
+    str | None, typer.Option(help="Of a picture for a paper: column (3.33 in), page (6.9 in), or inches.")
+]
 
 
 @app.command("head", epilog=HEAD_EXAMPLE)
@@ -163,6 +166,7 @@ def head_view(
     against_model: AgainstModel = None,
     truncate: Truncate = False,
     theme: ThemeOption = Theme.system,
+    width: WidthOption = None,
     device: Device = None,
     dtype: Dtype = None,
     allow_pickle: AllowPickle = False,
@@ -199,7 +203,7 @@ def head_view(
         rollout=rollout,
         theme=theme.value,
     )  # type: ignore[arg-type]
-    _finish(view, output, json)
+    _finish(view, output, json, width)
 
 
 @app.command("model", epilog=MODEL_EXAMPLE)
@@ -220,6 +224,7 @@ def model_view(
     against_model: AgainstModel = None,
     truncate: Truncate = False,
     theme: ThemeOption = Theme.system,
+    width: WidthOption = None,
     device: Device = None,
     dtype: Dtype = None,
     allow_pickle: AllowPickle = False,
@@ -237,7 +242,7 @@ def model_view(
         view = view_of(
             trace, head, thumbnails=thumbnails.value, sort=sort, colour=colour, least=least, theme=theme.value
         )  # type: ignore[arg-type]
-    _finish(view, output, json)
+    _finish(view, output, json, width)
 
 
 @app.command("neuron", epilog=NEURON_EXAMPLE)
@@ -262,6 +267,7 @@ def neuron_view(
     audio: Audio = None,
     truncate: Truncate = False,
     theme: ThemeOption = Theme.system,
+    width: WidthOption = None,
     device: Device = None,
     dtype: Dtype = None,
     allow_pickle: AllowPickle = False,
@@ -283,7 +289,7 @@ def neuron_view(
         fold=fold or [],  # type: ignore[arg-type]
         theme=theme.value,
     )
-    _finish(view, output, json)
+    _finish(view, output, json, width)
 
 
 class _Loading:
@@ -357,11 +363,13 @@ def _spot(token: str | None) -> Any:
     return (side or "query", int(place))
 
 
-def _finish(view: "View", output: Path | None, json: bool) -> None:
+def _finish(view: "View", output: Path | None, json: bool, width: str | None = None) -> None:
     from headscope.views.files import save
     from headscope.views.numbers import about
 
     if output is None:
+        if width is not None:
+            raise InputError("--width is that of a picture: say where to with -o, as in -o head.pdf.")
         with working("Reading the numbers"):
             table = view.table()
         if json:
@@ -375,7 +383,7 @@ def _finish(view: "View", output: Path | None, json: bool) -> None:
             _show(view, table)
         return
     with working(f"Writing {output}"):
-        notes = save(view, output)
+        notes = save(view, output, _width(width))
     size = output.stat().st_size
     if json:
         print_json(about(view) | {"saved": str(output), "bytes": size, "notes": notes})
@@ -383,6 +391,14 @@ def _finish(view: "View", output: Path | None, json: bool) -> None:
     print_text(Text.assemble(("saved ", "bold"), f"{shown(str(output))} ({size / 1e6:.2f} MB): {shown(view.title)}"))
     for note in notes:
         print_text(Text.assemble(("to keep it small: ", "bold"), note))
+
+
+def _width(given: str | None) -> Any:
+    """A width as `figure` takes it: a name, or a number."""
+    try:
+        return None if given is None else float(given)
+    except ValueError:
+        return given
 
 
 def _show(view: "View", table: Any) -> None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from headscope.errors import HeadscopeError
 from headscope.views.page import frame
+from headscope.views.selection import form_of
 
 if TYPE_CHECKING:
     from headscope.views.view import View
@@ -59,7 +60,7 @@ def still(view: "View") -> bytes:
     if longest > _MOST_TOKENS:
         return b""
     chosen = view.selection
-    if view.kind == "head" and longest > _MOST_LINED:
+    if view.kind == "head" and longest > _MOST_LINED and form_of(view.trace, chosen) == "lines":
         chosen = replace(chosen, form="matrix", shown=[chosen.head], average=False)
     picture = io.BytesIO()
     try:

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
+from PIL import Image
 
 from headscope.cli import view as command
 from headscope.views import page, selection
@@ -147,3 +148,15 @@ def test_a_difference_to_another_text_another_model_or_a_saved_trace(call, model
     assert {row[moved] for row in found["rows"]} == {0.0}
     refused = call("view", "model", models / "gpt", "the cat sat", "--against-model", models / "bert")
     assert refused.exit_code != 0 and "side by side" in refused.output
+
+
+def test_a_picture_for_a_paper_has_its_width(call, refused, models, tmp_path):
+    head = ("view", "head", models / "gpt", "the cat sat", "--head", "L0H1")
+    call(*head, "-o", tmp_path / "x.png", "--width", "column")
+    with Image.open(tmp_path / "x.png") as picture:
+        assert picture.width == int(3.33 * 400)
+    call(*head, "-o", tmp_path / "x.pdf", "--width", "2.5")
+    assert b"/MediaBox [ 0 0 180 " in (tmp_path / "x.pdf").read_bytes()
+    assert "choose 'column'" in refused(*head, "-o", tmp_path / "y.pdf", "--width", "poster")
+    assert "for pictures" in refused(*head, "-o", tmp_path / "y.html", "--width", "page")
+    assert "-o" in refused(*head, "--width", "page")

@@ -78,7 +78,7 @@ def test_a_token_is_let_go_where_tokens_are_read_otherwise():
         ({"shown": [0, -1]}, InputError, "shown"),
         ({"token": 4}, InputError, "there is no query 4: 4 are shown, 0 to 3"),
         ({"token": "nurse"}, InputError, "is no position"),
-        ({"form": "cubes"}, InputError, "choose one of 'lines', 'matrix'"),
+        ({"form": "cubes"}, InputError, "choose one of 'auto', 'lines', 'matrix'"),
         ({"top": 2.5}, InputError, "top=2.5"),
         ({"average": "yes"}, InputError, "average='yes'"),
         ({"colours": "red"}, InputError, "nothing to select by 'colours'"),

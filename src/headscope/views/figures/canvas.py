@@ -93,6 +93,7 @@ class _Figure(Figure):
     """A figure whose fonts are embedded as fonts, whichever format it is saved in."""
 
     def savefig(self, *arguments: Any, **options: Any) -> None:
+        options.setdefault("dpi", self.get_dpi())  # matplotlib would take those it was made with
         with settings():
             super().savefig(*arguments, **options)
 

@@ -112,8 +112,12 @@ def _shorten(axes: "Axes", wide: float) -> None:
 def _thin(axes: "Axes") -> None:
     """Every second label, or third, where all would overlap; words inside cells are cut to them."""
     box = axes.get_window_extent().transformed(axes.figure.dpi_scale_trans.inverted())  # type: ignore[union-attr]
-    if len(axes.get_title()) * _LETTER > box.width:
-        axes.set_title(axes.get_title().replace("  ", "\n"), fontsize=SMALLEST, color=axes.title.get_color(), pad=3)
+    title = axes.get_title()
+    if len(title) * _LETTER > box.width:
+        middle = math.ceil(len(title) / 2)
+        is_word = " " not in title and len(title) > 6
+        told = f"{title[:middle]}-\n{title[middle:]}" if is_word else title.replace("  ", "\n")
+        axes.set_title(told, fontsize=SMALLEST, color=axes.title.get_color(), pad=3, parse_math=False)
     for axis, length in ((axes.xaxis, box.width), (axes.yaxis, box.height)):
         labels = [one for one in axis.get_ticklabels() if one.get_text()]
         if len(labels) > 2:
@@ -150,7 +154,7 @@ def _cut(axes: "Axes", wide: float, tall: float) -> None:
     """Words in cells: as much of each as its cell holds. Names over tiles: all where there is room, or none."""
     n_columns = max(1e-9, abs(axes.get_xlim()[1] - axes.get_xlim()[0]))
     centred = [text for text in axes.texts if text.get_horizontalalignment() == "center"]
-    room = int(wide / n_columns / _LETTER)
+    room = int(wide / n_columns / _LETTER / 1.08)
     for text in centred:
         told = text.get_text()
         text.set_text(told if len(told) <= room else told[: room - 1] + "…" if room > 2 else "")

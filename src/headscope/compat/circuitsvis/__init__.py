@@ -1,0 +1,6 @@
+"""CircuitsVis's attention views, with only the import changed: `import headscope.compat.circuitsvis as cv`.
+
+The signatures are those of CircuitsVis 1.43.3. What differs is told in `docs/compat.md`.
+"""
+
+from headscope.compat.circuitsvis import attention as attention

@@ -1,0 +1,137 @@
+"""`attention_patterns`, `attention_heads`, `attention_pattern` of CircuitsVis: weights [head, destination, source]."""
+
+import re
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from headscope.compat.bertviz.tokens import tokens_of
+from headscope.errors import HeadscopeWarning, InputError
+from headscope.traces import Tokens, Trace
+from headscope.views import View, head_view, model_view
+
+_NAME = re.compile(r"L?(\d+)\s*[.H]\s*(\d+)", re.IGNORECASE)
+
+
+def attention_patterns(tokens: Any, attention: Any = None, attention_head_names: Sequence[str] | None = None) -> View:
+    """Lines between tokens, of all heads; one trace may stand for tokens and attention: its first layer is shown."""
+    trace, first = _trace(attention, tokens, attention_head_names)
+    return head_view(trace, first, form="lines")
+
+
+def attention_heads(
+    attention: Any,
+    tokens: Any = None,
+    attention_head_names: Sequence[str] | None = None,
+    max_value: float | None = None,
+    min_value: float | None = None,
+    negative_color: str | None = None,
+    positive_color: str | None = None,
+    mask_upper_tri: bool | None = None,
+) -> View:
+    """A small map of each head; choose one to see it between tokens, or as a matrix."""
+    _unused(max_value, min_value, negative_color, positive_color)
+    trace, _ = _trace(attention, tokens, attention_head_names, mask_upper_tri)
+    return model_view(trace)
+
+
+def attention_pattern(
+    tokens: Any,
+    attention: Any = None,
+    max_value: float | None = None,
+    min_value: float | None = None,
+    negative_color: str | None = None,
+    show_axis_labels: bool | None = None,
+    positive_color: str | None = None,
+    mask_upper_tri: bool | None = None,
+) -> View:
+    """One head [destination, source] as a matrix; of a trace, the first."""
+    _unused(max_value, min_value, negative_color, positive_color)
+    if not isinstance(tokens, Trace) and not isinstance(attention, Trace):
+        weights = _tensor(attention)
+        if weights.ndim != 2:
+            raise InputError(
+                f"attention_pattern shows one head, [destination, source], and was given {_shape(weights)}: give one "
+                "head, attention[0], or use attention_patterns."
+            )
+        attention = weights[None]
+    trace, first = _trace(attention, tokens, None, mask_upper_tri)
+    return head_view(trace, f"{first}H0", form="matrix")
+
+
+# What was given
+
+
+def _trace(
+    attention: Any, tokens: Any, names: Sequence[str] | None, mask_upper_tri: bool | None = None
+) -> tuple[Trace, str]:
+    """A trace of the weights, and its first layer."""
+    given = next((one for one in (attention, tokens) if isinstance(one, Trace)), None)
+    if given is not None:
+        return given, str(next(iter(given.layers)))
+    if tokens is None:
+        raise InputError(
+            "tokens are needed: attention_heads(attention, tokens), attention_patterns(tokens, attention)."
+        )
+    weights = _tensor(attention)
+    if weights.ndim == 4 and weights.shape[0] == 1:
+        weights = weights[0]
+    if weights.ndim != 3:
+        raise InputError(f"attention is [head, destination, source], and was given as {_shape(weights)}.")
+    if bool((weights < 0).any()):
+        raise InputError(
+            "some values are below 0, which attention weights are not. To see what two runs do differently, "
+            "use hs.compare(one, other); for scores before the softmax, hs.head_view(trace, what='scores')."
+        )
+    if mask_upper_tri:
+        weights = weights.tril()
+    layers = _layers(weights, names)
+    return Trace.from_patterns(layers, _tokens(tokens), model="attention"), "L0"
+
+
+def _tensor(attention: Any) -> Tensor:
+    if attention is None:
+        raise InputError("attention is needed: weights [head, destination, source], or a trace.")
+    try:
+        return torch.as_tensor(attention).detach()
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise InputError(f"attention is no array of numbers [head, destination, source]: {error}.") from error
+
+
+def _tokens(tokens: Any) -> Tokens:
+    if isinstance(tokens, str) or not isinstance(tokens, Sequence) or not all(isinstance(one, str) for one in tokens):
+        raise InputError('tokens is a list of texts, one a token: ["A", " person"].')
+    return tokens_of(tokens, prettify=True)
+
+
+def _layers(weights: Tensor, names: Sequence[str] | None) -> list[Tensor]:
+    """By layer, where the names of heads say which they are of; else all in one, in their order."""
+    if names is None:
+        return [weights]
+    if len(names) != len(weights):
+        raise InputError(f"attention_head_names has {len(names)} names for {len(weights)} heads.")
+    found = [_NAME.fullmatch(str(name).strip()) for name in names]
+    places = {(int(one[1]), int(one[2])): number for number, one in enumerate(found) if one}
+    n_layers, n_heads = (1 + max((place[axis] for place in places), default=-1) for axis in (0, 1))
+    if len(places) == len(names) == n_layers * n_heads:
+        return [weights[[places[layer, head] for head in range(n_heads)]] for layer in range(n_layers)]
+    told = ", ".join(f"L0H{number} is {name}" for number, name in enumerate(names))
+    warnings.warn(f"heads are shown as L0H0, L0H1, … in their order: {told}.", HeadscopeWarning, stacklevel=4)
+    return [weights]
+
+
+def _unused(*given: Any) -> None:
+    if any(one is not None for one in given):
+        warnings.warn(
+            "max_value, min_value, negative_color and positive_color have no effect: weights are from 0 to 1, on the "
+            "root scale, in colours that colour-blind readers can tell apart.",
+            HeadscopeWarning,
+            stacklevel=3,
+        )
+
+
+def _shape(weights: Tensor) -> str:
+    return str(list(weights.shape))
