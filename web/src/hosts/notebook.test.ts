@@ -94,3 +94,15 @@ test("a place that ends hears no more", () => {
   new Kernel(model).destroy();
   expect(hearing.get("msg:custom")?.size).toBe(0);
 });
+
+test("a kernel that never answers is said not to, and the next is asked", async () => {
+  vi.useFakeTimers();
+  const { model, sent } = made();
+  const source = kernelSource(new Kernel(model));
+  const parts = ["a", "b", "c", "d"].map((key) => source.part(key).catch((problem) => problem.message));
+  expect(sent).toHaveLength(3);
+  await vi.advanceTimersByTimeAsync(30_000);
+  expect(await parts[0]).toBe("The kernel does not answer.");
+  expect(sent).toHaveLength(4);
+  vi.useRealTimers();
+});

@@ -31,6 +31,8 @@ interface Waiting {
 
 /** The kernel answers one after the other: what waits here can still be taken back. */
 const MOST_ASKED = 3;
+/** A kernel that is busy answers late, one that was restarted never: after so many ms that is said. */
+const PATIENCE = 30_000;
 
 /** Questions to the kernel, answered in bytes. */
 export class Kernel {
@@ -43,13 +45,15 @@ export class Kernel {
     model.on("msg:custom", this.#hear);
   }
 
-  ask(question: object, signal?: AbortSignal): Promise<ArrayBuffer> {
+  /** Without `patience`, the answer is waited for as long as it takes. */
+  ask(question: object, signal?: AbortSignal, patience = 0): Promise<ArrayBuffer> {
     signal?.throwIfAborted();
     return new Promise((resolve, reject) => {
       const id = `${this.#name}:${this.#count++}`;
       const put = () => {
         this.#asked.set(id, { resolve, reject });
         this.model.send({ ask: id, ...question });
+        if (patience) setTimeout(() => this.#giveUp(id), patience);
       };
       signal?.addEventListener("abort", () => {
         this.#queue = this.#queue.filter((one) => one !== put);
@@ -64,6 +68,19 @@ export class Kernel {
     this.model.off("msg:custom", this.#hear);
     this.#queue = [];
     this.#asked.clear();
+  }
+
+  #giveUp(id: string) {
+    this.#asked
+      .get(id)
+      ?.reject(
+        new SourceError(
+          "The kernel does not answer.",
+          "It may be busy: choose again when it is done. If it was restarted, run the cell again.",
+          "Unreachable",
+        ),
+      );
+    if (this.#asked.delete(id)) this.#next();
   }
 
   #next() {
@@ -90,7 +107,10 @@ export class Kernel {
 }
 
 export function kernelSource(kernel: Kernel): Source {
-  return { isLive: true, part: remembered(async (key, signal) => decode(await kernel.ask({ key }, signal))) };
+  // The first question waits for a kernel that is busy, beside the picture of the view.
+  const load = async (key: string, signal: AbortSignal) =>
+    decode(await kernel.ask({ key }, signal, key === "saved" ? 0 : PATIENCE));
+  return { isLive: true, part: remembered(load) };
 }
 
 /** The place that the widget is at, instead of a page's address: Python and all that show the widget share it. */
