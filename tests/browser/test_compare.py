@@ -57,7 +57,7 @@ def test_side_by_side_shares_the_selection(bench: Workbench):
     beside = page.get_by_role("region", name="The other run")
     expect(beside).to_contain_text("from He")
     # The token under the pointer is marked in both.
-    page.locator(".half").get_by_text("nurse", exact=True).first.hover()
+    page.locator(".half").get_by_text("nurse", exact=True).first.hover(force=True)
     twin = beside.get_by_text("nurse", exact=True).first
     expect(twin).to_have_css("font-weight", "600")
     page.get_by_role("button", name="Next layer").or_(page.get_by_role("button", name="Layer before")).first.click()

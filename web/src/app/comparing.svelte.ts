@@ -107,9 +107,10 @@ export class Comparing {
     this.progress = null;
     if (!this.bench.other && !this.problem) return;
     const isWhole = this.aligned?.isWhole ?? false;
-    this.bench.select({ compare: "off", beside: "", ...(isWhole ? {} : { token: null, off: [] }) });
+    // First, so that the link that is written no longer has it.
     this.take(null);
-    this.bench.relinked();
+    this.bench.scores = null;
+    this.bench.select({ compare: "off", beside: "", ...(isWhole ? {} : { token: null, off: [] }) });
   }
 
   /** A selection as it can be shown with what there is to compare. */
