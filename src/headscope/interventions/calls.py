@@ -49,9 +49,9 @@ class OtherRun:
     def __repr__(self) -> str:
         return called("model.run", self.source, **self.options)
 
-    def of(self, model: Any) -> Trace:
-        """Its trace."""
-        return model.run(self.source, **self.options)
+    def of(self, model: Any, **keeping: Any) -> Trace:
+        """Its trace; `keeping` says how it is run: `cancel`, `budget`."""
+        return model.run(self.source, **self.options, **keeping)
 
 
 @dataclass(frozen=True)

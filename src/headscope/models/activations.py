@@ -38,9 +38,11 @@ NEARLY = 0.02
 
 @dataclass(frozen=True, eq=False)
 class Streams:
-    """What one stack's run left: `activations` of its tokens are read from it, some at a time."""
+    """What one stack's run left: `activations` of its tokens are read from it, some at a time.
 
-    model: "Model"
+    It does not hold the model, which is larger: whoever keeps streams may let the model go, and give it again.
+    """
+
     stack: str
     tokens: Tokens
     residual: Tensor
@@ -62,6 +64,7 @@ class Streams:
 
     def read(
         self,
+        model: "Model",
         first: int = 0,
         count: int | None = None,
         k: int = 5,
@@ -74,10 +77,8 @@ class Streams:
         if not 0 <= first < length:
             raise InputError(f"there is no token {first}: {self.stack} has {length}, 0 to {length - 1}.")
         last = length if count is None else min(length, first + max(1, count))
-        no_lens = "" if self._has_lens else self._why_no_lens
-        lens = (
-            None if no_lens else read_lens(self.model, self.residual[:, first:last], k, check=check, progress=progress)
-        )
+        no_lens = self._why_no_lens(model)
+        lens = None if no_lens else read_lens(model, self.residual[:, first:last], k, check=check, progress=progress)
         neurons = values = shares = None
         if self.neurons is not None and self.values is not None and self.squares is not None:
             neurons, values = (one[:, first:last].numpy() for one in (self.neurons, self.values))
@@ -102,15 +103,12 @@ class Streams:
             no_written=self.no_written,
         )
 
-    @property
-    def _has_lens(self) -> bool:
-        return bool(self.model.layout.lens) and self.stack == lens_stack(self.model)
-
-    @property
-    def _why_no_lens(self) -> str:
-        if not self.model.layout.lens:
-            return self.model.layout.no_lens
-        return f"the {lens_stack(self.model)} predicts, the {self.stack} does not"
+    def _why_no_lens(self, model: "Model") -> str:
+        """Empty where there is one."""
+        if not model.layout.lens:
+            return model.layout.no_lens
+        own = lens_stack(model)
+        return "" if self.stack == own else f"the {own} predicts, the {self.stack} does not"
 
 
 _NO_NEURONS = "no MLP with one row of neurons was found (a mixture of experts has several)"
@@ -265,7 +263,6 @@ class _Watching(Session):
         top = [self.top[layer] for layer in layers if layer in self.top]
         has_neurons = len(top) == len(layers) and len({one[0].shape for one in top}) == 1
         return Streams(
-            model=self.model,
             stack=self.stack,
             tokens=tokens if tokens is not None and len(tokens) == length else Tokens.numbered(length),
             residual=torch.stack([self.stream[place] for place in places]),

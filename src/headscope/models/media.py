@@ -239,6 +239,8 @@ def read_wave(source: str | Path | BinaryIO) -> tuple[np.ndarray, int]:
             data = file.readframes(file.getnframes())
     except (wave.Error, EOFError) as error:
         raise InputError(f"{name} cannot be read as sound ({error}): give an uncompressed PCM .wav file.") from error
+    if width > 4:
+        raise InputError(f"{name} has samples of {8 * width} bits: give an uncompressed PCM .wav file of 8 to 32.")
     data = data[: len(data) // (width * n_channels) * width * n_channels]
     if width == 1:
         samples = (np.frombuffer(data, np.uint8).astype(np.float64) - 128) / 128

@@ -360,7 +360,7 @@ class Model:
             tokens = range(length) if length <= 512 else range(length - 256, length)
         if not len(tokens) or tokens.step != 1 or not 0 <= tokens.start < tokens.stop <= length:
             raise InputError(f"tokens={tokens!r} is no range of the {length} tokens: give range(0, {length}).")
-        return found.read(tokens.start, len(tokens), k)
+        return found.read(self, tokens.start, len(tokens), k)
 
     def probe(self, *args: Any, **inputs: Any) -> Layout:
         """Find out where the model attends, with inputs that reach all of it. Called for you at load or at the first

@@ -180,7 +180,7 @@ class Guard:
             raise _too_large(limit)
         if not told and "transfer-encoding" not in headers:
             return receive
-        body, more = b"", True
+        body, more = bytearray(), True  # (bytes would be copied whole at every piece)
         while more:
             message = await receive()
             if message["type"] != "http.request":
@@ -189,7 +189,7 @@ class Guard:
             more = message.get("more_body", False)
             if len(body) > limit:
                 raise _too_large(limit)
-        waiting: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+        waiting: list[Message] = [{"type": "http.request", "body": bytes(body), "more_body": False}]
 
         async def again() -> Message:
             return waiting.pop() if waiting else await receive()

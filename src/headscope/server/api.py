@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Annotated, Any
 
 from fastapi import Depends, FastAPI, Path, Request
@@ -24,7 +24,7 @@ from headscope.server.edits import (
     write_model,
 )
 from headscope.server.exports import TYPES, TableQuery, saved_page
-from headscope.server.jobs import Job
+from headscope.server.jobs import Job, Jobs
 from headscope.server.media_api import add_media
 from headscope.server.messages import (
     LoadRequest,
@@ -157,13 +157,7 @@ def _add_models_and_runs(app: FastAPI, workbench: Workbench) -> None:
             catalogue.load(name)
             return RunEvent("done")
 
-        job = jobs.submit(f"load {name}", work)
-        try:
-            last = await while_connected(request.receive, job.end())
-        finally:
-            jobs.leave(job)
-        if last.state != "done":
-            raise Refused(422, last.error or "Cancelled", last.message or "the server was stopped.", last.hint)
+        await _done(jobs, jobs.submit(f"load {name}", work), request)
         return catalogue.props(name)
 
     events = _answers("A RunEvent a line.", NDJSON) | BUSY
@@ -216,13 +210,7 @@ def _add_edits(app: FastAPI, workbench: Workbench) -> None:
             write_model(catalogue.load(run.request.model), run.interventions, folder)
             return RunEvent("done")
 
-        job = jobs.submit(f"save {id} {folder}", work)
-        try:
-            last = await while_connected(request.receive, job.end())
-        finally:
-            jobs.leave(job)
-        if last.state != "done":
-            raise Refused(422, last.error or "Cancelled", last.message or "the server was stopped.", last.hint)
+        await _done(jobs, jobs.submit(f"save {id} {folder}", work), request)
         return SavedModel(str(folder))
 
 
@@ -237,18 +225,19 @@ def _add_traces(app: FastAPI, workbench: Workbench) -> None:
     @app.get("/api/traces/{id}/table", responses=_answers("A file.", *TYPES.values()), response_class=Response)
     async def table(id: Id, wanted: Annotated[TableQuery, Depends()], request: Request) -> Response:
         """Numbers of heads as a file: weights between tokens, or with `view=model` the scores of all heads."""
-        trace = _difference(runs, id, wanted.minus)
-        work = parts.get(id, f"table {wanted}", lambda: wanted.bytes(trace))
+        trace = _subject(runs, id, wanted.minus)
+        work = parts.get(id, f"table {wanted}", lambda: wanted.bytes(trace()))
         data = await while_connected(request.receive, work)
         return _download(data, TYPES[wanted.format], f"headscope.{wanted.format}")
 
     @app.post("/api/traces/{id}/page", responses=_answers("A file.", "text/html"), response_class=Response)
     async def page(id: Id, wanted: PageRequest, request: Request) -> Response:
         """One HTML file that shows the selection without a server."""
-        run, more = runs.find(id), workbench.beside(id, wanted.selection)
-        trace = _difference(runs, id, wanted.minus)
+        gold, trace = runs.find(id).gold, _subject(runs, id, wanted.minus)
+        more = workbench.beside(id, wanted.selection)
+        key = f"page {wanted} {sorted(more)}"  # by the ids of results: the same task may have been asked for more since
         work = parts.get(
-            id, f"page {wanted} {sorted(more)}", lambda: saved_page(trace, wanted, gold=run.gold, parts=more)
+            id, key, lambda: saved_page(trace(), wanted, gold=gold, parts=dict(made() for made in more.values()))
         )
         return _download(await while_connected(request.receive, work), "text/html; charset=utf-8", "headscope.html")
 
@@ -282,10 +271,23 @@ def _add_traces(app: FastAPI, workbench: Workbench) -> None:
         return Response(await while_connected(request.receive, work), media_type=BYTES, headers=FOREVER)
 
 
-def _difference(runs: Runs, id: str, minus: str) -> Trace:
-    """A run, or where another is named, the one minus the other."""
+async def _done(jobs: Jobs, job: Job, request: Request) -> None:
+    """Wait for a job whose answer is one word; leaving stops it, and what went wrong is refused."""
+    try:
+        last = await while_connected(request.receive, job.end())
+    finally:
+        jobs.leave(job)
+    if last.state != "done":
+        raise Refused(422, last.error or "Cancelled", last.message or "the server was stopped.", last.hint)
+
+
+def _subject(runs: Runs, id: str, minus: str) -> Callable[[], Trace]:
+    """A run, or where another is named, the one minus the other: looked up now, subtracted by whoever has the time."""
     trace = runs.find(id).trace
-    return compare(trace, runs.find(minus).trace).difference() if minus else trace
+    if not minus:
+        return lambda: trace
+    other = runs.find(minus).trace
+    return lambda: compare(trace, other).difference()
 
 
 def _download(data: bytes, kind: str, name: str) -> Response:

@@ -7,6 +7,7 @@ import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from headscope.errors import InputError
 from headscope.interventions import Intervention, canonical, parse, save_interventions
@@ -61,8 +62,11 @@ def other_runs(edits: Sequence[str]) -> list[OtherRun]:
     return [run for one in edits for run in read(one).runs]
 
 
-def made(edits: Sequence[str], model: Model, known: dict[str, Trace]) -> list[Intervention]:
-    """The interventions themselves; other runs are taken from those known (by how they print), or run."""
+def made(edits: Sequence[str], model: Model, known: dict[str, Trace], **keeping: Any) -> list[Intervention]:
+    """The interventions themselves; other runs are taken from those known (by how they print), or run.
+
+    `keeping` bounds such a run as it does the run that is edited: its `budget`, and the `cancel` that stops it.
+    """
 
     def run(other: OtherRun) -> Trace:
         found = known.get(repr(other))
@@ -71,7 +75,7 @@ def made(edits: Sequence[str], model: Model, known: dict[str, Trace]) -> list[In
         if "text" not in Intake.of(model.processor, model.module).kinds:
             # A string would be read as the path of a file, and which files to open is not the page's to choose.
             raise InputError(f"{model.name} reads no text, so {other!r} cannot be run here.")
-        return other.of(model)
+        return other.of(model, **keeping)
 
     return [parse(one, run) for one in edits]
 

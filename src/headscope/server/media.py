@@ -6,7 +6,6 @@ hash of its bytes, or as a preset, which is one of a fixed list.
 
 import hashlib
 import io
-import warnings
 import wave
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -96,7 +95,7 @@ class MediaStore:
             raise Refused(413, "TooLarge", f"the file is larger than {most} MB, the most this server takes.")
         id = hashlib.sha256(data).hexdigest()[:24]
         if data[:4] == b"RIFF" and data[8:12] == b"WAVE":
-            return _sound(id, data)
+            return _sound(id, data, self.limits.media_seconds)
         _refuse_other_sounds(data)
         return _picture(id, data, self.limits.media_pixels)
 
@@ -150,21 +149,20 @@ def _greys(picture: Image.Image, takes: Intake) -> list[str]:
 def _picture(id: str, data: bytes, most_pixels: int) -> Media:
     unreadable = f"Give one of these: {', '.join(FORMATS)}; or a .wav file for a model that takes sound."
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("error", Image.DecompressionBombWarning)
-            with Image.open(io.BytesIO(data), formats=FORMATS) as opened:
-                # The size is known before a pixel is read: a small file may hold a very large picture.
-                if opened.width * opened.height > most_pixels:
-                    raise _too_many_pixels(opened.size, most_pixels)
-                opened.load()
-                image, frames = ImageOps.exif_transpose(opened), int(getattr(opened, "n_frames", 1))
-                name, mode, has_turned = opened.format or "", opened.mode, image.size != opened.size
-                has_gaps = "transparency" in opened.info
+        # (How warnings are shown is left alone: that is for the whole process, and a run may be recording its own.)
+        with Image.open(io.BytesIO(data), formats=FORMATS) as opened:
+            # The size is known before a pixel is read: a small file may hold a very large picture.
+            if opened.width * opened.height > most_pixels:
+                raise _too_many_pixels(opened.size, most_pixels)
+            opened.load()
+            image, frames = ImageOps.exif_transpose(opened), int(getattr(opened, "n_frames", 1))
+            name, mode, has_turned = opened.format or "", opened.mode, image.size != opened.size
+            has_gaps = "transparency" in opened.info
     except UnidentifiedImageError as error:
         raise Refused(
             422, "NotAnImage", "this file is no picture and no sound that can be read.", unreadable
         ) from error
-    except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
+    except Image.DecompressionBombError as error:
         raise Refused(413, "TooLarge", f"the picture has too many pixels: {error}") from error
     except (OSError, ValueError, SyntaxError, EOFError, IndexError) as error:
         told = f"the picture cannot be read to its end: {error}."
@@ -187,7 +185,7 @@ def _too_many_pixels(size: tuple[int, int], most: int) -> Refused:
     return Refused(413, "TooLarge", told, "Make it smaller: models look at a few hundred pixels a side.")
 
 
-def _sound(id: str, data: bytes) -> Media:
+def _sound(id: str, data: bytes, most_seconds: int) -> Media:
     try:
         samples, rate = read_wave(io.BytesIO(data))
     except InputError as error:
@@ -197,6 +195,9 @@ def _sound(id: str, data: bytes) -> Media:
         ) from error
     if not len(samples) or rate <= 0:
         raise Refused(422, "DamagedSound", "the sound has no samples.", "Choose another file.")
+    if len(samples) / rate > most_seconds:
+        told = f"the sound is {len(samples) / rate:,.0f} s long; this server takes up to {most_seconds} s."
+        raise Refused(413, "TooLarge", told, "Cut it: ffmpeg -i SOUND -t 30 OUT.wav")
     n_channels = int.from_bytes(data[22:24], "little")
     notes = [f"{n_channels} channels are mixed down to one"] if n_channels > 1 else []
     return Media(id, "audio", data, f"{len(samples) / rate:.2f} s at {rate:,} samples a second", tuple(notes))

@@ -27,6 +27,8 @@ class Limits:
     """Of one picture or sound, and of all that are kept."""
     media_bytes_kept: int = 100 * MEGABYTE
     media_pixels: int = 50 * MEGABYTE
+    media_seconds: int = 120
+    """Of one sound: a few bytes at a low rate are long, and models that hear any length take memory for all of it."""
     other_models: int = 3
     """Models kept in memory beside the built-in ones and those given at the start."""
 
@@ -41,9 +43,9 @@ class Options:
     allow_hub: bool = False
     allow: tuple[Path, ...] = ()
     save_to: Path | None = None
+    """Where the page may write models to."""
     corpus: Path | None = None
     """Texts to take examples from: a file, or a folder of them."""
-    """Where the page may write models to."""
     trusted_hosts: tuple[str, ...] = ()
     reports: tuple[Path, ...] = ()
     """Folders that `headscope heads` wrote."""

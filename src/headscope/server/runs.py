@@ -157,8 +157,9 @@ class Runs:
         # Only this thread changes how warnings are shown, so what is recorded is this run's.
         with warnings.catch_warnings(record=True) as told:
             warnings.simplefilter("always", HeadscopeWarning)
-            interventions = edits.made(request.edits, model, others or {})
-            keeping = {"record": request.record, "budget": min(self.limits.trace_bytes, free), "cancel": job.cancel}
+            keeping = {"budget": min(self.limits.trace_bytes, free), "cancel": job.cancel}
+            interventions = edits.made(request.edits, model, others or {}, **keeping)
+            keeping["record"] = request.record
             trace = _trace_of(model, source, given, request, interventions, base, keeping, job)
         said = [] if base is None else list(base.trace.warnings)
         said += [str(one.message) for one in told if issubclass(one.category, HeadscopeWarning)]

@@ -1,6 +1,7 @@
 """Everything a running server holds."""
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from headscope import __version__
@@ -61,22 +62,21 @@ class Workbench:
         """Stop all work; whether all threads are free."""
         return all([self.jobs.close(), self.parts.close()])
 
-    def beside(self, id: str, selection: Selection) -> dict[str, Part]:
+    def beside(self, id: str, selection: Selection) -> dict[str, Callable[[], tuple[str, Part]]]:
         """What a saved page of a run holds beside the trace's own parts, as far as it was shown: activations, a report,
-        the relevance of an answer.
+        the relevance of an answer. By what tells one from another; read, key and part, by whoever has the time.
         """
-        found = {}
+        found: dict[str, Callable[[], tuple[str, Part]]] = {}
         model = self.runs.find(id).request.model
         activations = self.tasks.latest("activations", id)
         if activations is not None:
-            part = decode(activations)
-            found[f"activations/{part.props['stack']}"] = part
+            found[f"activations {activations[0]}"] = lambda: _activations(activations[1])
         if self.reports.has(model):
-            found["report"] = self.reports.part(model)
+            found["report"] = lambda: ("report", self.reports.part(model))
         options = options_of(selection.relevance)
         made = options and self.tasks.made(TaskRequest("relevance", trace=id, options=options))
         if made:
-            found[f"relevance?of={selection.relevance}"] = decode(made)
+            found[f"relevance {selection.relevance}"] = lambda: (f"relevance?of={selection.relevance}", decode(made))
         return found
 
     def settings(self) -> Settings:
@@ -96,3 +96,8 @@ class Workbench:
             use_cases=use_cases(),
             max_media_bytes=options.limits.media_bytes,
         )
+
+
+def _activations(data: bytes) -> tuple[str, Part]:
+    part = decode(data)
+    return f"activations/{part.props['stack']}", part

@@ -31,6 +31,11 @@ class Inputs:
         """Whether the decoder's side is missing, to be generated or given."""
         return "encoder" in self.tokens and "decoder" not in self.tokens
 
+    def tensors(self) -> list[Tensor]:
+        """All that it holds."""
+        looks = [one for seen in self.seen.values() for one in looks_of.tensors_of(seen).values()]
+        return [*self.model_inputs.values(), *looks]
+
     def to_json(self) -> dict:
         """All but the tensors, which the caller keeps beside it."""
         tokens = {stack: tokens.to_json() for stack, tokens in self.tokens.items()}

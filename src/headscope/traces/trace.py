@@ -262,6 +262,7 @@ class Trace:
     def nbytes(self) -> int:
         """Bytes held in tensors."""
         loose = [*self.residuals.values(), *self.activations.values()]
+        loose += [] if self.inputs is None else self.inputs.tensors()
         loose += [] if self.logits is None else [self.logits]
         return sum(layer.nbytes() for layer in self.layers.values()) + sum(
             one.numel() * one.element_size() for one in loose

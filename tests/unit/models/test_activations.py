@@ -40,7 +40,6 @@ def test_norms_and_cosines_on_paper():
     residual = torch.tensor([[[3.0, 4.0, 0.0]], [[0.0, 0.0, 2.0]], [[6.0, 8.0, 0.0]]])
     values = torch.tensor([[[2.0, -1.0]], [[0.5, 0.5]]])
     found = Streams(
-        model=on_paper([]),  # type: ignore[arg-type]
         stack="main",
         tokens=Tokens.of(["x"]),
         residual=residual,
@@ -50,7 +49,7 @@ def test_norms_and_cosines_on_paper():
         values=values,
         squares=torch.tensor([[8.0], [1.0]]),
         n_neurons=9,
-    ).read()
+    ).read(on_paper([]))  # type: ignore[arg-type]
     assert found.norms[:, 0].tolist() == [5.0, 2.0, 10.0]
     assert found.cosines[:, 0].tolist() == pytest.approx([1.0, 0.0, 1.0])
     assert found.places == ["input", "L0", "L1"]

@@ -11,6 +11,7 @@ import pytest
 from starlette.testclient import TestClient
 
 import headscope as hs
+from headscope.models import Model
 from headscope.server.options import Options
 from headscope.views.wire import decode
 
@@ -118,6 +119,20 @@ def test_a_head_is_patched_from_another_run(client: TestClient, run) -> None:
     # What it prints as runs as pasted, with the model at hand.
     pasted = model.run(TEXT, [eval(props["edits"][0], {"hs": hs, "model": model})])
     assert pasted.predictions(1) == expected.predictions(1)
+
+
+def test_a_run_that_an_edit_needs_can_be_stopped_and_is_bounded(client: TestClient, run, monkeypatch) -> None:
+    given = []
+    real = Model.run
+
+    def seen(self, source=None, *rest, **options):
+        given.append((source, options.get("cancel"), options.get("budget")))
+        return real(self, source, *rest, **options)
+
+    monkeypatch.setattr(Model, "run", seen)
+    run(client, edits=["patch('L0H1', model.run('the dog sat on the mat'))"])
+    assert given[0][0] == "the dog sat on the mat"
+    assert all(cancel is not None and budget for _, cancel, budget in given)
 
 
 def test_the_effect_is_that_of_python(client: TestClient, run) -> None:

@@ -1,6 +1,7 @@
 """Pictures and sounds from the page: read by their content, bounded, refused in words."""
 
 import io
+import warnings
 from pathlib import Path
 
 import made_media
@@ -11,6 +12,7 @@ from starlette.testclient import TestClient
 
 from headscope.server.media import PICTURES, SOUNDS, MediaStore
 from headscope.server.options import Limits
+from headscope.server.problems import Refused
 from headscope.views.wire import decode
 
 
@@ -92,6 +94,27 @@ def test_a_small_file_may_not_hold_a_huge_picture() -> None:
     data = made_media.png(Image.new("1", (200, 200)))
     with pytest.raises(Exception, match="200 × 200 pixels"):
         store.read(data)
+
+
+@pytest.mark.parametrize(
+    ("data", "told"),
+    [
+        (made_media.wav(130, rate=100), "130 s long; this server takes up to 120 s"),
+        (made_media.wav(1000, rate=1), "1,000 s long"),
+        (made_media.wav().replace(b"\x02\x00\x10\x00data", b"\x05\x00\x28\x00data"), "samples of 40 bits"),
+    ],
+)
+def test_a_small_file_may_not_hold_a_sound_that_never_ends(data: bytes, told: str) -> None:
+    with pytest.raises(Refused, match=told):
+        MediaStore(Limits()).read(data)
+
+
+def test_an_upload_leaves_the_warnings_of_a_run_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    def changed() -> None:
+        raise AssertionError("how warnings are shown belongs to the thread of runs")
+
+    monkeypatch.setattr(warnings, "catch_warnings", changed)
+    assert MediaStore(Limits()).read(made_media.png(made_media.picture())).kind == "image"
 
 
 def test_only_the_newest_uploads_are_kept(start) -> None:

@@ -9,6 +9,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from headscope.errors import Cancelled
+from headscope.models import Model
 from headscope.server.tasks import Desk, Task
 from headscope.views.contract import RowProps
 from headscope.views.wire import Part, decode
@@ -67,6 +68,23 @@ def test_a_page_of_activations_holds_what_was_read(client: TestClient, run) -> N
     asked(client, name="activations", trace=trace)
     page = client.post(f"/api/traces/{trace}/page", json=wanted)
     assert page.status_code == 200 and 'data-key="activations/main"' in page.text
+
+
+def test_a_page_holds_the_tokens_that_were_read_last(client: TestClient, run) -> None:
+    trace = run(client)[-1]["trace"]
+    wanted = {"view": "activations", "selection": {"scale": "activations", "site": "L1", "shown": [0]}}
+    pages = []
+    for first in (0, 3, 0):
+        asked(client, name="activations", trace=trace, options={"first": first, "count": 2})
+        pages.append(client.post(f"/api/traces/{trace}/page", json=wanted).text)
+    assert pages[0] == pages[2] != pages[1]
+
+
+def test_streams_that_are_kept_do_not_keep_the_model(client: TestClient, run) -> None:
+    trace = run(client)[-1]["trace"]
+    asked(client, name="activations", trace=trace)
+    (kept,) = client.workbench.tasks._aside.newest_first()  # type: ignore[attr-defined]
+    assert not any(isinstance(one, Model) for one in vars(kept).values())
 
 
 def test_a_result_is_worked_out_once(client: TestClient, run) -> None:

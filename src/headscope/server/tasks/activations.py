@@ -29,7 +29,8 @@ def _activations(desk: Desk, options: ActivationsOptions) -> Part:
         raise InputError(f"count is 1 to {MOST_TOKENS} tokens, k is 1 to {MOST_CANDIDATES} candidates.")
     found = streams(desk, options.stack)
     check = partial(_check, desk)
-    return activations_part(found.read(options.first, options.count, options.k, check=check, progress=desk.progress))
+    window = options.first, options.count, options.k
+    return activations_part(found.read(desk.model, *window, check=check, progress=desk.progress))
 
 
 def streams(desk: Desk, stack: str) -> Streams:
