@@ -42,10 +42,10 @@ def test_long_inputs_and_summaries_have_the_figures_that_need_no_pattern(monkeyp
     expected = {"confidence", "entropy", "distance", "first_token"}
     summary = made_trace(made_layer(Formula(1.0), record="summary"), record="summary")
     assert set(part(summary, "scores").arrays) == expected
-    whole = made_trace(made_layer(Formula(1.0)))
-    short = part(whole, "scores").arrays
+    layer = made_layer(Formula(1.0))
+    short = part(made_trace(layer), "scores").arrays
     monkeypatch.setattr(measures, "MEASURED_TOKENS", 5)
-    long = part(whole, "scores").arrays
+    long = part(made_trace(layer), "scores").arrays
     assert set(long) == expected < set(short)
     assert long["first_token"] == pytest.approx(short["first_token"], abs=1e-5)
     rows = made_trace(made_layer(Formula(1.0), record="rows"), record="rows")
