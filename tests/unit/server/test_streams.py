@@ -117,7 +117,7 @@ def test_a_client_that_leaves_while_a_part_is_computed_leaves_nothing_behind(
     gate = threading.Event()
     workbench, address, header = listen(models=(str(models / "gpt"),))
     monkeypatch.setattr("headscope.server.api.part", lambda *given, **more: gate.wait(10))
-    monkeypatch.setattr(Runs, "find", lambda self, id: type("Run", (), {"trace": None}))
+    monkeypatch.setattr(Runs, "find", lambda self, id: type("Run", (), {"trace": None, "gold": None}))
     with httpx.Client(base_url=address, headers=header) as client, pytest.raises(httpx.ReadTimeout):
         client.get("/api/traces/a/trace", timeout=0.2)
     with httpx.Client(base_url=address, headers=header) as client:
