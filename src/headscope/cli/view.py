@@ -1,31 +1,22 @@
-"""`headscope view head|model|neuron`: run a model on one input, save what its heads did as page, picture or numbers."""
+"""`headscope view head|model|neuron|activations`: a model on one input, saved as page, picture or numbers."""
 
-import math
 import re
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
-from rich.table import Table
-from rich.text import Text
 
-from headscope.cli.console import Debug, Json, print_json, print_text, shown, working
-from headscope.cli.loading import AllowPickle, Device, Dtype, TrustRemoteCode, load_model
+from headscope.cli.console import Debug, Json, working
+from headscope.cli.loading import AllowPickle, Device, Dtype, TrustRemoteCode
 from headscope.cli.options import Audio, Image, Pair, Target, TextGiven, Truncate
-from headscope.cli.trace import read_text
+from headscope.cli.viewing import Loading, finish, is_saved, minus, trace_of
 from headscope.errors import InputError
-
-if TYPE_CHECKING:
-    from headscope.traces import Trace
-    from headscope.views import View
 
 HEAD_EXAMPLE = "Example: headscope view head builtin:gpt 'The doctor asked the nurse. She' --head L3H2 -o head.html"
 MODEL_EXAMPLE = "Example: headscope view model builtin:bert 'I like cats' --pair 'I like dogs' -o model.png"
+ACTIVATIONS_EXAMPLE = "Example: headscope view activations builtin:gpt 'The doctor asked the nurse. She' -o lens.html"
 NEURON_EXAMPLE = "Example: headscope view neuron builtin:gpt 'The doctor asked the nurse. She' --head L3H2 -o x.html"
-ROWS_SHOWN = 20
-# Of a model view, what tells heads apart at a glance; a terminal has no room for all measures.
-MEASURES_SHOWN = ("confidence", "previous_token", "first_token", "distance")
 
 app = typer.Typer(
     help="Save what a model's heads did on one input: as a page, a picture or numbers.",
@@ -96,6 +87,17 @@ class Thumbnails(StrEnum):
 
     heat = "heat"
     lines = "lines"
+
+
+class Stream(StrEnum):
+    """What is shown of the residual stream."""
+
+    lens = "lens"
+    norm = "norm"
+    attention = "attention"
+    cross = "cross"
+    mlp = "mlp"
+    cosine = "cosine"
 
 
 class Theme(StrEnum):
@@ -178,9 +180,9 @@ def head_view(
     if head and layer:
         raise InputError("--head and --layer both say what to show: give one of them.")
     spot = _spot(token)
-    loading = _Loading(device, dtype, allow_pickle, trust_remote_code)
-    trace = _trace(model, text, output, loading, pair, target, image, audio, truncate)
-    trace = _minus(trace, model, against, against_model, loading, pair, target, image, audio, truncate)
+    loading = Loading(device, dtype, allow_pickle, trust_remote_code)
+    trace = trace_of(model, text, output, loading, pair, target, image, audio, truncate)
+    trace = minus(trace, model, against, against_model, loading, pair, target, image, audio, truncate)
     from headscope.views import head_view as view_of
 
     view = view_of(
@@ -203,7 +205,7 @@ def head_view(
         rollout=rollout,
         theme=theme.value,
     )  # type: ignore[arg-type]
-    _finish(view, output, json, width)
+    finish(view, output, json, width)
 
 
 @app.command("model", epilog=MODEL_EXAMPLE)
@@ -233,16 +235,16 @@ def model_view(
     debug: Debug = False,
 ) -> None:
     """All heads of all layers on one page; without -o, the heads with their measures as a table."""
-    loading = _Loading(device, dtype, allow_pickle, trust_remote_code)
-    trace = _trace(model, text, output, loading, pair, target, image, audio, truncate)
-    trace = _minus(trace, model, against, against_model, loading, pair, target, image, audio, truncate)
+    loading = Loading(device, dtype, allow_pickle, trust_remote_code)
+    trace = trace_of(model, text, output, loading, pair, target, image, audio, truncate)
+    trace = minus(trace, model, against, against_model, loading, pair, target, image, audio, truncate)
     from headscope.views import model_view as view_of
 
     with working("Measuring heads"):
         view = view_of(
             trace, head, thumbnails=thumbnails.value, sort=sort, colour=colour, least=least, theme=theme.value
         )  # type: ignore[arg-type]
-    _finish(view, output, json, width)
+    finish(view, output, json, width)
 
 
 @app.command("neuron", epilog=NEURON_EXAMPLE)
@@ -276,8 +278,8 @@ def neuron_view(
     debug: Debug = False,
 ) -> None:
     """One head, neuron by neuron: query, keys, their product, softmax, values; without -o, the keys as a table."""
-    loading = _Loading(device, dtype, allow_pickle, trust_remote_code)
-    trace = _trace(model, text, output, loading, pair, target, image, audio, truncate)
+    loading = Loading(device, dtype, allow_pickle, trust_remote_code)
+    trace = trace_of(model, text, output, loading, pair, target, image, audio, truncate)
     from headscope.views import neuron_view as view_of
 
     view = view_of(
@@ -289,67 +291,42 @@ def neuron_view(
         fold=fold or [],  # type: ignore[arg-type]
         theme=theme.value,
     )
-    _finish(view, output, json, width)
+    finish(view, output, json, width)
 
 
-class _Loading:
-    """How to load a model."""
+@app.command("activations", epilog=ACTIVATIONS_EXAMPLE)
+def activations_view(
+    model: ModelName,
+    text: TextGiven = None,
+    output: Output = None,
+    token: Annotated[int, typer.Option(help="The token in focus, by its position; -1 is the last.")] = -1,
+    stream: Annotated[
+        Stream, typer.Option(help="What each layer would predict, or norms of the stream and of what is written.")
+    ] = Stream.lens,
+    pair: Pair = None,
+    target: Target = None,
+    image: Image = None,
+    audio: Audio = None,
+    truncate: Truncate = False,
+    theme: ThemeOption = Theme.system,
+    width: WidthOption = None,
+    device: Device = None,
+    dtype: Dtype = None,
+    allow_pickle: AllowPickle = False,
+    trust_remote_code: TrustRemoteCode = False,
+    json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Layers by tokens: the logit lens, or norms of the residual stream; without -o, one token's as a table."""
+    if is_saved(model):
+        raise InputError(f"{model} holds a trace, and activations take the model: give the model and the text.")
+    loading = Loading(device, dtype, allow_pickle, trust_remote_code)
+    trace = trace_of(model, text, output, loading, pair, target, image, audio, truncate)
+    from headscope.views import activations_view as view_of
 
-    def __init__(self, device: str | None, dtype: str | None, allow_pickle: bool, trust_remote_code: bool):
-        self.options: dict[str, Any] = {
-            "device": device,
-            "dtype": dtype,
-            "allow_pickle": allow_pickle,
-            "trust_remote_code": trust_remote_code,
-        }
-
-
-def _trace(
-    model: str,
-    text: str | None,
-    output: Path | None,
-    loading: _Loading,
-    pair: str | None,
-    target: str | None,
-    image: Path | None,
-    audio: Path | None,
-    truncate: bool,
-) -> "Trace":
-    """The trace that is looked at: of a run, or one that was saved."""
-    if output is not None:
-        from headscope.views.files import check_path
-
-        check_path(output)
-    given: dict[str, Any] = {"pair": pair, "target": target, "image": image, "audio": audio}
-    given = {name: value for name, value in given.items() if value is not None}
-    if (Path(model) / "trace.json").is_file():
-        if text is not None or given:
-            raise InputError(f"{model} holds a trace, whose input is known: leave out the text and its options.")
-        from headscope.traces import load_trace
-
-        with working(f"Reading {model}"):
-            return load_trace(model)
-    source = read_text(text)
-    loaded = load_model(model, **loading.options)
-    with working(f"Running {model}"):
-        return loaded.run(source, truncate=truncate, **given)
-
-
-def _minus(
-    trace: "Trace", model: str, against: str | None, against_model: str | None, loading: _Loading, pair, *more
-) -> "Trace":
-    """The difference to another run, where one is named: of another text, of another model, or one that was saved."""
-    if against is None and against_model is None:
-        return trace
-    from headscope.traces import compare
-
-    other = against_model or model
-    text = against if against is not None or trace.inputs is None else trace.inputs.text
-    if (Path(other) / "trace.json").is_file():
-        other_run = _trace(other, against, None, loading, None, None, None, None, False)
-    else:
-        other_run = _trace(other, text, None, loading, pair, *more)
-    return compare(trace, other_run).difference()
+    with working("Reading activations"):
+        view = view_of(trace, loading.model(model), token=token, stream=stream.value, theme=theme.value)
+    finish(view, output, json, width)
 
 
 def _spot(token: str | None) -> Any:
@@ -361,78 +338,3 @@ def _spot(token: str | None) -> Any:
             f"--token {token} is no token: write 5 or query:5 for one that looks, key:5 for one looked at."
         )
     return (side or "query", int(place))
-
-
-def _finish(view: "View", output: Path | None, json: bool, width: str | None = None) -> None:
-    from headscope.views.files import save
-    from headscope.views.numbers import about
-
-    if output is None:
-        if width is not None:
-            raise InputError("--width is that of a picture: say where to with -o, as in -o head.pdf.")
-        with working("Reading the numbers"):
-            table = view.table()
-        if json:
-            # JSON knows no infinity, which is what a masked score is.
-            rows = [
-                [None if isinstance(one, float) and not math.isfinite(one) else one for one in row]
-                for row in table.rows()
-            ]
-            print_json(about(view) | {"columns": list(table.columns), "rows": rows})
-        else:
-            _show(view, table)
-        return
-    with working(f"Writing {output}"):
-        notes = save(view, output, _width(width))
-    size = output.stat().st_size
-    if json:
-        print_json(about(view) | {"saved": str(output), "bytes": size, "notes": notes})
-        return
-    print_text(Text.assemble(("saved ", "bold"), f"{shown(str(output))} ({size / 1e6:.2f} MB): {shown(view.title)}"))
-    for note in notes:
-        print_text(Text.assemble(("to keep it small: ", "bold"), note))
-
-
-def _width(given: str | None) -> Any:
-    """A width as `figure` takes it: a name, or a number."""
-    try:
-        return None if given is None else float(given)
-    except ValueError:
-        return given
-
-
-def _show(view: "View", table: Any) -> None:
-    names = list(table.columns)
-    if view.kind == "model":
-        names = _measures_shown(view, names)
-    elif view.kind == "neuron":
-        # Neurons by the dozen have no room in a terminal.
-        names = [name for name in names if not re.search(r" \d+$", name)][3 if view.selection.every is None else 0 :]
-    drawn = Table(title=Text(shown(view.title)), title_justify="left", title_style="bold")
-    for name in names:
-        drawn.add_column(name)
-    for row in zip(*(table.columns[name][:ROWS_SHOWN].tolist() for name in names), strict=True):
-        drawn.add_row(*(Text(_cell(one)) for one in row))
-    print_text(drawn)
-    if len(table) > ROWS_SHOWN:
-        print_text(f"(the strongest {ROWS_SHOWN} of {len(table):,}; -o x.csv saves all)")
-    if left := len(table.columns) - len(names):
-        choose = ", --sort and --colour choose" if view.kind == "model" else ""
-        print_text(f"({left} more columns: -o x.csv saves them, --json prints them{choose})")
-
-
-def _measures_shown(view: "View", columns: list[str]) -> list[str]:
-    """The head, and the measures asked for; where none are, the one that orders the heads and others like it."""
-    measures = columns[3:]  # after head, layer, index
-    chosen = [one for one in (view.selection.sort, view.selection.colour) if one]
-    if not view.selection.sort:
-        chosen.insert(0, measures[0])  # which orders them
-    if not view.selection.sort and not view.selection.colour:
-        chosen += [one for one in (*MEASURES_SHOWN, *measures) if one in measures and one != measures[0]]
-    return ["head", *list(dict.fromkeys(chosen))[: len(MEASURES_SHOWN)]]
-
-
-def _cell(value: Any) -> str:
-    if isinstance(value, float):
-        return "–" if math.isnan(value) else f"{value:.3f}"
-    return shown(str(value))

@@ -74,8 +74,8 @@ class Workbench:
         if self.reports.has(model):
             found["report"] = lambda: ("report", self.reports.part(model))
         options = options_of(selection.relevance)
-        made = options and self.tasks.made(TaskRequest("relevance", trace=id, options=options))
-        if made:
+        made = None if options is None else self.tasks.made(TaskRequest("relevance", trace=id, options=options))
+        if made is not None:
             found[f"relevance {selection.relevance}"] = lambda: (f"relevance?of={selection.relevance}", decode(made))
         return found
 

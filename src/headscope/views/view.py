@@ -82,7 +82,7 @@ class View:
     @property
     def title(self) -> str:
         """What a page or a picture of it is called."""
-        head = self.selection.site if self.kind != "model" else ""
+        head = self.selection.site if self.kind in ("head", "neuron") else ""
         if head and len(self.selection.shown) == 1:
             head = f"{head}H{self.selection.shown[0]}"
         kind = f"{self.kind} view" if not isinstance(self.trace, Difference) else f"difference, {self.kind} view"
@@ -318,7 +318,7 @@ def neuron_view(
     >>> import headscope as hs
     >>> hs.neuron_view(trace, "L3H2", token=5, sort="contribution").save("neuron.html")  # doctest: +SKIP
     """
-    trace = _checked(trace)
+    trace = _of_one_run(trace, "neurons")
     found = head_of(trace, trace.heads[0] if head is None else head)
     layer = trace.layers[found.site]
     folded: list[Fold] = [fold] if isinstance(fold, str) else list(fold)  # type: ignore[list-item]
@@ -377,14 +377,13 @@ def activations_view(
     >>> import headscope as hs
     >>> hs.activations_view(trace, model, token=-1).save("activations.html")  # doctest: +SKIP
     """
-    _checked(trace)
+    trace = _of_one_run(trace, "activations")
     choice("stream", stream, Stream)
     found = source if isinstance(source, Activations) else source.activations(trace)
     length = len(trace.tokens.get(found.stack, ()))
     if len(found.tokens) != length:
         raise InputError(f"these activations are of {len(found.tokens)} tokens, the trace has {length}.")
-    if token is not None and not -length <= token < length:
-        raise InputError(f"there is no token {token}: {found.stack} has {length}, 0 to {length - 1}.")
+    place = None if token is None else _position("token", token, length, "tokens")
     if stream == "lens" and found.lens is None:
         stream = "norm"
     if stream in ("attention", "cross", "mlp") and stream not in found.written:
@@ -395,7 +394,7 @@ def activations_view(
         site=str(layer.site),
         shown=[0],
         stream=stream,
-        token=None if token is None else Spot("query", token % length),
+        token=None if place is None else Spot("query", place),
     )
     parts = {f"activations/{found.stack}": activations_part(found)}
     return View("activations", trace, selection, theme=_theme(theme), activations=found, parts=parts)
@@ -411,6 +410,13 @@ def _checked(trace: Trace | Comparison) -> Trace:
     if trace.readings:
         raise InputError("give the trace itself, and say how to read it: by='words', hide='special', off=[3].")
     return trace
+
+
+def _of_one_run(trace: Trace | Comparison, what: str) -> Trace:
+    """A trace that is no difference: of those there are weights alone."""
+    if isinstance(trace, Comparison | Difference):
+        raise InputError(f"a difference has no {what} of its own: give one of its two runs.")
+    return _checked(trace)
 
 
 def _filtered(

@@ -134,6 +134,20 @@ def test_a_neuron_view_is_written_or_printed(call, models, refused, tmp_path):
     assert "0 to" in refused("view", "neuron", models / "gpt", "the cat", "--token", 99)
 
 
+def test_activations_are_written_or_printed(call, models, refused, tmp_path):
+    target = tmp_path / "x.html"
+    given = ("view", "activations", models / "gpt", "the cat sat")
+    result = call(*given, "--stream", "norm", "-o", target)
+    assert result.exit_code == 0, result.output
+    assert ": activations view" in result.stdout and 'data-key="activations/main"' in target.read_text()
+    told = json.loads(call(*given, "--token", "1", "--json").stdout)
+    assert {row[told["columns"].index("position")] for row in told["rows"]} == {1}
+    assert {"place", "norm", "cosine to last"} <= set(told["columns"])
+    assert "0 to" in refused(*given, "--token", 99)
+    call("trace", models / "gpt", "the cat sat", "-o", tmp_path / "run")
+    assert "take the model" in refused("view", "activations", tmp_path / "run")
+
+
 def test_a_difference_to_another_text_another_model_or_a_saved_trace(call, models, tmp_path):
     target = tmp_path / "x.csv"
     result = call(

@@ -11,7 +11,7 @@ from headscope.traces import Tokens, Trace, compare
 from headscope.views import differences, layers
 from headscope.views.contract import DifferenceProps
 from headscope.views.parts import part
-from headscope.views.view import head_view, model_view
+from headscope.views.view import activations_view, head_view, model_view, neuron_view
 from headscope.views.wire import Coded, decode
 from tests.made_traces import made_layer, made_trace
 
@@ -224,3 +224,11 @@ def test_two_views_go_side_by_side(tmp_path, monkeypatch):
         side_by_side(head_view(ONE, "L1H3"), model_view(ONE))
     with pytest.raises(InputError, match="two views go side by side"):
         side_by_side(ONE, ONE)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("made", [lambda: compare(ONE, OTHER), lambda: compare(ONE, OTHER).difference()])
+def test_a_difference_has_weights_alone(made):
+    with pytest.raises(InputError, match="no neurons of its own: give one of its two runs"):
+        neuron_view(made())
+    with pytest.raises(InputError, match="no activations of its own"):
+        activations_view(made(), None)
