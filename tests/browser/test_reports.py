@@ -65,6 +65,7 @@ def test_a_sentence_of_the_evidence_can_be_run(informed, report):
     head = next(head for head, held in report.cases.items() if held)
     bench.open(text="Another sentence altogether.", view="head", at=str(head))
     card = bench.page.get_by_role("region", name="Over a corpus")
+    card.get_by_role("button", name="more", exact=True).click()
     card.get_by_role("button", name="run").first.click()
     bench.page.wait_for_function("() => !location.hash.includes('altogether')")
     bench.ready()

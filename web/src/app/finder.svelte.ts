@@ -65,6 +65,18 @@ export class Finder {
     this.asked.site = site.site;
   }
 
+  /** A word that is typed. Patches go by their place in the picture, which the model has no word for. */
+  typed(side: "from" | "to", text: string) {
+    this.asked[side] = { text, at: null };
+    const { shown, selection } = this.bench;
+    const patch = text.trim().replace(/^(\d+)\s*[·.,]\s*(\d+)$/, "$1·$2");
+    if (!shown?.trace.stacks.some((one) => one.looks === "image") || !patch) return;
+    const site = siteOf(shown.trace, selection.site);
+    const [stack, length] = side === "from" ? [site.stack, site.n_queries] : [site.key_stack, site.n_keys];
+    const index = readingOf(stackOf(shown.trace, stack), length, selection).texts.indexOf(patch);
+    if (index >= 0) this.take(side === "from" ? "query" : "key", index);
+  }
+
   /** Paint on the matrix of the layer in view. Another size of matrix begins anew. */
   paint() {
     const { shown, selection } = this.bench;
