@@ -5,6 +5,7 @@ import pytest
 from playwright.sync_api import expect
 
 import headscope as hs
+from headscope.models.load import BUILTIN
 
 NURSE = "The doctor asked the nurse a question. She"
 
@@ -96,3 +97,34 @@ def test_a_masked_word_is_explained_where_it_stands(bench, model):
     bench.page.locator(".answers button").first.click()
     expected = hs.relevance(hs.load(model), text).token_relevance()
     np.testing.assert_allclose([value for _, value, _ in tokens(bench)], expected, rtol=1e-3, atol=1e-4)
+
+
+def test_a_class_colours_the_patches_of_the_picture(bench):
+    expected = hs.relevance(hs.load("builtin:vit"), BUILTIN / "images" / "lorry.png")
+    bench.open(model="builtin:vit", media="preset:lorry", view="head", at="L3H2")
+    before = bench.stage()
+    bench.page.locator(".answers button").first.click()
+    title = bench.label(f"relevance to \u2018{expected.steps[0].text}\u2019")
+    expect(title).to_be_visible()
+    assert bench.stage() != before
+    expect(bench.status).to_contain_text("blue for it, orange against it, full colour at \u00b1")
+    name, figures = title.bounding_box(), bench.label(sums(expected)).bounding_box()
+    left, top = name["x"], name["y"] + name["height"] / 2 + 11
+    side = (figures["x"] + figures["width"] - left) / 8
+    patches = expected.patch_relevance()
+    for row, column in ((0, 0), (5, 2)):
+        bench.page.mouse.move(left + (column + 0.5) * side, top + (row + 0.5) * side, steps=2)
+        expect(bench.page.locator("[role=tooltip]")).to_contain_text(
+            f"relevance {patches[row, column]:+.3g} to".replace("-", "\u2212")
+        )
+    bench.page.mouse.move(700, 20)
+    bench.press("Escape")
+    bench.links_to(relevance=None)
+    expect(title).to_have_count(0)
+
+
+def sums(found) -> str:
+    """What is written over the picture: small here, and two digits as everywhere."""
+    patches = float(found.patch_relevance().sum())
+    rest = float(found.token_relevance().sum()) - patches
+    return f"patches {patches:+.2f} \u00b7 special {rest:+.2f}".replace("-", "\u2212")

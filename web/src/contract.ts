@@ -537,6 +537,7 @@ export interface Settings {
   use_cases: UseCaseOffer[];
   max_media_bytes: number;
   corpus: string;
+  samples: PresetProps[];
 }
 
 /** A pattern that heads can be looked for by, and what a text needs for it. */

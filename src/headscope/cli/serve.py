@@ -30,7 +30,8 @@ def serve(
     ] = None,
     trust_host: Annotated[list[str] | None, typer.Option(help="A host name to answer to, beside localhost.")] = None,
     corpus: Annotated[
-        Path | None, typer.Option(help="Texts to take examples of heads and neurons from: a file, or a folder.")
+        Path | None,
+        typer.Option(help="Texts to start from, and to take examples of heads and neurons from: a file, or a folder."),
     ] = None,
     no_browser: Annotated[bool, typer.Option("--no-browser", help="Print the address only.")] = False,
     max_memory: Annotated[str, typer.Option(help="Memory for traces that are kept, as in 500MB or 4GB.")] = "2GB",

@@ -60,6 +60,28 @@ def parse_conllu(text: str) -> list[Example]:
     return found
 
 
+def written(example: Example) -> str:
+    """An example with a tree as CoNLL-U of the words, their tags, heads and relations, and what is between them.
+
+    >>> print(written(Example("mine:1", "Go!", words=("Go", "!"), spans=((0, 2), (2, 3)), heads=(-1, 0))))
+    1	Go	_	_	_	_	0	_	_	SpaceAfter=No
+    2	!	_	_	_	_	1	_	_	_
+    """
+    rows = []
+    for place, (word, head) in enumerate(zip(example.words, example.heads, strict=True)):
+        cells = [str(place + 1), word, *["_"] * 8]
+        for column, tag in ((_UPOS, "upos"), (_XPOS, "xpos")):
+            if tag in example.tags:
+                cells[column] = example.tags[tag][place]
+        cells[_HEAD] = str(head + 1)
+        if example.relations:
+            cells[_RELATION] = example.relations[place]
+        if place + 1 < len(example.words) and example.spans[place][1] == example.spans[place + 1][0]:
+            cells[_MISC] = "SpaceAfter=No"
+        rows.append("\t".join(cells))
+    return "\n".join(rows)
+
+
 def _example(name: str, block: list[Line]) -> Example:
     words: list[tuple[Line, list[str]]] = []
     surfaces: list[tuple[int, int, str, bool]] = []  # first word, last word, form, is a space after it

@@ -21,6 +21,10 @@ from headscope.runs.plan import Plan
 
 # A shard that costs this many workers their life is at fault itself.
 MAX_ATTEMPTS = 3
+# Ray waits half a minute for its own processes, which on a busy machine is too little.
+MAX_STARTS = 3
+# Examples go out and tables of numbers come back: little at a time, and Ray's own choice is a third of all memory.
+STORE_BYTES = 256 * 2**20
 
 
 @dataclass(frozen=True)
@@ -60,9 +64,7 @@ class _Actors:
         self.actors: list[Any] = []
         self.is_ours = not self.ray.is_initialized()
         if self.is_ours:
-            n_cpus = None if engine.n_workers is None else engine.n_workers * threads
-            own = {"include_dashboard": False, "num_cpus": n_cpus} if engine.address is None else {}
-            self.ray.init(address=engine.address, log_to_driver=False, logging_level=logging.ERROR, **own)
+            _start(self.ray, engine, threads)
         self.recipe, self.measures = recipe, list(measures)
         try:
             resources = self.ray.cluster_resources()
@@ -160,6 +162,29 @@ class Actor:
         if self.worker is None:
             self.worker = Worker(self.model, measures, plan)
         return self.worker.shard(index, examples).parquet([one.name for one in measures], digest)
+
+
+def _start(ray: Any, engine: Ray, threads: int) -> None:
+    """Join the cluster at the engine's address, or start a small one here."""
+    quiet = {"log_to_driver": False, "logging_level": logging.ERROR}
+    if engine.address is not None:
+        ray.init(address=engine.address, **quiet)
+        return
+    n_cpus = None if engine.n_workers is None else engine.n_workers * threads
+    for attempt in range(1, MAX_STARTS + 1):
+        try:
+            ray.init(num_cpus=n_cpus, include_dashboard=False, object_store_memory=STORE_BYTES, **quiet)
+            return
+        except Exception as error:  # Ray raises a plain one when its processes are slow to come up
+            ray.shutdown()
+            if "timed out" not in str(error):
+                raise
+            if attempt == MAX_STARTS:
+                raise HeadscopeError(
+                    f"Ray did not come up on this machine, {attempt} times in a row: {error} The machine may be busy. "
+                    "Work without it (engine='local'), or start a cluster yourself (ray start --head) and name it "
+                    "(address='auto')."
+                ) from error
 
 
 def _said(error: Any) -> Exception:

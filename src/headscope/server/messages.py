@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Literal
 
-from headscope.views.contract import ModelProps
+from headscope.views.contract import ModelProps, PresetProps
 from headscope.views.selection import Scale, Selection
 
 
@@ -146,6 +146,8 @@ class Settings:
     max_media_bytes: int = 0
     corpus: str = ""
     """The name of the corpus that examples are taken from; empty where there is none."""
+    samples: list[PresetProps] = field(default_factory=list)
+    """Sentences of that corpus to start from; one with its tree is CoNLL-U."""
 
 
 MESSAGES = (RunRequest, MediaProps, RunEvent, TaskRequest, LoadRequest, PageRequest, Remembered, Problem, Settings)

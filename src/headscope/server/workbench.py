@@ -14,10 +14,12 @@ from headscope.server.options import Options
 from headscope.server.parts import Parts
 from headscope.server.reports import Reports
 from headscope.server.runs import Runs
+from headscope.server.samples import samples_of
 from headscope.server.tasks import TASKS, Tasks
 from headscope.server.tasks.find import patterns
 from headscope.server.tasks.relevance import options_of
 from headscope.server.tasks.usecase import use_cases
+from headscope.views.contract import PresetProps
 from headscope.views.selection import Selection
 from headscope.views.wire import Part, decode
 
@@ -35,6 +37,7 @@ class Workbench:
     parts: Parts = field(init=False)
     tasks: Tasks = field(init=False)
     reports: Reports = field(init=False)
+    samples: list[PresetProps] = field(init=False)
     is_warm: asyncio.Event = field(init=False)
 
     def __post_init__(self) -> None:
@@ -46,6 +49,7 @@ class Workbench:
         self.parts = Parts(limits)
         self.tasks = Tasks(TASKS, self.catalogue, self.jobs, self.runs, limits)
         self.reports = Reports(self.options.reports, self.catalogue)
+        self.samples = samples_of(self.options.corpus)
         self.is_warm = asyncio.Event()
 
     def warm_up(self) -> None:
@@ -88,6 +92,7 @@ class Workbench:
             allows_hub=options.allow_hub,
             allows_folders=bool(options.allow),
             corpus="" if options.corpus is None else options.corpus.name,
+            samples=self.samples,
             saves_models=options.save_to is not None,
             max_characters=options.limits.characters,
             max_turns=options.limits.turns,

@@ -40,3 +40,11 @@ def test_intervals_resample_groups_of_neighbours():
     traces = [trace(one_hot([0, 0, 1, 2, 3, 4, 5]), uniform(7), on=TOKENS) for _ in range(40)]
     scores = hs.measure("positional", traces)
     assert scores.intervals[scores.top(1)[0][0]] == (1.0, 1.0) and scores.n_samples == 40
+
+
+def test_chance_of_a_causal_head_is_among_the_keys_in_sight():
+    plain = tokens(example(), special=False)
+    previous = one_hot([0, 0, 1, 2, 3])
+    scores = hs.measure("positional", trace(previous, on=plain))
+    # Queries 2, 3 and 4 have a kept token before them, one of the two, three and four that they see.
+    assert scores["L0H0"] == 1.0 and scores.baseline == pytest.approx((1 / 2 + 1 / 3 + 1 / 4) / 3)

@@ -1,6 +1,7 @@
 """Rare words, with frequencies that are given."""
 
 import pytest
+import torch
 from made_treebank import example, one_hot, tokens, trace, uniform
 
 import headscope as hs
@@ -9,6 +10,7 @@ from headscope.analysis.rare import RareWord
 from headscope.corpora import Example
 from headscope.errors import InputError
 from headscope.runs import Refusal, Tally
+from headscope.traces import Trace
 
 TOKENS = tokens(example())  # ids 11 to 15 between [CLS] and [SEP]
 COMMON = {id: 1000 for id in range(100, 600)}  # the 500 most frequent are others
@@ -42,3 +44,30 @@ def test_sentences_of_frequent_tokens_only_are_passed_over():
     assert isinstance(refusal, Refusal) and "500 most frequent" in refusal.reason
     with pytest.raises(InputError, match="500 different tokens"):
         hs.measure("rare_word", trace(uniform(7), on=TOKENS))
+
+
+def test_a_causal_query_is_given_chance_of_what_it_can_see_only():
+    on = tokens(example(), special=False)  # ids 10 to 14; the first is no key in a causal model
+    causal = torch.tril(torch.ones(5, 5)) / torch.arange(1, 6)[:, None]
+    (layer,) = layers(trace(causal, on=on), Example("one"))
+    (tally,) = RareWord("rare_word", COMMON | {10: 9, 11: 9, 12: 2, 13: 9, 14: 9}).watch(layer)
+    # Of positions 1 to 4 as keys, the rare one is 2: not in sight of query 1, then one of two, of three, of four.
+    assert float(tally.n_queries) == 4 and float(tally.chance) == pytest.approx(0 + 1 / 2 + 1 / 3 + 1 / 4)
+    # Even attention: the first of equals counts as the strongest, and that is position 1.
+    assert float(tally.total) == 0
+
+
+def test_targets_that_the_model_wrote_itself_are_refused():
+    stacks = {"encoder": TOKENS, "decoder": TOKENS}
+    patterns = {"encoder": [uniform(7)[None]], "decoder": [uniform(7)[None]], "cross": [uniform(7)[None]]}
+    made = Trace.from_patterns(patterns, stacks)
+    measure = RareWord("rare_word", COMMON | dict.fromkeys(range(11, 16), 3))
+
+    def told(example):
+        return {str(layer.site): next(iter(measure.watch(layer))) for layer in layers(made, example)}
+
+    written = told(Example("one", text="a text"))
+    refused = [site for site, one in written.items() if isinstance(one, Refusal)]
+    assert refused == ["decoder.L0"] and "wrote the targets itself" in written["decoder.L0"].reason
+    given = told(Example("one", text="a text", target="its translation"))
+    assert len(given) == 3 and all(isinstance(one, Tally) for one in given.values())

@@ -1,6 +1,7 @@
 """Shares of parts of speech."""
 
 import pytest
+import torch
 from made_treebank import TAGS, example, one_hot, tokens, trace, uniform
 
 import headscope as hs
@@ -45,3 +46,14 @@ def test_one_of_several_scores_is_asked_for_by_name():
         hs.measure("tags", on, examples=[ONE])
     with pytest.raises(hs.HeadscopeError, match="words and tags"):
         hs.measure("tags", on)
+
+
+def test_chance_of_a_causal_head_is_shared_out_among_the_keys_in_sight():
+    causal = torch.tril(torch.ones(5, 5)) / torch.arange(1, 6)[:, None]
+    found = hs.analysis.measure_all(["tags"], trace(causal, on=tokens(ONE, special=False)), examples=[ONE])
+    # The first token is no key. Query q sends q / (q + 1), evenly; the noun at 2 is in sight of queries 2, 3 and 4.
+    sent = sum(q / (q + 1) for q in range(1, 5))
+    by_hand = sum(1 / (q + 1) for q in range(2, 5)) / sent
+    assert found["tags/to NOUN"]["L0H0"] == pytest.approx(by_hand)
+    assert found["tags/to NOUN"].baseline == pytest.approx(by_hand)
+    assert found["tags/to PRON"].baseline == pytest.approx(1 / 5 / sent)

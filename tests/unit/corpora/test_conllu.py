@@ -1,7 +1,7 @@
 import pytest
 
 from headscope.corpora import Example, Problem, corpus
-from headscope.corpora.conllu import read_conllu
+from headscope.corpora.conllu import parse_conllu, read_conllu, written
 from headscope.errors import HeadscopeWarning, InputError
 
 
@@ -89,3 +89,10 @@ def test_by_choice_a_malformed_line_is_fatal_or_skipped_and_counted(tmp_path):
         assert len(list(tolerant)) == 2
     assert tolerant.n_problems == 1 and tolerant.problems[0].line == 7
     assert len(list(tolerant)) == 2 and tolerant.n_problems == 1  # said once, counted at each pass
+
+
+def test_what_is_written_is_read_again(tmp_path):
+    (found,) = read(tmp_path, PLAIN)
+    (again,) = parse_conllu(written(found))
+    same = ("text", "words", "spans", "tags", "heads", "relations")
+    assert [getattr(again, name) for name in same] == [getattr(found, name) for name in same]

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import tiny_models
 from starlette.testclient import TestClient
 
 import headscope as hs
@@ -76,3 +77,13 @@ def test_an_edited_run_is_explained_as_edited(client: TestClient, run) -> None:
     assert arrays["raw"][part.props["heads"].index("L0H0")] == 0.0
     _, plain = got(client, asked(client, run(client)[-1]["trace"], target=5, position=2))
     assert plain["raw"][0] != 0.0
+
+
+def test_a_model_without_rules_is_refused_with_its_reason(start, run, tmp_path) -> None:
+    tiny_models.FAMILIES["mixtral"].build().save_pretrained(tmp_path)  # type: ignore[operator]
+    tiny_models.tiny_tokenizer().save_pretrained(tmp_path)
+    client = start(models=(str(tmp_path),))
+    trace = run(client)[-1]["trace"]
+    last = asked(client, trace, target=5, position=2)
+    assert last["state"] == "failed" and last["error"] == "CaptureError", last
+    assert "router" in last["message"] and "no rule" in last["message"]

@@ -30,6 +30,7 @@ const SETTINGS: Settings = {
   use_cases: [],
   max_media_bytes: 0,
   corpus: "",
+  samples: [],
 };
 
 function message(props: object): ArrayBuffer {

@@ -67,7 +67,9 @@ test("colours have the sign of the value and the strength of its share", () => {
 
 test("an answer is told with what it is set against", () => {
   expect(new Relevance(part()).answer).toBe("‘nurse’");
-  expect(new Relevance(part({ other: "doctor" })).told(-0.5)).toBe("relevance −0.50 to ‘nurse’ rather than ‘doctor’");
+  expect(new Relevance(part({ other: "doctor" })).told(-0.12345)).toBe(
+    "relevance −0.123 to ‘nurse’ rather than ‘doctor’",
+  );
   expect(signed(0.25)).toBe("+0.25");
 });
 

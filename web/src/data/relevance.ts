@@ -95,9 +95,10 @@ export class Relevance {
     return other === null ? quoted(text) : `${quoted(text)} rather than ${quoted(other)}`;
   }
 
-  /** A value in words, for a tip. */
+  /** A value in words, for a tip, to three digits. */
   told(value: number): string {
-    return `relevance ${signed(value)} to ${this.answer}`;
+    const digits = String(Number(value.toPrecision(3))).replace("-", "−");
+    return `relevance ${value > 0 ? "+" : ""}${digits} to ${this.answer}`;
   }
 }
 

@@ -1,6 +1,6 @@
 /** The head view over the picture: what a patch looks at, or who looks at it, as colour on the patches. */
 
-import { patchesOf, strongestPatches } from "../data/looks";
+import { type Picture, patchesOf, strongestPatches } from "../data/looks";
 import { number } from "../data/measures";
 import type { Plane } from "../data/plane";
 import { fillBox, frame, roundBox } from "../marks/boxes";
@@ -12,6 +12,7 @@ import { between, type Rgb, type Theme, themeOf } from "../theme";
 import type { Token } from "./columns";
 import type { Label, Ruler } from "./labels";
 import type { Form, Panel, Sight, Spot } from "./looks";
+import { PatchRelevance } from "./picture-relevance";
 import { stackOf } from "./view";
 
 const MARGIN = 16;
@@ -38,6 +39,8 @@ export class PictureForm implements Form {
   private sight: Sight | null = null;
   private theme: Theme | null = null;
   private boxes: Box[] = [];
+  /** A picture before those of the heads, while an answer is explained. */
+  private answer: { relevance: PatchRelevance; box: Box } | null = null;
   private chips: Chip[] = [];
   private patches: Record<"query" | "key", Int32Array> = { query: new Int32Array(), key: new Int32Array() };
   /** The token of each patch. */
@@ -67,6 +70,7 @@ export class PictureForm implements Form {
     raster.fill(theme.background);
     this.paintChips(raster, scale);
     const { grey, plain, width } = this.scaled(scale);
+    if (this.answer) this.paintAnswer(raster, scale, this.answer, grey, width);
     sight.panels.forEach((panel, index) => {
       const box = this.boxes[index] as Box;
       const at = { x: Math.round(box.x * scale), y: Math.round(box.y * scale) };
@@ -90,6 +94,31 @@ export class PictureForm implements Form {
     const { sight, theme } = this.all();
     const labels: Label[] = [];
     const { focus } = sight;
+    if (this.answer) {
+      const { relevance, box } = this.answer;
+      const y = box.y - TITLE / 2;
+      const isNarrow = box.width < 300;
+      labels.push({
+        text: relevance.title,
+        x: box.x,
+        y,
+        align: "left",
+        width: box.width * (isNarrow ? 1 : 0.5),
+        size: 12,
+        colour: theme.ink,
+      });
+      if (!isNarrow) {
+        labels.push({
+          text: relevance.sum,
+          x: box.x + box.width,
+          y,
+          align: "right",
+          width: box.width * 0.5,
+          size: 11,
+          colour: theme.tertiary,
+        });
+      }
+    }
     const isOne = sight.panels.length === 1;
     const values = isOne && focus ? sight.values(sight.panels[0] as Panel, focus) : null;
     for (const chip of this.chips) {
@@ -137,25 +166,26 @@ export class PictureForm implements Form {
     for (const chip of this.chips) {
       if (isIn(chip.box, x, y)) return { token: { side: chip.side, index: chip.index } };
     }
+    if (this.answer && isIn(this.answer.box, x, y)) return this.patchAt(this.answer.box, x, y);
     for (const [index, box] of this.boxes.entries()) {
       const panel = sight.panels[index] as Panel;
       if (panel.head >= 0 && isIn({ x: box.x, y: box.y - TITLE, width: box.width * 0.4, height: TITLE }, x, y)) {
         return { head: panel.head };
       }
-      if (!isIn(box, x, y)) continue;
-      const [rows, columns] = this.grid;
-      const cell = this.cell(box);
-      const row = Math.floor((y - box.y) / cell.height);
-      const column = Math.floor((x - box.x) / cell.width);
-      if (row >= rows || column >= columns) return null;
-      const side = this.pointed;
-      const token = this.tokens[side][row * columns + column] as number;
-      return token >= 0 ? { token: { side, index: token } } : null;
+      if (isIn(box, x, y)) return this.patchAt(box, x, y);
     }
     return null;
   }
 
-  tip(token: Token): string[] {
+  tip(token: Token, { x, y }: { x: number; y: number }): string[] {
+    if (!this.answer) return this.weightsTold(token);
+    const { relevance, box } = this.answer;
+    if (isIn(box, x, y)) return relevance.tip(x, y, box);
+    const [first, ...lines] = this.weightsTold(token);
+    return [first as string, ...this.all().sight.scene.relevanceOf(token), ...lines];
+  }
+
+  private weightsTold(token: Token): string[] {
     const { sight } = this.all();
     const { focus, panels } = sight;
     const names = sight.scene.layer;
@@ -194,6 +224,8 @@ export class PictureForm implements Form {
         ? "from each patch to the patch that it looks at most"
         : `what each patch gets, on average over ${many} queries`;
     const notes = [sight.focus || !selection.arrows ? this.scaleTold() : ""].filter(Boolean);
+    if (this.answer) notes.unshift(this.answer.relevance.legend);
+    else if (scene.answer && sight.panels.length) notes.unshift("no relevance of single patches here");
     if (selection.arrows) notes.push(`the strongest ${Math.round(selection.mass * 100)} % of arrows`);
     if (selection.rollout)
       notes.push("½ attention of all heads + ½ of the patch itself, multiplied through the layers");
@@ -258,7 +290,9 @@ export class PictureForm implements Form {
     const { sight } = this.all();
     const picture = sight.picture as { width: number; height: number };
     const shape = picture.height / picture.width;
-    const count = sight.panels.length;
+    const stack = stackOf(sight.host.trace, sight.scene.layer.site.key_stack);
+    const relevance = PatchRelevance.of(sight.scene.answer, stack, sight.picture as Picture);
+    const count = sight.panels.length + (relevance ? 1 : 0);
     let best = { abreast: 1, wide: 0 };
     for (let abreast = 1; abreast <= count; abreast++) {
       const down = Math.ceil(count / abreast);
@@ -273,12 +307,25 @@ export class PictureForm implements Form {
     const across = Math.min(count, best.abreast);
     const left = Math.max(MARGIN, (width - across * wide - (across - 1) * GAP) / 2);
     const free = height - top - MARGIN - lines * (tall + TITLE) - (lines - 1) * GAP;
-    this.boxes = sight.panels.map((_, index) => ({
+    const boxes = Array.from({ length: count }, (_, index) => ({
       x: Math.round(left + (index % best.abreast) * (wide + GAP)),
       y: Math.round(top + Math.max(0, free / 3) + TITLE + Math.floor(index / best.abreast) * (tall + TITLE + GAP)),
       width: wide,
       height: tall,
     }));
+    this.answer = relevance && { relevance, box: boxes.shift() as Box };
+    this.boxes = boxes;
+  }
+
+  private patchAt(box: Box, x: number, y: number): Spot {
+    const [rows, columns] = this.grid;
+    const cell = this.cell(box);
+    const row = Math.floor((y - box.y) / cell.height);
+    const column = Math.floor((x - box.x) / cell.width);
+    if (row >= rows || column >= columns) return null;
+    const side = this.pointed;
+    const token = this.tokens[side][row * columns + column] as number;
+    return token >= 0 ? { token: { side, index: token } } : null;
   }
 
   /** How large a patch is in a panel. */
@@ -382,6 +429,26 @@ export class PictureForm implements Form {
       const colour = isSigned ? (value < 0 ? theme.negative : theme.positive) : heat(theme, share);
       fillBox(raster, snapped(scaledBox(this.patchBox(box, patch), scale), area), colour, COVER * share);
     });
+  }
+
+  private paintAnswer(
+    raster: Raster,
+    scale: number,
+    { relevance, box }: { relevance: PatchRelevance; box: Box },
+    grey: Uint32Array,
+    width: number,
+  ): void {
+    const { sight, theme } = this.all();
+    const area = scaledBox(box, scale);
+    place(raster, grey, width, Math.round(area.x), Math.round(area.y));
+    relevance.paint(raster, area, theme);
+    this.paintGrid(raster, scale, box);
+    const line = Math.max(1, Math.round(scale));
+    for (const token of [sight.focus, sight.beside]) {
+      const patch = token ? (this.patches[token.side][token.index] as number) : -1;
+      if (patch >= 0) frame(raster, grown(scaledBox(this.patchBox(box, patch), scale), line), theme.ink, line, 0.8);
+    }
+    frame(raster, grown(area, 1), theme.line, line);
   }
 
   private paintGrid(raster: Raster, scale: number, box: Box): void {
