@@ -51,6 +51,36 @@ def test_a_link_brings_back_both_runs_in_every_view(bench: Workbench):
     expect(page.get_by_role("columnheader", name="A − B")).to_be_visible()
 
 
+def test_neurons_are_subtracted_term_by_term(bench: Workbench, gpt: hs.Model):
+    page = bench.page
+
+    def numbers(head: str) -> list[tuple[int, float, float]]:
+        bench.open(
+            text=SHE,
+            view="neuron",
+            at=head,
+            token="query:9",
+            compare="difference",
+            edit="silence('L3H2')",
+            **{"with": urlencode({"edit": ""})},
+        )
+        expect(page.get_by_role("status").filter(has_text=f"A − B: {head}")).to_contain_text("query She (9)")
+        page.keyboard.press("t")
+        rows = page.locator("table").filter(has_text="query token").locator("tbody tr").all()
+        cells = [[one.replace("−", "-") for one in row.locator("td, th").all_inner_texts()] for row in rows]
+        names = page.locator("table").filter(has_text="query token").locator("thead th").all_inner_texts()
+        key, dots, weight = (names.index(name) for name in ("key position", "q·k", "weight"))
+        return [(int(row[key]), float(row[dots]), float(row[weight])) for row in cells]
+
+    assert all(dots == weight == 0 for _, dots, weight in numbers("L3H1"))  # the layer of the edit itself
+    both = hs.compare(gpt.run(SHE, [hs.silence("L3H2")]), gpt.run(SHE))
+    columns = hs.neuron_view(both, "L4H1", token=9).table().columns
+    expected = {int(key): dots for key, dots in zip(columns["key position"], columns["q·k"], strict=True)}
+    found = numbers("L4H1")
+    assert len(found) == 10 and max(abs(dots) for _, dots, _ in found) > 0.5
+    assert all(abs(dots - expected[key]) < 1e-3 for key, dots, _ in found)
+
+
 def test_side_by_side_shares_the_selection(bench: Workbench):
     page = bench.page
     compared(bench, view="head", at="L5H0", compare="side", token="query:9")

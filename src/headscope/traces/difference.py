@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 from torch import Tensor
@@ -73,6 +73,23 @@ class Half:
         read = found.new_zeros(found.shape[0], len(groups), found.shape[2])
         return read.index_add_(1, into, found[:, places]).div_(sizes[:, None])
 
+    def places(self, of: Literal["query", "key", "value", "mixed"]) -> list[int]:
+        """The aligned positions of queries or keys in this run."""
+        reading = self.by_column if of in ("key", "value") else self.by_row
+        length = self.layer.n_keys if of in ("key", "value") else self.layer.n_queries
+        return list(range(length)) if reading is None else [group[0] for group in reading.groups]
+
+    def vectors(self, name: Literal["query", "key", "value", "mixed"], index: int) -> Tensor:
+        """The query, key, value or mixed vectors of one head, of the aligned tokens [token, dim]."""
+        found = self.layer.tensor(name, index)
+        return found[torch.tensor(self.places(name), device=found.device)]
+
+    @property
+    def has_groups(self) -> bool:
+        """Whether several tokens are read as one."""
+        readings = [one for one in (self.by_row, self.by_column) if one is not None]
+        return any(len(group) != 1 for one in readings for group in one.groups)
+
     def _columns(self, tile: Tensor) -> Tensor:
         if self.by_column is None:
             return tile
@@ -104,6 +121,26 @@ class DifferenceLayer(LayerRecord):
             )
         whole = torch.cat(found, 1) if len(found) > 1 else found[0]
         return whole[:, :: chosen.step] if chosen.step > 1 else whole
+
+    @property
+    def no_vectors(self) -> str:
+        """Why queries, keys and values of the two runs, if recorded, cannot be subtracted; empty if they can."""
+        assert self.halves is not None
+        if any(half.has_groups for half in self.halves):
+            return "queries and keys belong to single tokens: compare by tokens, not by words"
+        for name in ("query", "value"):
+            sizes = [one.shape[-1] for half in self.halves if (one := getattr(half.layer, name)) is not None]
+            if len(set(sizes)) > 1:
+                return f"a {name} has {sizes[0]} neurons in one run and {sizes[1]} in the other"
+        return ""
+
+    def tensor(self, name: str, index: int) -> Tensor:
+        """The vectors of one head in the first run minus those in the second, on the aligned tokens [token, dim]."""
+        assert self.halves is not None
+        if reason := self.no_vectors:
+            raise NotRecordedError(f"there is no difference of {self.site.head(index)} neuron by neuron: {reason}.")
+        one, other = (half.vectors(name, index).float() for half in self.halves)  # type: ignore[arg-type]
+        return one - other.to(one.device)
 
     def nbytes(self) -> int:
         """Nothing is held."""

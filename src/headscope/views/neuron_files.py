@@ -7,12 +7,14 @@ import numpy as np
 
 from headscope.sites import Head
 from headscope.traces import Trace
+from headscope.views import neurons
 from headscope.views.keys import Asked
 from headscope.views.neurons import BLOCK, WHOLE_CELLS, Terms, neuron_part, no_neurons, steadiness, vectors_part
 from headscope.views.numbers import Table
 from headscope.views.wire import Part
 
 if TYPE_CHECKING:
+    from headscope.views.neuron_differences import SignedTerms
     from headscope.views.view import View
 
 
@@ -33,11 +35,11 @@ def neuron_order(view: "View") -> np.ndarray:
     return np.argsort(-sizes.cpu().numpy(), kind="stable")
 
 
-def terms_of(view: "View") -> Terms:
+def terms_of(view: "View") -> "Terms | SignedTerms":
     """All terms of the query that a view shows."""
     assert view.selection.token is not None  # a neuron view always has a query
     query = view.selection.token.index
-    return Terms(view.trace, _head(view), query, query + 1)
+    return neurons.terms_of(view.trace, _head(view), query, query + 1)
 
 
 def neuron_table(view: "View") -> Table:
@@ -56,7 +58,7 @@ def neuron_table(view: "View") -> Table:
     assert selection.token is not None
     query, texts = selection.token.index, trace.key_tokens(head).texts
     weights = terms.weights[0].nan_to_num(nan=0.0)
-    contribution = weights * terms.value.norm(dim=-1)
+    contribution = terms.lengths[0]
     found = {"q·k": terms.dots, "capped": terms.capped, "bias": terms.bias}
     columns = _named(str(head), len(texts)) | {
         "query position": np.full(len(texts), query),
@@ -71,7 +73,7 @@ def neuron_table(view: "View") -> Table:
     products, weighted = terms.products[0].cpu().numpy(), terms.weighted[0].nan_to_num(nan=0.0).cpu().numpy()
     columns |= {f"q×k {index}": products[:, index] for index in neuron_order(view)}
     columns |= {f"a·v {index}": weighted[:, index] for index in range(weighted.shape[1])}
-    order = np.argsort(-columns["weight"], kind="stable")
+    order = np.argsort(-np.abs(columns["weight"]), kind="stable")
     return Table({name: column[order] for name, column in columns.items()})
 
 

@@ -15,7 +15,7 @@ Keys and values themselves are `vectors`, a block of tokens at a time, so that a
 """
 
 from dataclasses import replace
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import torch
@@ -24,10 +24,13 @@ from torch import Tensor
 from headscope.attention import scores
 from headscope.errors import InputError, NotRecordedError, UnknownHeadError, UnknownTokenError
 from headscope.sites import Head, parse
-from headscope.traces import LayerRecord, Trace
+from headscope.traces import DifferenceLayer, LayerRecord, Trace
 from headscope.views.contract import NeuronProps, VectorsProps
 from headscope.views.keys import Asked
 from headscope.views.wire import Part
+
+if TYPE_CHECKING:
+    from headscope.views.neuron_differences import SignedTerms
 
 # Tokens in one block of vectors, as the page asks for them; `web/src/data/neuron.ts` has the same number.
 BLOCK = 512
@@ -54,7 +57,16 @@ def neuron_part(trace: Trace, asked: Asked) -> Part:
             f"{head} has {layer.n_queries:,} queries and {layer.n_keys:,} keys, too many for all at once: "
             f"ask for one query, as in neuron/{head}?query=0."
         )
-    return Terms(trace, head, first, last).part()
+    return terms_of(trace, head, first, last).part()
+
+
+def terms_of(trace: Trace, head: Head, first: int, last: int) -> "Terms | SignedTerms":
+    """All terms of some queries of a head; of a difference, those of the first run minus those of the second."""
+    if isinstance(trace.layers[head.site], DifferenceLayer):
+        from headscope.views.neuron_differences import SignedTerms  # is made of two `Terms`
+
+        return SignedTerms(trace, head, first, last)
+    return Terms(trace, head, first, last)
 
 
 def vectors_part(trace: Trace, asked: Asked) -> Part:
@@ -73,11 +85,20 @@ def vectors_part(trace: Trace, asked: Asked) -> Part:
         "mean": wide.mean(0).cpu().numpy(),
         "spread": wide.std(0, correction=0).cpu().numpy(),
     }
-    return Part("vectors", VectorsProps(str(head), asked.of, (first, last), n_tokens, full_colour(wide)), arrays)
+    largest, layer = full_colour(wide), trace.layers[head.site]
+    if isinstance(layer, DifferenceLayer):
+        from headscope.views.neuron_differences import halves_of, signed_colour
+
+        largest = signed_colour(layer, asked.of, head.index)
+        arrays["other"] = _sent(halves_of(layer, asked.of, head.index)[1][first:last])
+    return Part("vectors", VectorsProps(str(head), asked.of, (first, last), n_tokens, largest), arrays)
 
 
 def no_neurons(layer: LayerRecord) -> str:
     """Why there are no queries and keys of a layer to look at; empty if there are."""
+    if isinstance(layer, DifferenceLayer) and layer.halves is not None:
+        reasons = [no_neurons(half.layer) for half in layer.halves]
+        return next(filter(None, reasons), layer.no_vectors)
     if layer.query is not None and layer.key is not None and layer.value is not None:
         return ""
     if layer.no_scores:
@@ -138,6 +159,11 @@ class Terms:
     def weighted(self) -> Tensor:
         """Weight × value [query, key, value dim]: sums up to the head's output."""
         return self.weights[..., None] * self.value
+
+    @property
+    def lengths(self) -> Tensor:
+        """The length of weight × value [query, key]."""
+        return self.weights.nan_to_num(nan=0.0) * self.value.norm(dim=-1)
 
     @property
     def scores(self) -> Tensor:

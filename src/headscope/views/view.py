@@ -299,7 +299,7 @@ def _explained(view: View, found: "Relevance") -> View:
 
 
 def neuron_view(
-    trace: Trace,
+    trace: Trace | Comparison,
     head: str | Head | None = None,
     *,
     token: int = -1,
@@ -313,12 +313,13 @@ def neuron_view(
     `token` is the query. `sort` orders neurons by "index", by "contribution" (|query × key| of what is attended to), or
     by |query × key| of one key, given by its position. `every` shows the "query", "key", "value" or "mixed" vectors of
     all tokens instead; `sort="spread"` puts those neurons first that depend least on the token. `fold` leaves out
-    columns: "key", "product", "value", "weighted".
+    columns: "key", "product", "value", "weighted". Of a comparison all of it is the first run minus the second, on the
+    tokens that both have.
 
     >>> import headscope as hs
     >>> hs.neuron_view(trace, "L3H2", token=5, sort="contribution").save("neuron.html")  # doctest: +SKIP
     """
-    trace = _of_one_run(trace, "neurons")
+    trace = _checked(trace)
     found = head_of(trace, trace.heads[0] if head is None else head)
     layer = trace.layers[found.site]
     folded: list[Fold] = [fold] if isinstance(fold, str) else list(fold)  # type: ignore[list-item]
@@ -377,7 +378,9 @@ def activations_view(
     >>> import headscope as hs
     >>> hs.activations_view(trace, model, token=-1).save("activations.html")  # doctest: +SKIP
     """
-    trace = _of_one_run(trace, "activations")
+    if isinstance(trace, Comparison | Difference):
+        raise InputError("a difference has no activations of its own: give one of its two runs.")
+    trace = _checked(trace)
     choice("stream", stream, Stream)
     found = source if isinstance(source, Activations) else source.activations(trace)
     length = len(trace.tokens.get(found.stack, ()))
@@ -410,13 +413,6 @@ def _checked(trace: Trace | Comparison) -> Trace:
     if trace.readings:
         raise InputError("give the trace itself, and say how to read it: by='words', hide='special', off=[3].")
     return trace
-
-
-def _of_one_run(trace: Trace | Comparison, what: str) -> Trace:
-    """A trace that is no difference: of those there are weights alone."""
-    if isinstance(trace, Comparison | Difference):
-        raise InputError(f"a difference has no {what} of its own: give one of its two runs.")
-    return _checked(trace)
 
 
 def _filtered(

@@ -9,7 +9,7 @@ import type { Mounted } from "../views/view";
 import { QUEUED, type Shown, type Workbench } from "./workbench.svelte";
 
 /** The scales whose views draw a difference; others are given the other run (`host.other`) and do with it what they can. */
-const SIGNED: ReadonlySet<Scale> = new Set(["model", "head"]);
+const SIGNED: ReadonlySet<Scale> = new Set(["model", "head", "neuron"]);
 
 /** The other run, once it is there. */
 export interface Compared {

@@ -4,7 +4,18 @@ import type { NeuronProps, VectorsProps } from "../contract";
 import { DEFAULT } from "../selection";
 import type { Source } from "../source";
 import type { Grid, Part } from "../wire";
-import { descending, exact, loadTerms, orderOf, product, termsOf, Vectors, variation } from "./neuron";
+import {
+  descending,
+  exact,
+  lengthOf,
+  loadTerms,
+  orderOf,
+  product,
+  termsOf,
+  Vectors,
+  variation,
+  weighted,
+} from "./neuron";
 
 const grid = (shape: number[], values: number[]): Grid => ({
   dtype: "float32",
@@ -62,12 +73,31 @@ describe("terms of one query", () => {
   });
 
   test("products add up to the score", () => {
-    expect([...product(terms, Float32Array.from([2, 1]))]).toEqual([3, -2]);
+    const rows = { row: () => Float32Array.from([2, 1]), both: () => null };
+    expect([...(product(terms, rows, 0) ?? [])]).toEqual([3, -2]);
+    expect([...(weighted(terms, rows, 1) ?? [])]).toEqual([0.5, 0.25]);
+    expect(lengthOf(terms, 2)).toBe(0.75);
+  });
+
+  test("of two runs, products are subtracted, not what they are made of", () => {
+    const sides = {
+      lengths: grid([2, 3], [0, 0, 0, 1, 2, 3]),
+      "one:query": grid([2, 2], [0, 0, 1, 2]),
+      "other:query": grid([2, 2], [0, 0, 3, 4]),
+      "one:weights": grid([2, 3], [0, 0, 0, 1, 0, 0]),
+      "other:weights": grid([2, 3], [0, 0, 0, 0.5, 0, 0]),
+    };
+    const two = termsOf({ ...part, arrays: { ...part.arrays, ...sides } }, 1);
+    const both = { one: Float32Array.from([10, 10]), other: Float32Array.from([1, 2]) };
+    const rows = { row: () => null, both: () => both };
+    expect([...(product(two, rows, 0) ?? [])]).toEqual([7, 12]); // 10·1 − 1·3, 10·2 − 2·4
+    expect([...(weighted(two, rows, 0) ?? [])]).toEqual([9.5, 9]);
+    expect(lengthOf(two, 2)).toBe(3);
   });
 
   test("neurons are ordered; of equal ones the lower comes first", () => {
     const by = (order: "index" | "contribution" | "token") => [
-      ...orderOf({ ...DEFAULT, order }, terms, Float32Array.from([1, 1])),
+      ...orderOf({ ...DEFAULT, order }, terms, Float32Array.from([3, -4])),
     ];
     expect(by("index")).toEqual([0, 1]);
     expect(by("contribution")).toEqual([0, 1]);

@@ -32,6 +32,14 @@ export interface Terms {
   /** The weight that goes to the sink. */
   sink: number | null;
   largest: { product: number; weighted: number };
+  /** Of a difference, which all the above then are: what products of both runs are made of. */
+  two: { one: Factors; other: Factors; lengths: Float32Array } | null;
+}
+
+/** A run's own query, scaled, and weights. */
+interface Factors {
+  query: Float32Array;
+  weights: Float32Array;
 }
 
 export async function loadTerms(
@@ -42,7 +50,7 @@ export async function loadTerms(
   signal: AbortSignal,
 ): Promise<Terms> {
   const whole = `neuron/${head}`;
-  const isWhole = source.has ? source.has(whole) : site.n_queries * site.n_keys <= WHOLE;
+  const isWhole = source.has && !source.isLive ? source.has(whole) : site.n_queries * site.n_keys <= WHOLE;
   const part = await source.part<NeuronProps>(isWhole ? whole : `${whole}?query=${index}`, signal);
   return termsOf(part, index);
 }
@@ -59,7 +67,12 @@ export function termsOf({ props, arrays }: Part<NeuronProps>, index: number): Te
     const grid = arrays[name];
     return grid ? (floats(grid)[at] as number) : null;
   };
+  const factors = (side: "one" | "other"): Factors => ({
+    query: row(`${side}:query`) as Float32Array,
+    weights: row(`${side}:weights`) as Float32Array,
+  });
   const { allowed } = arrays;
+  const lengths = row("lengths");
   const nKeys = (arrays.dots as Grid).shape[1] as number;
   return {
     props,
@@ -75,12 +88,21 @@ export function termsOf({ props, arrays }: Part<NeuronProps>, index: number): Te
     importance: row("importance") as Float32Array,
     sink: one("sink"),
     largest: { product: one("product_largest") ?? 1, weighted: one("weighted_largest") ?? 1 },
+    two: lengths && { one: factors("one"), other: factors("other"), lengths },
   };
 }
 
 interface Block {
   part: Part<VectorsProps>;
   values: Float32Array;
+  /** Of a difference: the second run's own. */
+  other: Float32Array | null;
+}
+
+/** A token's vector in both runs. */
+interface Both {
+  one: Float32Array;
+  other: Float32Array;
 }
 
 /** Vectors of one head, a block of tokens at a time: what is looked at is asked for. */
@@ -106,6 +128,16 @@ export class Vectors {
     return found.values.subarray(start, start + width);
   }
 
+  /** Of a difference: the vector of one token in either run. */
+  both(of: Of, index: number): Both | null {
+    const difference = this.row(of, index);
+    const block = this.blocks.get(`${of} ${Math.floor(index / BLOCK)}`);
+    if (!difference || !block?.other) return null;
+    const start = (index % BLOCK) * difference.length;
+    const other = block.other.subarray(start, start + difference.length);
+    return { one: difference.map((value, neuron) => value + (other[neuron] as number)), other };
+  }
+
   has(of: Of, first: number, last: number): boolean {
     for (let block = Math.floor(first / BLOCK); block * BLOCK < last; block++) {
       if (!this.blocks.has(`${of} ${block}`)) return false;
@@ -122,7 +154,10 @@ export class Vectors {
       const rows = `${block * BLOCK}:${Math.min((block + 1) * BLOCK, this.length(of))}`;
       const asked = this.source.part<VectorsProps>(`vectors/${this.head}?of=${of}&rows=${rows}`, signal);
       wanted.push(
-        asked.then((part) => void this.blocks.set(name, { part, values: floats(part.arrays.vectors as Grid) })),
+        asked.then((part) => {
+          const { vectors, other } = part.arrays;
+          this.blocks.set(name, { part, values: floats(vectors as Grid), other: other ? floats(other) : null });
+        }),
       );
     }
     await Promise.all(wanted);
@@ -139,11 +174,11 @@ export class Vectors {
   }
 }
 
-/** The neurons in the order that the selection asks for; `key` is the vector of the key that they are ordered by. */
-export function orderOf({ order }: Selection, terms: Terms, key: Float32Array | null): Int32Array {
+/** The neurons in the order that the selection asks for; `products` are those of the key that they are ordered by. */
+export function orderOf({ order }: Selection, terms: Terms, products: Float32Array | null): Int32Array {
   const { query, importance } = terms;
   if (order === "contribution") return descending(importance);
-  if (order === "token" && key) return descending(query.map((one, neuron) => Math.abs(one * (key[neuron] as number))));
+  if (order === "token" && products) return descending(products.map(Math.abs));
   return Int32Array.from(query.keys());
 }
 
@@ -157,10 +192,36 @@ export function descending(sizes: Float32Array): Int32Array {
   return Int32Array.from(sizes.keys()).sort((a, b) => (sizes[b] as number) - (sizes[a] as number) || a - b);
 }
 
-/** Query × key by neuron, scaled, so that their sum is the score. */
-export function product({ query, props }: Terms, key: Float32Array): Float32Array {
-  const scaling = props.scaling ?? 1;
-  return key.map((one, neuron) => one * (query[neuron] as number) * scaling);
+/** Query × key by neuron, scaled, so that their sum is the score; of a difference, A's less B's. Null while it loads. */
+export function product({ query, props, two }: Terms, vectors: Rows, key: number): Float32Array | null {
+  const own = vectors.row("key", key);
+  if (!two) return own && times(own, query, props.scaling ?? 1);
+  const both = vectors.both("key", key);
+  return both && less(times(both.one, two.one.query, 1), times(both.other, two.other.query, 1));
+}
+
+/** Weight × value by neuron: what a key adds to the output; of a difference, A's less B's. Null while it loads. */
+export function weighted({ weights, two }: Terms, vectors: Rows, key: number): Float32Array | null {
+  const scaled = (values: Float32Array, by: Float32Array) => values.map((one) => one * (by[key] as number));
+  const own = vectors.row("value", key);
+  if (!two) return own && scaled(own, weights);
+  const both = vectors.both("value", key);
+  return both && less(scaled(both.one, two.one.weights), scaled(both.other, two.other.weights));
+}
+
+/** The length of weight × value. */
+export function lengthOf({ weights, norms, two }: Terms, key: number): number {
+  return two ? (two.lengths[key] as number) : (weights[key] as number) * (norms[key] as number);
+}
+
+type Rows = Pick<Vectors, "row" | "both">;
+
+function times(one: Float32Array, other: Float32Array, scaling: number): Float32Array {
+  return one.map((value, neuron) => value * (other[neuron] as number) * scaling);
+}
+
+function less(one: Float32Array, other: Float32Array): Float32Array {
+  return one.map((value, neuron) => value - (other[neuron] as number));
 }
 
 /** A number to be read off: five digits. */

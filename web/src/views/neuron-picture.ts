@@ -1,7 +1,7 @@
 /** The picture of the neuron view: a row a key, a column for every step from query and key to the head's output. */
 
 import { number } from "../data/measures";
-import { type Of, product, type Terms, variation } from "../data/neuron";
+import { type Of, product, type Terms, variation, weighted } from "../data/neuron";
 import { fillBox, frame } from "../marks/boxes";
 import { type Box, signedRamp } from "../marks/cells";
 import type { Raster } from "../marks/raster";
@@ -177,7 +177,13 @@ export class NeuronPicture {
     }
     if (column.name !== "softmax") return [];
     if (isMasked) return [{ ...right, text: "masked" }];
-    return [{ ...right, text: number(terms.weights[row] as number), colour: theme.ink }];
+    return [
+      {
+        ...right,
+        text: terms.two ? fixed(terms.weights[row] as number) : number(terms.weights[row] as number),
+        colour: theme.ink,
+      },
+    ];
   }
 
   /** Titles, and what is written beside the rows that stay. */
@@ -213,7 +219,8 @@ export class NeuronPicture {
         labels.push({ ...small, ...at, text: TITLES[name as Heat] });
         continue;
       }
-      const title = name === "token" ? (width < 70 ? "token" : "key token") : name === "softmax" ? "softmax" : "";
+      const softmax = terms.two ? `softmax ±${fixed(this.fullWeight())}` : "softmax";
+      const title = name === "token" ? (width < 70 ? "token" : "key token") : name === "softmax" ? softmax : "";
       const isHeat = name in TITLES;
       const text = isHeat
         ? `${TITLES[name as Heat]}  ±${fixed(this.full(name as Heat))}`
@@ -238,7 +245,7 @@ export class NeuronPicture {
     const y = this.footY + (FOOT - STRIP) / 2;
     if (output) {
       const width = Math.max(40, output.x - 20 - (bar ? bar.x + bar.width : 0));
-      const text = width > 122 ? "output, the sum of a · v" : "output";
+      const text = terms.two ? "output, A − B" : width > 122 ? "output, the sum of a · v" : "output";
       labels.push({ ...small, text, x: output.x - 10, y: y + STRIP / 2, align: "right", width });
     }
     if (terms.sink !== null && bar) {
@@ -322,6 +329,12 @@ export class NeuronPicture {
     return terms.props.largest[name] ?? 1;
   }
 
+  /** Of a difference: the weight whose bar is full. */
+  private fullWeight(): number {
+    const weights = this.content?.terms?.weights;
+    return weights?.reduce((most, one) => Math.max(most, Math.abs(one)), 1e-4) ?? 1;
+  }
+
   private neuronAt(column: Column, x: number): { neuron: number; place: number } {
     const isHeat = column.name in TITLES || column.name === "every";
     const inside = (x - column.x) / column.width;
@@ -377,12 +390,9 @@ export class NeuronPicture {
     } else if (column.name === "key" || column.name === "value") {
       draw(vectors.row(column.name, row), this.full(column.name));
     } else if (column.name === "product") {
-      const key = vectors.row("key", row);
-      draw(key && product(terms, key), this.full("product"));
+      draw(product(terms, vectors, row), this.full("product"));
     } else if (column.name === "weighted") {
-      const value = vectors.row("value", row);
-      const weight = terms.weights[row] as number;
-      draw(value?.map((one) => one * weight) ?? null, this.full("weighted"));
+      draw(weighted(terms, vectors, row), this.full("weighted"));
     } else if (column.name === "softmax") {
       this.bar(raster, scale, column, this.rowY(row) + this.pitch / 2, terms.weights[row] as number);
     }
@@ -394,6 +404,18 @@ export class NeuronPicture {
     if (room < 12) return;
     const box = { x: column.x, y: middle - 4, width: room, height: 8 };
     fillBox(raster, scaled(box, scale), theme.line, 0.5);
+    if (this.content?.terms?.two) {
+      const length = (room / 2) * Math.min(1, Math.abs(weight) / this.fullWeight());
+      const from = box.x + room / 2 - (weight < 0 ? length : 0);
+      const colour = weight < 0 ? theme.negative : theme.positive;
+      fillBox(raster, scaled({ ...box, x: from, width: length }, scale), colour);
+      fillBox(
+        raster,
+        scaled({ x: box.x + room / 2 - 0.5, y: middle - 5, width: 1, height: 10 }, scale),
+        theme.tertiary,
+      );
+      return;
+    }
     fillBox(raster, scaled({ ...box, width: room * Math.max(0, Math.min(1, weight)) }, scale), theme.accent);
   }
 
@@ -469,7 +491,9 @@ function fixed(value: number): string {
   if (!Number.isFinite(value)) return "–";
   const size = Math.abs(value);
   const digits = size >= 1000 ? 0 : size >= 0.01 || size === 0 ? 2 : 3;
-  return value.toFixed(digits).replace("-", "−");
+  const text = value.toFixed(digits);
+  // What rounds to nothing has no sign.
+  return text.replace("-", Number(text) === 0 ? "" : "−");
 }
 
 function scaled({ x, y, width, height }: Box, scale: number): Box {

@@ -1,6 +1,6 @@
 /** What the neuron view draws, and what is under the pointer, in words and exact numbers. */
 
-import { exact, type Of, product, type Terms, type Vectors } from "../data/neuron";
+import { exact, lengthOf, type Of, product, type Terms, type Vectors, weighted } from "../data/neuron";
 import type { Reading } from "../data/reading";
 import type { Heat, Name } from "./neuron-layout";
 
@@ -42,9 +42,15 @@ export function tipOf(content: Content, spot: Spot): string[] {
   const { terms, every, tokens, vectors } = content;
   const neuron = spot.neuron;
   if (spot.row === "query" && terms)
-    return [`q of ${content.query.text}`, `neuron ${neuron}: ${exact(terms.query[neuron] as number)}`];
+    return [
+      `q of ${content.query.text}${terms.two ? ", A − B" : ""}`,
+      `neuron ${neuron}: ${exact(terms.query[neuron] as number)}`,
+    ];
   if (spot.row === "output" && terms)
-    return ["output of the head", `neuron ${neuron}: ${exact(terms.mixed[neuron] as number)}`];
+    return [
+      `output of the head${terms.two ? ", A − B" : ""}`,
+      `neuron ${neuron}: ${exact(terms.mixed[neuron] as number)}`,
+    ];
   if (spot.row === "mean" || spot.row === "spread") {
     const about = every && vectors.about(every);
     if (!about) return [];
@@ -60,34 +66,49 @@ export function tipOf(content: Content, spot: Spot): string[] {
   if (!terms) return [];
   if (neuron >= 0 && (spot.column === "key" || spot.column === "product")) {
     const key = vectors.row("key", spot.row);
-    if (!key) return [name, "loading …"];
+    const products = product(terms, vectors, spot.row);
+    if (!key || !products) return [name, "loading …"];
     const scaling = terms.props.scaling;
+    const both = vectors.both("key", spot.row);
+    if (both && terms.two) {
+      const of = ({ query }: { query: Float32Array }, side: Float32Array) =>
+        exact((query[neuron] as number) * (side[neuron] as number));
+      return [
+        name,
+        `neuron ${neuron}, A − B`,
+        `q ${exact(terms.query[neuron] as number)}`,
+        `k ${exact(key[neuron] as number)}: ${exact(both.one[neuron] as number)} less ${exact(both.other[neuron] as number)}`,
+        `q × k ${exact(products[neuron] as number)}: ${of(terms.two.one, both.one)} less ${of(terms.two.other, both.other)}`,
+      ];
+    }
     return [
       name,
       `neuron ${neuron}`,
       `q ${exact(terms.query[neuron] as number)}`,
       `k ${exact(key[neuron] as number)}`,
-      `q × k${scaling === null ? "" : " scaled"} ${exact(product(terms, key)[neuron] as number)}`,
+      `q × k${scaling === null ? "" : " scaled"} ${exact(products[neuron] as number)}`,
     ];
   }
   const weight = terms.weights[spot.row] as number;
   if (neuron >= 0) {
     const value = vectors.row("value", spot.row)?.[neuron];
-    if (value === undefined) return [name, "loading …"];
+    const given = weighted(terms, vectors, spot.row)?.[neuron];
+    if (value === undefined || given === undefined) return [name, "loading …"];
     return [
       name,
-      `value neuron ${neuron}`,
+      `value neuron ${neuron}${terms.two ? ", A − B" : ""}`,
       `v ${exact(value)}`,
       `a ${exact(weight)}`,
-      `a · v ${exact(weight * value)}`,
+      `a · v ${exact(given)}`,
     ];
   }
-  return [name, ...termsIn(terms, spot.row), `length of a · v ${exact(weight * (terms.norms[spot.row] as number))}`];
+  return [name, ...termsIn(terms, spot.row), `length of a · v ${exact(lengthOf(terms, spot.row))}`];
 }
 
 /** The terms of one key's weight, in words. */
 function termsIn(terms: Terms, key: number): string[] {
   const { props, capped, bias, allowed } = terms;
+  if (terms.two) return subtracted(terms, terms.two, key);
   const lines = [
     `q · k${props.scaling === null ? "" : ` × ${exact(props.scaling)}`} = ${exact(terms.dots[key] as number)}`,
   ];
@@ -95,5 +116,15 @@ function termsIn(terms: Terms, key: number): string[] {
   if (bias) lines.push(`bias ${exact(bias[key] as number)}`);
   if (allowed?.[key] === 0) lines.push("masked");
   lines.push(`softmax ${exact(terms.weights[key] as number)}`);
+  return lines;
+}
+
+function subtracted(terms: Terms, two: NonNullable<Terms["two"]>, key: number): string[] {
+  const lines = [`A − B: q · k ${exact(terms.dots[key] as number)}`];
+  if (terms.capped) lines.push(`after the soft cap ${exact(terms.capped[key] as number)}`);
+  if (terms.bias) lines.push(`bias ${exact(terms.bias[key] as number)}`);
+  if (terms.allowed?.[key] === 0) lines.push("masked");
+  const [one, other] = [two.one.weights[key] as number, two.other.weights[key] as number];
+  lines.push(`softmax ${exact(terms.weights[key] as number)}: ${exact(one)} less ${exact(other)}`);
   return lines;
 }

@@ -2,7 +2,7 @@
 
 import type { SiteProps } from "../contract";
 import { occurrences } from "../data/find";
-import { loadTerms, orderOf, type Terms, Vectors, variation } from "../data/neuron";
+import { lengthOf, loadTerms, orderOf, product, type Terms, Vectors, variation } from "../data/neuron";
 import { type Reading, readingOf } from "../data/reading";
 import { Raster } from "../marks/raster";
 import type { Selection } from "../selection";
@@ -119,7 +119,7 @@ class NeuronView implements Mounted {
       ["capped", terms.capped],
       ["bias", terms.bias],
       ["weight", terms.weights],
-      ["contribution", terms.weights.map((one, key) => one * (terms.norms[key] as number))],
+      ["contribution", terms.weights.map((_, key) => lengthOf(terms, key))],
     ];
     const shown = named.filter((one): one is [string, Float32Array] => one[1] !== null);
     const columns = [
@@ -323,7 +323,7 @@ class NeuronView implements Mounted {
 
   private order(vectors: Vectors, selection: Selection, terms: Terms | null): Int32Array {
     if (terms) {
-      return orderOf(selection, terms, selection.against === null ? null : vectors.row("key", selection.against));
+      return orderOf(selection, terms, selection.against === null ? null : product(terms, vectors, selection.against));
     }
     const about = vectors.about(selection.every ?? "query");
     if (!about) return new Int32Array();
@@ -339,9 +339,10 @@ class NeuronView implements Mounted {
     const { terms, tokens } = content;
     const count = tokens.texts.length.toLocaleString("en");
     const notes: string[] = [];
+    const sign = this.host.trace.difference ? "A − B: " : "";
     if (!terms) {
       if (selection.order === "spread") notes.push("neurons that depend least on the token first");
-      const line = `${content.vectors.head}, ${WORDS[content.every ?? "query"]} of all ${count} tokens, ${content.order.length} neurons`;
+      const line = `${sign}${content.vectors.head}, ${WORDS[content.every ?? "query"]} of all ${count} tokens, ${content.order.length} neurons`;
       return { line, notes };
     }
     const { props } = terms;
@@ -350,13 +351,14 @@ class NeuronView implements Mounted {
     if (props.bias) notes.push(BIASES[props.bias]);
     if (props.sink !== null) notes.push("a sink takes a share of each row");
     notes.push(...props.notes);
-    if (selection.order === "contribution") notes.push("neurons by |q × k| of what is attended to");
+    const size = terms.two ? "how far q × k changed, |A − B|," : "|q × k|";
+    if (selection.order === "contribution") notes.push(`neurons by ${size} of what is attended to`);
     if (content.against !== null)
-      notes.push(`neurons by |q × k| of ${tokens.texts[content.against]} (${content.against})`);
+      notes.push(`neurons by ${size} of ${tokens.texts[content.against]} (${content.against})`);
     const folded = this.picture_.forced;
     if (folded.length) notes.push(`folded for want of room: ${folded.map((one) => TITLES[one]).join(", ")}`);
     return {
-      line: `${content.vectors.head}, query ${content.query.text} (${terms.index}), ${count} keys, ${props.dim} neurons`,
+      line: `${sign}${content.vectors.head}, query ${content.query.text} (${terms.index}), ${count} keys, ${props.dim} neurons`,
       notes,
     };
   }

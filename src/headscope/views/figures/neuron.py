@@ -6,6 +6,7 @@ import numpy as np
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 
+from headscope.traces import Difference
 from headscope.views.figures.canvas import Theme, canvas, one_line
 from headscope.views.neuron_files import neuron_order, terms_of
 from headscope.views.neurons import full_colour
@@ -33,7 +34,7 @@ def _draw_query(view: "View", theme: Theme) -> Figure:
     queries, keys = trace.query_tokens(terms.head), trace.key_tokens(terms.head)
     weights = terms.weights[0].nan_to_num(nan=0.0).cpu().numpy()
     # The strongest, and the query itself, in the order of the text.
-    shown = np.argsort(-weights, kind="stable")[:MOST_KEYS]
+    shown = np.argsort(-np.abs(weights), kind="stable")[:MOST_KEYS]
     shown = np.sort(shown)
     heats: dict[str, tuple[str, np.ndarray, np.ndarray | None]] = {
         "key": ("key k", terms.key.cpu().numpy()[shown][:, order], terms.query[0].cpu().numpy()[order]),
@@ -65,8 +66,13 @@ def _draw_query(view: "View", theme: Theme) -> Figure:
                 name_of = row.text(-0.02, 0.5, "q" if name == "key" else "output", transform=row.transAxes, fontsize=7)
                 name_of.set(ha="right", va="center", color=theme["ink"], in_layout=False)
         elif name == "softmax":
-            axes.barh(np.arange(len(shown)), weights[shown], height=0.7, color=theme["accent"])
-            axes.set(ylim=(len(shown) - 0.5, -0.5), xlim=(0, 1), yticks=[], xticks=[0, 1])
+            negative, positive = SIGNS[theme["background"]]
+            is_signed = isinstance(trace, Difference)
+            colours = np.where(weights[shown] < 0, negative, positive if is_signed else theme["accent"])
+            axes.barh(np.arange(len(shown)), weights[shown], height=0.7, color=list(colours))
+            most = round(max(0.01, float(np.abs(weights).max())), 2) if is_signed else 1
+            ends = (-most, most) if is_signed else (0, 1)
+            axes.set(ylim=(len(shown) - 0.5, -0.5), xlim=ends, yticks=[], xticks=ends)
             axes.set_facecolor(theme["background"])
             axes.tick_params(colors=theme["secondary"], labelsize=6, length=2)
             for spine in axes.spines.values():
@@ -82,6 +88,7 @@ def _draw_query(view: "View", theme: Theme) -> Figure:
         if place == 0:
             _tokens(axes, [one_line(keys[int(at)].text) for at in shown], theme)
     told = [f"query {selection.token.index}: {one_line(queries[selection.token.index].text)}"]
+    told += ["A − B in every column"] if isinstance(trace, Difference) else []
     told += [] if terms.scaling is None else [f"scaling {terms.scaling:.4g}"]
     told += [] if terms.softcap is None else [f"soft cap {terms.softcap:g}"]
     told += [f"the {len(shown)} strongest of {len(keys)} keys"] if len(shown) < len(keys) else []
