@@ -51,6 +51,7 @@ def test_a_causal_query_is_given_chance_of_what_it_can_see_only():
     causal = torch.tril(torch.ones(5, 5)) / torch.arange(1, 6)[:, None]
     (layer,) = layers(trace(causal, on=on), Example("one"))
     (tally,) = RareWord("rare_word", COMMON | {10: 9, 11: 9, 12: 2, 13: 9, 14: 9}).watch(layer)
+    assert isinstance(tally, Tally)
     # Of positions 1 to 4 as keys, the rare one is 2: not in sight of query 1, then one of two, of three, of four.
     assert float(tally.n_queries) == 4 and float(tally.chance) == pytest.approx(0 + 1 / 2 + 1 / 3 + 1 / 4)
     # Even attention: the first of equals counts as the strongest, and that is position 1.
@@ -67,7 +68,7 @@ def test_targets_that_the_model_wrote_itself_are_refused():
         return {str(layer.site): next(iter(measure.watch(layer))) for layer in layers(made, example)}
 
     written = told(Example("one", text="a text"))
-    refused = [site for site, one in written.items() if isinstance(one, Refusal)]
-    assert refused == ["decoder.L0"] and "wrote the targets itself" in written["decoder.L0"].reason
+    refused = {site: one.reason for site, one in written.items() if isinstance(one, Refusal)}
+    assert refused.keys() == {"decoder.L0"} and "wrote the targets itself" in refused["decoder.L0"]
     given = told(Example("one", text="a text", target="its translation"))
     assert len(given) == 3 and all(isinstance(one, Tally) for one in given.values())
