@@ -43,7 +43,7 @@ def test_a_click_leads_into_the_head_and_escape_out_again(bench):
     bench.page.mouse.click(*bench.head_at("L4H6"))
     bench.ready()
     bench.links_to(view="head", at="L4H6")
-    assert bench.page.get_by_role("heading", name="L4H6").is_visible()
+    assert bench.page.get_by_role("heading", name="L4H6", exact=True).is_visible()
     bench.press("Escape")
     bench.links_to(view=None)
     assert bench.is_chosen("Scale", "Model")

@@ -35,7 +35,7 @@ def test_a_saved_page_opens_by_file_with_the_network_off(bench, offline, tmp_pat
     assert offline.is_chosen("Scale", "Model")
     offline.page.mouse.click(*offline.head_at("L1H4"))
     offline.ready()
-    assert offline.page.get_by_role("heading", name="L1H4").is_visible()
+    assert offline.page.get_by_role("heading", name="L1H4", exact=True).is_visible()
     offline.page.go_back()
     offline.ready()
     assert offline.is_chosen("Scale", "Model")
@@ -50,7 +50,7 @@ def test_a_saved_page_can_be_saved_again_where_it_stands(bench, offline, tmp_pat
     (tmp_path / "again").mkdir()
     second = offline.save("HTML", tmp_path / "again")
     offline.visit(second.as_uri())
-    assert offline.page.get_by_role("heading", name="L2H1").is_visible()
+    assert offline.page.get_by_role("heading", name="L2H1", exact=True).is_visible()
     assert offline.is_chosen("Scale", "Head")
 
 

@@ -131,7 +131,7 @@ def test_narrow_windows_fold_panels_and_lose_nothing(bench, width, height):
     bench.page.set_viewport_size({"width": width, "height": height})
     bench.open(text=NURSE, view="head", at="L2H1")
     assert bench.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-    card = bench.page.get_by_role("heading", name="L2H1")
+    card = bench.page.get_by_role("heading", name="L2H1", exact=True)
     expect(card).not_to_be_visible()
     bench.page.get_by_role("banner").get_by_role("button", name="L2H1").click()
     expect(card).to_be_visible()
