@@ -194,7 +194,9 @@ def _add_edits(app: FastAPI, workbench: Workbench) -> None:
         """The edits that lie in a file, as `hs.save_interventions` writes it."""
         return EditsRead(calls_in(wanted.text))
 
-    @app.get("/api/traces/{id}/edits", responses=_answers("A file.", *EDIT_FILES.values()), response_class=Response)
+    edits = _answers("A file.", *EDIT_FILES.values(), schema={"title": "Interventions, or an archive of them"})
+
+    @app.get("/api/traces/{id}/edits", responses=edits, response_class=Response)
     async def take_edits(id: Id) -> Response:
         """The edits of a run as a file for `hs.load_interventions`; in a ZIP where tensors lie beside it."""
         data, name = await asyncio.to_thread(edits_file, runs.find(id).interventions)
