@@ -22,7 +22,7 @@ from headscope.server.workbench import Workbench
 
 CHECKS = [not_a_server_error, content_type_conformance, response_schema_conformance]
 # What people would ask for, with values that fuzzing replaces one by one.
-KEYS = ["trace", "maps", "layer/L3", "row/L3", "window/L3H2", "scores", "layer/L99", "layer/L3H2", "row", "table"]
+KEYS = ["trace", "maps", "layer/L3", "row/L3", "window/L3H2", "scores", "layer/L99", "layer/L3H2", "row"]
 VALUES = [
     "pattern", "contribution", "scores", "tokens", "words", "sentences", "csv", "json", "parquet", "head", "L3H2", "L3",
     "0", "3", "-1", "9999", "99999999999999999999", "1e3", "nan", "0:4", "4:0", "0:9999", ":", "0:", "main:3", "0,1,2",
