@@ -14,7 +14,6 @@ export class PatchRelevance {
   private constructor(
     private readonly answer: Relevance,
     private readonly values: Float32Array,
-    private readonly names: string[],
     /** What the tokens bring that are no patches. */
     private readonly rest: number,
     private readonly grid: [number, number],
@@ -37,7 +36,6 @@ export class PatchRelevance {
     return new PatchRelevance(
       answer,
       Float32Array.from(patches, (index) => own[index] as number),
-      patches.map((index) => stack.texts[index] as string),
       rest,
       stack.grid,
       [picture.patch[0] / picture.height, picture.patch[1] / picture.width],
@@ -74,7 +72,7 @@ export class PatchRelevance {
     const column = Math.floor((x - area.x) / (this.patch[1] * area.width));
     if (row < 0 || column < 0 || row >= rows || column >= columns) return [];
     const index = row * columns + column;
-    return [this.names[index] as string, this.answer.told(this.values[index] as number)];
+    return [`${row + 1}·${column + 1}`, this.answer.told(this.values[index] as number)];
   }
 
   /** On whole pixels, so that neighbours neither overlap nor leave a gap. */
