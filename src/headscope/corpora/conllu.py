@@ -63,9 +63,11 @@ def parse_conllu(text: str) -> list[Example]:
 def written(example: Example) -> str:
     """An example with a tree as CoNLL-U of the words, their tags, heads and relations, and what is between them.
 
-    >>> print(written(Example("mine:1", "Go!", words=("Go", "!"), spans=((0, 2), (2, 3)), heads=(-1, 0))))
-    1	Go	_	_	_	_	0	_	_	SpaceAfter=No
-    2	!	_	_	_	_	1	_	_	_
+    >>> example = Example("mine:1", "Go!", words=("Go", "!"), spans=((0, 2), (2, 3)), heads=(-1, 0))
+    >>> for line in written(example).splitlines():
+    ...     print(*line.split())
+    1 Go _ _ _ _ 0 _ _ SpaceAfter=No
+    2 ! _ _ _ _ 1 _ _ _
     """
     rows = []
     for place, (word, head) in enumerate(zip(example.words, example.heads, strict=True)):
