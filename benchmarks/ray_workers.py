@@ -3,8 +3,8 @@
 Promise: at least 1.6 × the rate, and the same numbers, byte for byte. Needs two free cores, `headscope[ray]` and
 `../shared`.
 
-python benchmarks/ray.py                   # 2,000 sentences, some minutes
-python benchmarks/ray.py --sentences 400 --rounds 1
+python benchmarks/ray_workers.py                   # 2,000 sentences, some minutes
+python benchmarks/ray_workers.py --sentences 400 --rounds 1
 """
 
 import argparse
