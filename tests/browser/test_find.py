@@ -55,6 +55,32 @@ def test_heads_are_found_by_two_words(bench, gpt):
     bench.links_to(colour="she → nurse")
 
 
+def test_a_saved_page_holds_what_was_found_and_copied_python_colours_alike(bench, offline, tmp_path):
+    bench.open(text=NURSE)
+    bench.press("f")
+    panel(bench).get_by_label("From", exact=True).fill("she")
+    panel(bench).get_by_label("To", exact=True).fill("nurse")
+    rows = looked_for(bench)
+    bench.button("Save").click()
+    bench.button(re.compile("Copy as Python")).click()
+    expect(bench.page.get_by_text("Python copied")).to_be_visible()
+    made: dict = {}
+    exec(bench.page.evaluate("navigator.clipboard.readText()").replace('save("', f'save("{tmp_path}/'), made)
+    assert [str(head) for head, _, _ in made["scores"].above(10)] == list(rows)
+    assert made["view"].selection.colour == made["scores"].method
+    offline.visit(bench.save("HTML", tmp_path).as_uri())
+    kept = offline.page.get_by_role("region", name="Heads found")
+    assert [one.inner_text() for one in kept.locator("tbody th").all()] == list(rows)
+    expect(kept.get_by_role("form")).to_have_count(0)  # there is no model to ask
+    offline.links_to(colour="she → nurse")
+    expect(offline.label("she → nurse").first).to_be_visible()
+    kept.get_by_role("button", name="Close").click()
+    expect(kept).to_have_count(0)
+    offline.button("Heads found").click()
+    kept.locator("tbody button").first.click()
+    offline.links_to(view="head", at=next(iter(rows)))
+
+
 def test_clicked_tokens_are_taken_and_a_missing_word_is_told(bench, gpt):
     bench.open(text=NURSE, view="head", at="L5H2")
     bench.press("f")

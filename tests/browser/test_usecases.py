@@ -10,7 +10,7 @@ def start(bench, title: str):
     return bench.page.get_by_role("dialog", name=title)
 
 
-def test_evidence_is_shown_and_a_row_leads_into_its_head(bench):
+def test_evidence_is_shown_and_a_row_leads_into_its_head(bench, offline, tmp_path):
     bench.open(text=NURSE)
     dialog = start(bench, "Pronouns and antecedents")
     table = dialog.get_by_role("table", name="Heads, by accuracy")
@@ -28,6 +28,9 @@ def test_evidence_is_shown_and_a_row_leads_into_its_head(bench):
     dialog.get_by_role("button", name="Colour all heads by this").click()
     bench.links_to(view=None, colour="antecedent")
     expect(bench.label("antecedent").first).to_be_visible()
+    # So it does in a saved page.
+    offline.visit(bench.save("HTML", tmp_path).as_uri())
+    expect(offline.label("antecedent").first).to_be_visible()
 
 
 def test_a_use_case_can_be_stopped_and_one_that_does_not_fit_says_why(bench):

@@ -4,10 +4,8 @@ import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from torch import Tensor
-
 from headscope.analysis.measure import scores_of
-from headscope.analysis.pronouns import Schema, schemas
+from headscope.analysis.pronouns import Sentences, sentences_of
 from headscope.analysis.samples import Sample
 from headscope.analysis.steps import Progress, Steps
 from headscope.errors import InputError
@@ -15,6 +13,7 @@ from headscope.models import Model
 from headscope.scores import Scores
 from headscope.sites import Head, Site
 from headscope.traces import Tokens, Trace
+from headscope.traces.looking import weight_between
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,16 +41,16 @@ class Antecedents:
 
 def antecedents(
     model: Model,
-    sentences: Sequence[Schema] | None = None,
+    sentences: Sentences | None = None,
     *,
     pronouns: Sequence[str] = ("she", "he"),
     progress: Progress | None = None,
     cancel: threading.Event | None = None,
 ) -> Antecedents:
-    """Rank heads by how often they lead from pronouns to the right person; built-in sentences unless given."""
+    """Rank heads by how often they lead from pronouns to the right person, in sentences as `bias` takes them."""
     held: dict[Head, list[Sample]] = {}
     n_skipped = n_used = 0
-    chosen = list(schemas() if sentences is None else sentences)
+    chosen = sentences_of(sentences)
     steps = Steps(len(chosen), progress, cancel)
     for schema in chosen:
         steps.next()
@@ -83,11 +82,6 @@ def positions(trace: Trace, span: tuple[int, int], stack: str = "main") -> list[
     if not found:
         raise InputError(f"no token covers characters {span[0]} to {span[1]}: the tokens are {tokens.texts}.")
     return found
-
-
-def weight_between(patterns: Tensor, queries: list[int], keys: list[int]) -> Tensor:
-    """Attention to the keys (summed) from the queries (mean), for each head [head]."""
-    return patterns[:, queries][:, :, keys].sum(2).mean(1)
 
 
 def self_sites(trace: Trace) -> list[Site]:

@@ -14,6 +14,7 @@ from headscope.errors import HeadscopeError, InputError, UnknownTokenError
 from headscope.scores import Scores
 from headscope.sites import Head, Site
 from headscope.traces import Tokens, Trace
+from headscope.traces.looking import usual_at_distance, weight_between
 from headscope.traces.tokens import TokenChoice
 
 Example = tuple[TokenChoice, TokenChoice]
@@ -31,7 +32,8 @@ def find_heads(
 
     `example=("she", "nurse")`: attention from one token or word to another (texts, positions or lists of those; one
     example for each trace, or one for all). A word in several pieces is all of them. Its baseline is the head's own:
-    what it puts at the same distance from other queries, or, across to the source of a translation, on the same keys.
+    what other queries put at the same distance (on tokens that are not special, unless one is asked about), or, across
+    to the source of a translation, on the same keys.
     `pattern` is a measure by its name ("previous_token"), or cells painted on the matrix: an array [query, key] that is
     true (or not zero) where the head should look. Its baseline is chance: an even share of what a query can see.
 
@@ -110,36 +112,17 @@ def named(tokens: Tokens, choice: TokenChoice) -> list[int]:
 
 def _example_samples(trace: Trace, site: Site, queries: list[int], keys: list[int]) -> list[Sample]:
     """Attention to the keys (summed) from the queries (mean), and what each head puts there anyway."""
-    patterns = trace.patterns(site).double()
-    weight = patterns[:, queries][:, :, keys].sum(2).mean(1)
-    usual = _across_baseline if site.kind == "cross" else _distance_baseline
-    baseline = usual(patterns, queries, keys, Places(trace.query_tokens(site), trace.key_tokens(site), False))
+    patterns, tokens = trace.patterns(site).double(), trace.query_tokens(site)
+    weight = weight_between(patterns, queries, keys)
+    usual = _usual_across if site.kind == "cross" else usual_at_distance
+    baseline = usual(patterns, queries, keys, tokens)
     return [Sample(float(one), 1.0, float(other)) for one, other in zip(weight, baseline, strict=True)]
 
 
-def _distance_baseline(patterns: Tensor, queries: list[int], keys: list[int], places: Places) -> Tensor:
-    """What other queries put on keys at the same distance, for each head [head]; 0 where there are no others."""
-    others = places.plain_queries.copy()
-    others[queries] = False
-    total = torch.zeros(len(patterns), dtype=torch.float64)
-    for query in queries:
-        for key in keys:
-            offset = key - query
-            rows = np.flatnonzero(others)
-            rows = rows[(rows + offset >= 0) & (rows + offset < patterns.shape[2])]
-            if len(rows):
-                total += patterns[:, rows, rows + offset].mean(1)
-    return total / len(queries)
-
-
-def _across_baseline(patterns: Tensor, queries: list[int], keys: list[int], places: Places) -> Tensor:
-    """What other queries put on the same keys, for each head [head]."""
-    others = places.plain_queries.copy()
-    others[queries] = False
-    rows = np.flatnonzero(others)
-    if not len(rows):
-        return torch.zeros(len(patterns), dtype=torch.float64)
-    return patterns[:, rows][:, :, keys].sum(2).mean(1)
+def _usual_across(patterns: Tensor, queries: Sequence[int], keys: Sequence[int], tokens: Tokens) -> Tensor:
+    """What other queries put on the same keys, for each head [head]; 0 where there are no others."""
+    others = [place for place, token in enumerate(tokens) if not token.special and place not in queries]
+    return weight_between(patterns, others, keys) if others else torch.zeros(len(patterns), dtype=torch.float64)
 
 
 def _by_name(traces: list[Trace], name: str) -> Scores:

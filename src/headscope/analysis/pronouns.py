@@ -4,7 +4,7 @@ Built in: sentences of our own, so that the use cases run out of the box. Winoge
 """
 
 import csv
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -84,13 +84,14 @@ class Schema:
 
     def span(self, pronoun: str, who: Literal["pronoun", "occupation", "participant"]) -> tuple[int, int]:
         """Where somebody is named in the text, as character offsets."""
-        text, word = self.text(pronoun), PRONOUNS[pronoun][self.case]
-        if who == "pronoun":
-            start = len(self.around[0])
-            return start, start + len(word)
-        name = self.occupation if who == "occupation" else self.participant
-        start = text.find(name)
-        return start, start + len(name)
+        texts = {"occupation": self.occupation, "participant": self.participant}
+        texts["pronoun"] = PRONOUNS[pronoun][self.case]
+        before, mark, _ = self.template.partition(f"{{{who}}}")
+        if not mark:
+            raise InputError(f"there is no {{{who}}} in the template {self.template!r}.")
+        for name, text in texts.items():  # not looked for in the text: one name may be part of another
+            before = before.replace(f"{{{name}}}", text)
+        return len(before), len(before) + len(texts[who])
 
 
 def schemas() -> list[Schema]:
@@ -100,6 +101,26 @@ def schemas() -> list[Schema]:
         for occupation, participant in PEOPLE
         for template, answer, case in TEMPLATES
     ]
+
+
+Sentences = Sequence[Schema] | str | Path
+"""Schemas of one's own, or the file of Winogender's templates."""
+
+
+def sentences_of(given: Sentences | None) -> list[Schema]:
+    """The sentences that were given, or the built-in ones."""
+    if given is None:
+        return schemas()
+    found = read_winogender(given) if isinstance(given, str | Path) else list(given)
+    wrong = next((one for one in found if not isinstance(one, Schema)), None)
+    if wrong is not None:
+        raise InputError(
+            f"sentences are schemas (headscope.analysis.pronouns.Schema) or Winogender's templates.tsv, got "
+            f"{type(wrong).__name__}: the place of the pronoun and of the people must be known."
+        )
+    if not found:
+        raise InputError("no sentences were given: give schemas, or nothing for the built-in ones.")
+    return found
 
 
 def read_winogender(path: str | Path) -> list[Schema]:
@@ -116,8 +137,12 @@ def _winogender(name: str, rows: Iterable[list[str]]) -> Iterable[Schema]:
         if number == 1 and row and row[0].startswith("occupation"):
             continue
         marks = [mark for mark in _MARKS if len(row) == 4 and mark in row[3]]
-        if len(row) != 4 or row[2] not in ("0", "1") or len(marks) != 1:
-            raise LoadError(f"{name}, line {number}: not an occupation, a participant, 0 or 1, and a sentence.")
+        has_people = len(row) == 4 and all(mark in row[3] for mark in ("$OCCUPATION", "$PARTICIPANT"))
+        if not has_people or row[2] not in ("0", "1") or len(marks) != 1:
+            raise LoadError(
+                f"{name}, line {number}: not an occupation, a participant, 0 or 1, and a sentence with $OCCUPATION, "
+                "$PARTICIPANT and one pronoun ($NOM_PRONOUN, $POSS_PRONOUN or $ACC_PRONOUN)."
+            )
         occupation, participant, answer, sentence = row
         template = sentence.replace("$OCCUPATION", "{occupation}").replace("$PARTICIPANT", "{participant}")
         template = template.replace(marks[0], "{pronoun}")

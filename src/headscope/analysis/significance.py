@@ -42,8 +42,10 @@ def paired(differences: np.ndarray, *, seed: int = 0) -> Tested:
 def _t(means: np.ndarray, squares: np.ndarray, n_pairs: int) -> np.ndarray:
     """The t statistics of means [resample, head], given the sums of squares, which signs do not change [head].
 
-    0 where a head never differs.
+    0 where a head never differs; without end where all pairs differ alike.
     """
     variance = np.maximum(squares - n_pairs * means**2, 0) / (n_pairs - 1)
     spread = np.sqrt(variance / n_pairs)
-    return np.divide(means, spread, out=np.zeros_like(means), where=spread > 1e-12)
+    size = np.sqrt(squares / n_pairs)  # what rounding leaves of no variance at all is small beside it
+    t = np.divide(means, spread, out=np.zeros_like(means), where=spread > 1e-7 * size)
+    return np.where((spread <= 1e-7 * size) & (size > 1e-12), np.copysign(np.inf, means), t)

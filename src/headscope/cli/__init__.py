@@ -7,6 +7,7 @@ import typer
 from headscope import __version__
 from headscope.cli import doctor, examples, find, heads, models, serve, study, trace, usecases, view
 from headscope.cli.console import Commands, print_text
+from headscope.cli.options import spread
 
 __all__ = ["app"]
 
@@ -35,12 +36,12 @@ def main(
 
 app.command(epilog=serve.EXAMPLE)(serve.serve)
 app.add_typer(view.app, name="view")
-app.command(epilog=trace.EXAMPLE)(trace.trace)
-app.command(epilog=heads.EXAMPLE)(heads.heads)
-app.command(epilog=examples.EXAMPLE)(examples.examples)
-app.command(epilog=study.EXAMPLE)(study.study)
-app.command(epilog=find.EXAMPLE)(find.find)
+app.command(epilog=trace.EXAMPLE)(spread(trace.trace))
+app.command(epilog=heads.EXAMPLE)(spread(heads.heads))
+app.command(epilog=examples.EXAMPLE)(spread(examples.examples))
+app.command(epilog=study.EXAMPLE)(spread(study.study))
+app.command(epilog=find.EXAMPLE)(spread(find.find))
 for command in usecases.COMMANDS:
-    app.command(epilog=command.example)(command.run)
+    app.command(epilog=command.example)(spread(command.run))
 app.command(epilog=models.EXAMPLE)(models.models)
 app.command(epilog=doctor.EXAMPLE)(doctor.doctor)

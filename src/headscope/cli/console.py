@@ -9,17 +9,14 @@ import sys
 import traceback
 import warnings
 from collections.abc import Iterator, Sequence
-from typing import Annotated, Any, TextIO
+from typing import Any, TextIO
 
 import typer
 from rich.console import Console
 from rich.text import Text
 from typer.core import TyperGroup
 
-from headscope.errors import Cancelled, HeadscopeError, HeadscopeWarning
-
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout, and nothing else there.")]
-Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error, and all warnings of libraries.")]
+from headscope.errors import Cancelled, HeadscopeError, HeadscopeWarning, InputError
 
 OK, UNEXPECTED, USER_ERROR, INTERRUPTED = 0, 1, 2, 130
 PIPE_WIDTH = 120
@@ -97,6 +94,19 @@ def print_json(data: dict[str, Any]) -> None:
     is_utf8 = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
     sys.stdout.write(json.dumps(_plain(data), indent=1, ensure_ascii=not is_utf8, allow_nan=False) + "\n")
     sys.stdout.flush()
+
+
+def read_text(text: str | None) -> str | None:
+    """The text as given, or from stdin without the newline at its end."""
+    if text is None:
+        return None
+    try:
+        if text == "-":
+            return sys.stdin.buffer.read().decode().removesuffix("\n").removesuffix("\r")
+        text.encode()
+    except UnicodeError as error:
+        raise InputError(f"the text is not valid UTF-8: {error}.") from error
+    return text
 
 
 def shown(text: str) -> str:

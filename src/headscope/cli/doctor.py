@@ -15,8 +15,9 @@ import typer
 from rich.text import Text
 
 from headscope import __version__
-from headscope.cli.console import Debug, Json, print_json, print_text, shown, working
+from headscope.cli.console import print_json, print_text, shown, working
 from headscope.cli.models import builtin_models
+from headscope.cli.options import Debug, Json
 from headscope.errors import HeadscopeError
 
 EXAMPLE = "Example: headscope doctor"

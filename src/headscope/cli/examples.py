@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.text import Text
 
-from headscope.cli.console import Debug, Json, print_json, print_text, shown
-from headscope.cli.heads import CorpusName, ModelName, drawn, told_apart
-from headscope.cli.loading import AllowPickle, Device, Dtype, TrustRemoteCode, load_model
+from headscope.cli.console import print_json, print_text, shown
+from headscope.cli.corpora import CorpusName
+from headscope.cli.loading import Loading
+from headscope.cli.options import ModelName, Told
+from headscope.cli.progress import drawn, told_apart
 
 if TYPE_CHECKING:
     from headscope.runs import Progress
@@ -25,12 +27,9 @@ def examples(
     folder: Annotated[
         Path | None, typer.Option(help="Where the pass over the corpus is kept; in the user's cache unless said.")
     ] = None,
-    device: Device = None,
-    dtype: Dtype = None,
-    allow_pickle: AllowPickle = False,
-    trust_remote_code: TrustRemoteCode = False,
-    json: Json = False,
-    debug: Debug = False,
+    *,
+    loading: Loading,
+    told: Told,
 ) -> None:
     """Where in a corpus a head, a coordinate or an MLP neuron is strongest. The corpus is gone through once for all."""
     from headscope.analysis.examples import Place, cache_folder, stream_of
@@ -38,9 +37,7 @@ def examples(
 
     Place.parse(place)
     stream = stream_of(corpus)
-    loaded = load_model(
-        model, device=device, dtype=dtype, allow_pickle=allow_pickle, trust_remote_code=trust_remote_code
-    )
+    loaded = loading.model(model)
     kept = folder if folder is not None else cache_folder(loaded, stream)
     with told_apart(kept), drawn() as bar:
 
@@ -48,7 +45,7 @@ def examples(
             bar("examples", at.n_done, at.n_examples)
 
         found = found_in(loaded, stream, place, k=k, lowest=lowest, folder=kept, progress=progress)
-    if json:
+    if told.json:
         items = [
             {
                 "id": one.id,

@@ -8,11 +8,10 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from headscope.cli.console import Debug, Json, print_json, print_note, print_text, shown, working
-from headscope.cli.heads import drawn
-from headscope.cli.loading import AllowPickle, Device, Dtype, TrustRemoteCode, load_model
-from headscope.cli.options import ModelName, Pair, Target, TextGiven, Truncate
-from headscope.cli.trace import read_text
+from headscope.cli.console import print_json, print_note, print_text, read_text, shown, working
+from headscope.cli.loading import Loading
+from headscope.cli.options import Given, ModelName, TextGiven, Told
+from headscope.cli.progress import drawn
 from headscope.errors import InputError
 
 if TYPE_CHECKING:
@@ -46,16 +45,11 @@ def find(
     repeated: Annotated[
         bool, typer.Option("--repeated", help="Look in random tokens that repeat, where induction shows.")
     ] = False,
-    pair: Pair = None,
-    target: Target = None,
     top: Annotated[int, typer.Option(min=1, help="How many heads to show.")] = 10,
-    truncate: Truncate = False,
-    device: Device = None,
-    dtype: Dtype = None,
-    allow_pickle: AllowPickle = False,
-    trust_remote_code: TrustRemoteCode = False,
-    json: Json = False,
-    debug: Debug = False,
+    *,
+    given: Given,
+    loading: Loading,
+    told: Told,
 ) -> None:
     """Rank all heads by what they do: attention from one word to another, a pattern, or an effect on a prediction."""
     wanted = [source is not None or to is not None, pattern is not None, effect is not None]
@@ -65,21 +59,20 @@ def find(
         raise InputError("an example has two ends: give both --from and --to.")
     if at is not None and effect is None:
         raise InputError("--at says where a prediction is made: it goes with --effect.")
-    if text is None and texts is None and not repeated:
+    has_media = given.image is not None or given.audio is not None
+    if text is None and texts is None and not repeated and not has_media:
         raise InputError("there is nothing to look in: give a text, --texts FILE or --repeated.")
-    given = ([] if text is None else [read_text(text)]) + _lines(texts)
-    loaded = load_model(
-        model, device=device, dtype=dtype, allow_pickle=allow_pickle, trust_remote_code=trust_remote_code
-    )
+    sources: list[str | None] = [*([read_text(text)] if text is not None or has_media else []), *_lines(texts)]
+    loaded = loading.model(model)
     with working(f"Reading for {model}"):
-        inputs = [loaded.read(one, pair=pair, target=target, truncate=truncate) for one in given]
+        inputs = [loaded.read(one, truncate=given.truncate, **given.inputs()) for one in sources]
     if effect is not None:
         scores = _by_effect(loaded, inputs, effect, at, by)
         rows = sorted(scores.items(), key=lambda one: -abs(one[1]))
     else:
         scores = _by_looks(loaded, inputs, repeated, None if source is None else (_end(source), _end(to)), pattern)
         rows = [(head, value) for head, value, _ in scores.above(len(scores))]
-    if json:
+    if told.json:
         ranked = [str(head) for head, _ in rows]
         print_json({"model": model, **scores.to_json(), "ranked": ranked})
     else:

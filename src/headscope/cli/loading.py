@@ -2,7 +2,8 @@
 
 import contextlib
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -20,6 +21,28 @@ AllowPickle = Annotated[
 TrustRemoteCode = Annotated[
     bool, typer.Option("--trust-remote-code", help="Run code that comes with the model: only if you trust it.")
 ]
+
+
+@dataclass(frozen=True)
+class Loading:
+    """How to load a model; one that was loaded is kept."""
+
+    device: Device = None
+    dtype: Dtype = None
+    allow_pickle: AllowPickle = False
+    trust_remote_code: TrustRemoteCode = False
+    loaded: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
+
+    def options(self) -> dict[str, Any]:
+        """What `load_model` takes."""
+        names = ("device", "dtype", "allow_pickle", "trust_remote_code")
+        return {name: getattr(self, name) for name in names}
+
+    def model(self, name: str) -> "Model":
+        """The model of this name."""
+        if name not in self.loaded:
+            self.loaded[name] = load_model(name, **self.options())
+        return self.loaded[name]
 
 
 def load_model(

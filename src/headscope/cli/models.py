@@ -10,10 +10,11 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from headscope.cli.console import Debug, Json, print_json, print_text, shown
+from headscope.cli.console import print_json, print_text, shown
 from headscope.cli.coverage import coverage, show_coverage, told_count
 from headscope.cli.families import FAMILIES, WAYS
 from headscope.cli.loading import AllowPickle, TrustRemoteCode, load_model
+from headscope.cli.options import Debug, Json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

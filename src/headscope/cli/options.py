@@ -1,7 +1,11 @@
-"""Arguments and options that several commands share, declared once."""
+"""Arguments and options that several commands share, declared once; some of them in groups."""
 
+import functools
+import inspect
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, get_type_hints
 
 import typer
 
@@ -15,3 +19,67 @@ Target = Annotated[str | None, typer.Option(help="What an encoder-decoder is mad
 Image = Annotated[Path | None, typer.Option(help="An image file.")]
 Audio = Annotated[Path | None, typer.Option(help="A sound file (wav).")]
 Truncate = Annotated[bool, typer.Option("--truncate", help="Cut an input that is too long.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout, and nothing else there.")]
+Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error, and all warnings of libraries.")]
+
+
+@dataclass(frozen=True)
+class Given:
+    """What a model is given beside a text, or instead of one."""
+
+    pair: Pair = None
+    target: Target = None
+    image: Image = None
+    audio: Audio = None
+    truncate: Truncate = False
+
+    def inputs(self) -> dict[str, Any]:
+        """What was named, as `Model.run` takes it."""
+        named = {"pair": self.pair, "target": self.target, "image": self.image, "audio": self.audio}
+        return {name: value for name, value in named.items() if value is not None}
+
+
+@dataclass(frozen=True)
+class Told:
+    """How a command tells what it found. What `--debug` says is looked for before any command is (`console.py`)."""
+
+    json: Json = False
+    debug: Debug = False
+
+
+def spread(command: Callable[..., None]) -> Callable[..., None]:
+    """A command as typer takes it: parameters that are groups of options (dataclasses) become one option a field.
+
+    >>> def command(model: ModelName, *, told: Told) -> None: ...
+    >>> list(inspect.signature(spread(command)).parameters)
+    ['model', 'json', 'debug']
+    """
+    signature = inspect.signature(command, eval_str=True)
+    given = signature.parameters.values()
+    groups = {one.name: one.annotation for one in given if is_dataclass(one.annotation)}
+
+    def parameters() -> Iterator[inspect.Parameter]:
+        for one in given:
+            if one.name not in groups:
+                yield one.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+                continue
+            kinds = get_type_hints(groups[one.name], include_extras=True)
+            for field in _options(groups[one.name]):
+                kind = inspect.Parameter.KEYWORD_ONLY
+                yield inspect.Parameter(field.name, kind, default=field.default, annotation=kinds[field.name])
+
+    @functools.wraps(command)
+    def called(**values: Any) -> None:
+        made = {
+            name: group(**{one.name: values.pop(one.name) for one in _options(group)}) for name, group in groups.items()
+        }
+        command(**values, **made)
+
+    shown = list(parameters())
+    called.__signature__ = signature.replace(parameters=shown)  # type: ignore[attr-defined]
+    called.__annotations__ = {one.name: one.annotation for one in shown}
+    return called
+
+
+def _options(group: Any) -> list[Any]:
+    return [one for one in fields(group) if one.init]

@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from headscope.cli.console import Debug, Json, print_json, print_note, print_text, working
+from headscope.cli.console import print_json, print_note, print_text, working
+from headscope.cli.options import Debug, Json
 from headscope.errors import InputError, LoadError, MissingExtraError
 
 EXAMPLE = "Example: headscope serve builtin:bert --port 8765"

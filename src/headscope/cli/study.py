@@ -8,22 +8,11 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from headscope.cli.console import Debug, Json, print_json, print_text, shown
-from headscope.cli.heads import (
-    Address,
-    EngineName,
-    EngineOption,
-    Every,
-    Limit,
-    OnError,
-    OnErrorOption,
-    check_folder,
-    corpus_of,
-    drawn,
-    engine_of,
-    told_apart,
-)
-from headscope.cli.loading import AllowPickle, Device, Dtype, TrustRemoteCode, load_model
+from headscope.cli.console import print_json, print_text, shown
+from headscope.cli.corpora import Over, ReportFolder, check_folder
+from headscope.cli.loading import Loading
+from headscope.cli.options import Told
+from headscope.cli.progress import drawn, told_apart
 
 EXAMPLE = "Example: headscope study voita --model builtin:translate --corpus en_ewt-ud-dev.conllu -o study --limit 300"
 
@@ -40,32 +29,22 @@ def study(
     name: Annotated[StudyName, typer.Argument(help="The paper: vig (2019), voita (2019) or raganato (2018).")],
     model: Annotated[str, typer.Option(help="builtin:gpt, a folder, or a hub id.")],
     corpus: Annotated[Path, typer.Option(help="A treebank in CoNLL-U.")],
-    output: Annotated[
-        Path, typer.Option("--output", "-o", help="The folder to write to; a stopped run goes on there.")
-    ],
-    limit: Limit = None,
-    every: Every = 1,
-    on_error: OnErrorOption = OnError.fail,
-    engine: EngineOption = EngineName.local,
-    address: Address = None,
-    device: Device = None,
-    dtype: Dtype = None,
-    allow_pickle: AllowPickle = False,
-    trust_remote_code: TrustRemoteCode = False,
-    json: Json = False,
-    debug: Debug = False,
+    output: ReportFolder,
+    *,
+    over: Over,
+    loading: Loading,
+    told: Told,
 ) -> None:
     """The checks of a paper on a model and a treebank, published numbers beside ours: a table, Markdown, HTML, JSON."""
-    works_at, examples = engine_of(engine, address), corpus_of(corpus, None, None, on_error)
+    works_at, examples = over.works_at(), over.corpus(corpus)
     check_folder(output)
-    options: dict[str, Any] = {"device": device, "dtype": dtype, "allow_pickle": allow_pickle}
-    loaded = load_model(model, **options, trust_remote_code=trust_remote_code) if engine == EngineName.local else model
+    loaded = over.model(model, loading)
     from headscope.reports.studies import study as study_of
 
     with told_apart(output), drawn() as progress:
-        options = {"limit": limit, "every": every, "engine": works_at, "progress": progress}
+        options: dict[str, Any] = {"limit": over.limit, "every": over.every, "engine": works_at, "progress": progress}
         made = study_of(name.value, loaded, examples, output, **options)
-    if json:
+    if told.json:
         print_json(made.to_json() | {"folder": str(output)})
         return
     print_text(Text(shown(made.title), "bold"))

@@ -2,7 +2,6 @@
 
 import os
 import shutil
-import sys
 import time
 from dataclasses import asdict
 from enum import StrEnum
@@ -12,11 +11,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.text import Text
 
-from headscope.cli.console import Debug, Json, print_json, print_text, shown, working
+from headscope.cli.console import print_json, print_text, read_text, shown, working
 from headscope.cli.edits import read_edits
 from headscope.cli.figures import HeadFigures, answer_lines, answers, head_figures, head_table
-from headscope.cli.loading import AllowPickle, Device, Dtype, TrustRemoteCode, load_model
-from headscope.cli.options import Audio, Image, ModelName, Pair, Target, TextGiven, Truncate
+from headscope.cli.loading import Loading
+from headscope.cli.options import Given, ModelName, TextGiven, Told
 from headscope.errors import InputError, LoadError
 
 if TYPE_CHECKING:
@@ -40,53 +39,41 @@ def trace(
     model: ModelName,
     text: TextGiven = None,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Keep the trace in this folder.")] = None,
-    pair: Pair = None,
-    target: Target = None,
-    image: Image = None,
-    audio: Audio = None,
     record: Annotated[Record | None, typer.Option(help="How much to keep; heads, unless that does not fit.")] = None,
     edit: Annotated[list[str] | None, typer.Option(help="An edit, as 'silence(\"L3H2\")'; may be repeated.")] = None,
     edits: Annotated[Path | None, typer.Option(help="A file of edits, as hs.save_interventions writes it.")] = None,
     generate: Annotated[int | None, typer.Option(help="Let the model write up to so many tokens first.")] = None,
     top: Annotated[int, typer.Option(min=1, help="How many heads and predictions to show.")] = 8,
-    truncate: Truncate = False,
-    device: Device = None,
-    dtype: Dtype = None,
-    allow_pickle: AllowPickle = False,
-    trust_remote_code: TrustRemoteCode = False,
     force: Annotated[bool, typer.Option("--force", help="Replace a trace that is in the folder.")] = False,
-    json: Json = False,
-    debug: Debug = False,
+    *,
+    given: Given,
+    loading: Loading,
+    told: Told,
 ) -> None:
     """Run a model on one input and show what its heads did; -o keeps the trace, --edit changes the run."""
     if output is not None:
         check_output(output, force)
-    if generate is not None and (pair or target):
+    if generate is not None and (given.pair or given.target):
         raise InputError("--generate takes a text (or image, or sound) alone: leave out --pair and --target.")
     source = read_text(text)
     with working("Reading edits" if edit or edits else "Starting"):
         chosen = read_edits(edit or [], edits)
-    loaded = load_model(
-        model, device=device, dtype=dtype, allow_pickle=allow_pickle, trust_remote_code=trust_remote_code
-    )
-    media: dict[str, Any] = {name: path for name, path in (("image", image), ("audio", audio)) if path is not None}
+    loaded = loading.model(model)
+    options = {"record": _named(record), "truncate": given.truncate, **given.inputs()}
     started = time.perf_counter()
     written = None
     with working(f"Running {model}"):
         if generate is not None:
-            options = {"interventions": chosen, "record": _named(record), "truncate": truncate, **media}
-            made = loaded.generate(source, max_new_tokens=generate, **options)
+            made = loaded.generate(source, max_new_tokens=generate, interventions=chosen, **options)
             found, written = made.trace, made.text
         else:
-            found = loaded.run(
-                source, chosen, pair=pair, target=target, record=_named(record), truncate=truncate, **media
-            )
+            found = loaded.run(source, chosen, **options)
     seconds = time.perf_counter() - started
     figures = head_figures(found, loaded)
     if output is not None:
         with working(f"Saving {output}"):
             save(found, output)
-    if json:
+    if told.json:
         print_json(document(loaded, found, figures, top, written, output, seconds))
     else:
         _show(loaded, found, figures, top, written, output, seconds)
@@ -180,19 +167,6 @@ def token_line(stack: str, tokens: Any) -> Text:
         return Text.assemble((name, "bold"), f"{len(tokens)} ({tokens.kind}{grid})")
     more = f" … {len(tokens) - TOKENS_SHOWN} more" if len(tokens) > TOKENS_SHOWN else ""
     return Text.assemble((name, "bold"), f"{len(tokens)}: {' '.join(texts)}{more}")
-
-
-def read_text(text: str | None) -> str | None:
-    """The text as given, or from stdin without the newline at its end."""
-    if text is None:
-        return None
-    try:
-        if text == "-":
-            return sys.stdin.buffer.read().decode().removesuffix("\n").removesuffix("\r")
-        text.encode()
-    except UnicodeError as error:
-        raise InputError(f"the text is not valid UTF-8: {error}.") from error
-    return text
 
 
 def _named(record: Record | None) -> Any:

@@ -9,10 +9,10 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from headscope.cli.console import Debug, Json, print_json, print_text, shown
-from headscope.cli.heads import drawn
-from headscope.cli.loading import AllowPickle, Device, Dtype, TrustRemoteCode, load_model
-from headscope.cli.options import ModelName
+from headscope.cli.console import print_json, print_text, shown
+from headscope.cli.loading import Loading
+from headscope.cli.options import ModelName, Told
+from headscope.cli.progress import drawn
 from headscope.errors import InputError
 
 if TYPE_CHECKING:
@@ -38,60 +38,24 @@ Texts = Annotated[
 ]
 
 
-def bias(
-    model: ModelName,
-    file: Schemas = None,
-    device: Device = None,
-    dtype: Dtype = None,
-    allow_pickle: AllowPickle = False,
-    trust_remote_code: TrustRemoteCode = False,
-    json: Json = False,
-    debug: Debug = False,
-) -> None:
+def bias(model: ModelName, file: Schemas = None, *, loading: Loading, told: Told) -> None:
     """Do heads look at occupations differently from she and from he, and what does silencing them change?"""
-    _run("bias", model, _schemas(file), json, device, dtype, allow_pickle, trust_remote_code)
+    _run("bias", model, file, loading, told)
 
 
-def antecedents(
-    model: ModelName,
-    file: Schemas = None,
-    device: Device = None,
-    dtype: Dtype = None,
-    allow_pickle: AllowPickle = False,
-    trust_remote_code: TrustRemoteCode = False,
-    json: Json = False,
-    debug: Debug = False,
-) -> None:
+def antecedents(model: ModelName, file: Schemas = None, *, loading: Loading, told: Told) -> None:
     """Which heads lead from a pronoun to the person it means, against the nearest noun?"""
-    _run("antecedents", model, _schemas(file), json, device, dtype, allow_pickle, trust_remote_code)
+    _run("antecedents", model, file, loading, told)
 
 
-def between(
-    model: ModelName,
-    file: Pairs = None,
-    device: Device = None,
-    dtype: Dtype = None,
-    allow_pickle: AllowPickle = False,
-    trust_remote_code: TrustRemoteCode = False,
-    json: Json = False,
-    debug: Debug = False,
-) -> None:
+def between(model: ModelName, file: Pairs = None, *, loading: Loading, told: Told) -> None:
     """Which heads link two sentences that belong together, against shuffled pairs?"""
-    _run("between", model, _pairs(file), json, device, dtype, allow_pickle, trust_remote_code)
+    _run("between", model, _pairs(file), loading, told)
 
 
-def decay(
-    model: ModelName,
-    file: Texts = None,
-    device: Device = None,
-    dtype: Dtype = None,
-    allow_pickle: AllowPickle = False,
-    trust_remote_code: TrustRemoteCode = False,
-    json: Json = False,
-    debug: Debug = False,
-) -> None:
+def decay(model: ModelName, file: Texts = None, *, loading: Loading, told: Told) -> None:
     """Which head looks less the further away a token is, and which of its neurons make it so?"""
-    _run("decay", model, _texts(file), json, device, dtype, allow_pickle, trust_remote_code)
+    _run("decay", model, _texts(file), loading, told)
 
 
 COMMANDS = (
@@ -102,24 +66,13 @@ COMMANDS = (
 )
 
 
-def _run(
-    name: str,
-    model: str,
-    data: Any,
-    json: bool,
-    device: str | None,
-    dtype: str | None,
-    allow_pickle: bool,
-    trust_remote_code: bool,
-) -> None:
-    loaded = load_model(
-        model, device=device, dtype=dtype, allow_pickle=allow_pickle, trust_remote_code=trust_remote_code
-    )
+def _run(name: str, model: str, data: Any, loading: Loading, told: Told) -> None:
+    loaded = loading.model(model)
     from headscope.reports.usecases import USE_CASES, use_case
 
     with drawn() as progress:
         found = use_case(name, loaded, data, progress=lambda done, of: progress(USE_CASES[name].title, done, of))
-    if json:
+    if told.json:
         print_json(found.to_json())
     else:
         _show(found)
@@ -139,12 +92,6 @@ def _show(found: "Evidence") -> None:
         for row in one.rows:
             table.add_row(*(Text(shown(written(cell))) for cell in row))
         print_text(table)
-
-
-def _schemas(file: Path | None) -> Any:
-    from headscope.analysis.pronouns import read_winogender
-
-    return None if file is None else read_winogender(file)
 
 
 def _pairs(file: Path | None) -> Any:

@@ -7,10 +7,10 @@ from typing import Annotated, Any
 
 import typer
 
-from headscope.cli.console import Debug, Json, working
-from headscope.cli.loading import AllowPickle, Device, Dtype, TrustRemoteCode
-from headscope.cli.options import Audio, Image, Pair, Target, TextGiven, Truncate
-from headscope.cli.viewing import Loading, finish, is_saved, minus, trace_of
+from headscope.cli.console import working
+from headscope.cli.loading import Loading
+from headscope.cli.options import Given, TextGiven, Told, spread
+from headscope.cli.viewing import Against, Look, finish, is_saved, trace_of
 from headscope.errors import InputError
 
 HEAD_EXAMPLE = "Example: headscope view head builtin:gpt 'The doctor asked the nurse. She' --head L3H2 -o head.html"
@@ -100,33 +100,15 @@ class Stream(StrEnum):
     cosine = "cosine"
 
 
-class Theme(StrEnum):
-    """Light or dark, or as the reader's system has it."""
-
-    system = "system"
-    light = "light"
-    dark = "dark"
-
-
 ModelName = Annotated[str, typer.Argument(help="builtin:gpt, a folder, a hub id, or a folder that `trace -o` wrote.")]
 Output = Annotated[
     Path | None,
     typer.Option("--output", "-o", help="The file to write: .html, .png, .svg, .pdf, .csv, .json or .parquet."),
 ]
-Against = Annotated[
-    str | None,
-    typer.Option(help="Show what this text does less: the first text minus this one, on the tokens of both."),
-]
-AgainstModel = Annotated[
-    str | None, typer.Option(help="Compare with another model (a checkpoint, say), or a folder that `trace -o` wrote.")
-]
-ThemeOption = Annotated[Theme, typer.Option(help="Light or dark page; as the reader's system has it, unless said.")]
-WidthOption = Annotated[
-    str | None, typer.Option(help="Of a picture for a paper: column (3.33 in), page (6.9 in), or inches.")
-]
 
 
 @app.command("head", epilog=HEAD_EXAMPLE)
+@spread
 def head_view(
     model: ModelName,
     text: TextGiven = None,
@@ -160,29 +142,19 @@ def head_view(
     rollout: Annotated[
         bool, typer.Option("--rollout", help="Over a picture: attention through all layers up to this one.")
     ] = False,
-    pair: Pair = None,
-    target: Target = None,
-    image: Image = None,
-    audio: Audio = None,
-    against: Against = None,
-    against_model: AgainstModel = None,
-    truncate: Truncate = False,
-    theme: ThemeOption = Theme.system,
-    width: WidthOption = None,
-    device: Device = None,
-    dtype: Dtype = None,
-    allow_pickle: AllowPickle = False,
-    trust_remote_code: TrustRemoteCode = False,
-    json: Json = False,
-    debug: Debug = False,
+    *,
+    given: Given,
+    other: Against,
+    look: Look,
+    loading: Loading,
+    told: Told,
 ) -> None:
     """Heads of one layer: lines between tokens, a matrix, over a picture or along a sound; without -o, a table."""
     if head and layer:
         raise InputError("--head and --layer both say what to show: give one of them.")
     spot = _spot(token)
-    loading = Loading(device, dtype, allow_pickle, trust_remote_code)
-    trace = trace_of(model, text, output, loading, pair, target, image, audio, truncate)
-    trace = minus(trace, model, against, against_model, loading, pair, target, image, audio, truncate)
+    trace = trace_of(model, text, output, loading, given)
+    trace = other.minus(trace, model, loading, given)
     from headscope.views import head_view as view_of
 
     view = view_of(
@@ -203,12 +175,13 @@ def head_view(
         direction=direction.value,
         arrows=arrows,
         rollout=rollout,
-        theme=theme.value,
+        theme=look.theme.value,
     )  # type: ignore[arg-type]
-    finish(view, output, json, width)
+    finish(view, output, look, told)
 
 
 @app.command("model", epilog=MODEL_EXAMPLE)
+@spread
 def model_view(
     model: ModelName,
     text: TextGiven = None,
@@ -218,36 +191,27 @@ def model_view(
     sort: Annotated[str, typer.Option(help="Order heads by a measure, as previous_token.")] = "",
     colour: Annotated[str, typer.Option(help="Colour heads by a measure.")] = "",
     least: Annotated[float, typer.Option(help="Only heads whose colour is at least this share of the range.")] = 0.0,
-    pair: Pair = None,
-    target: Target = None,
-    image: Image = None,
-    audio: Audio = None,
-    against: Against = None,
-    against_model: AgainstModel = None,
-    truncate: Truncate = False,
-    theme: ThemeOption = Theme.system,
-    width: WidthOption = None,
-    device: Device = None,
-    dtype: Dtype = None,
-    allow_pickle: AllowPickle = False,
-    trust_remote_code: TrustRemoteCode = False,
-    json: Json = False,
-    debug: Debug = False,
+    *,
+    given: Given,
+    other: Against,
+    look: Look,
+    loading: Loading,
+    told: Told,
 ) -> None:
     """All heads of all layers on one page; without -o, the heads with their measures as a table."""
-    loading = Loading(device, dtype, allow_pickle, trust_remote_code)
-    trace = trace_of(model, text, output, loading, pair, target, image, audio, truncate)
-    trace = minus(trace, model, against, against_model, loading, pair, target, image, audio, truncate)
+    trace = trace_of(model, text, output, loading, given)
+    trace = other.minus(trace, model, loading, given)
     from headscope.views import model_view as view_of
 
     with working("Measuring heads"):
         view = view_of(
-            trace, head, thumbnails=thumbnails.value, sort=sort, colour=colour, least=least, theme=theme.value
+            trace, head, thumbnails=thumbnails.value, sort=sort, colour=colour, least=least, theme=look.theme.value
         )  # type: ignore[arg-type]
-    finish(view, output, json, width)
+    finish(view, output, look, told)
 
 
 @app.command("neuron", epilog=NEURON_EXAMPLE)
+@spread
 def neuron_view(
     model: ModelName,
     text: TextGiven = None,
@@ -263,23 +227,16 @@ def neuron_view(
     fold: Annotated[
         list[str] | None, typer.Option(help="Leave a column out: key, product, value, weighted; may be repeated.")
     ] = None,
-    pair: Pair = None,
-    target: Target = None,
-    image: Image = None,
-    audio: Audio = None,
-    truncate: Truncate = False,
-    theme: ThemeOption = Theme.system,
-    width: WidthOption = None,
-    device: Device = None,
-    dtype: Dtype = None,
-    allow_pickle: AllowPickle = False,
-    trust_remote_code: TrustRemoteCode = False,
-    json: Json = False,
-    debug: Debug = False,
+    *,
+    given: Given,
+    other: Against,
+    look: Look,
+    loading: Loading,
+    told: Told,
 ) -> None:
     """One head, neuron by neuron: query, keys, their product, softmax, values; without -o, the keys as a table."""
-    loading = Loading(device, dtype, allow_pickle, trust_remote_code)
-    trace = trace_of(model, text, output, loading, pair, target, image, audio, truncate)
+    trace = trace_of(model, text, output, loading, given)
+    trace = other.minus(trace, model, loading, given)
     from headscope.views import neuron_view as view_of
 
     view = view_of(
@@ -289,12 +246,13 @@ def neuron_view(
         sort=int(sort) if re.fullmatch(r"-?[0-9]{1,9}", sort) else sort,  # type: ignore[arg-type]
         every=every,  # type: ignore[arg-type]
         fold=fold or [],  # type: ignore[arg-type]
-        theme=theme.value,
+        theme=look.theme.value,
     )
-    finish(view, output, json, width)
+    finish(view, output, look, told)
 
 
 @app.command("activations", epilog=ACTIVATIONS_EXAMPLE)
+@spread
 def activations_view(
     model: ModelName,
     text: TextGiven = None,
@@ -303,30 +261,21 @@ def activations_view(
     stream: Annotated[
         Stream, typer.Option(help="What each layer would predict, or norms of the stream and of what is written.")
     ] = Stream.lens,
-    pair: Pair = None,
-    target: Target = None,
-    image: Image = None,
-    audio: Audio = None,
-    truncate: Truncate = False,
-    theme: ThemeOption = Theme.system,
-    width: WidthOption = None,
-    device: Device = None,
-    dtype: Dtype = None,
-    allow_pickle: AllowPickle = False,
-    trust_remote_code: TrustRemoteCode = False,
-    json: Json = False,
-    debug: Debug = False,
+    *,
+    given: Given,
+    look: Look,
+    loading: Loading,
+    told: Told,
 ) -> None:
     """Layers by tokens: the logit lens, or norms of the residual stream; without -o, one token's as a table."""
     if is_saved(model):
         raise InputError(f"{model} holds a trace, and activations take the model: give the model and the text.")
-    loading = Loading(device, dtype, allow_pickle, trust_remote_code)
-    trace = trace_of(model, text, output, loading, pair, target, image, audio, truncate)
+    trace = trace_of(model, text, output, loading, given)
     from headscope.views import activations_view as view_of
 
     with working("Reading activations"):
-        view = view_of(trace, loading.model(model), token=token, stream=stream.value, theme=theme.value)
-    finish(view, output, json, width)
+        view = view_of(trace, loading.model(model), token=token, stream=stream.value, theme=look.theme.value)
+    finish(view, output, look, told)
 
 
 def _spot(token: str | None) -> Any:

@@ -2,19 +2,21 @@
 
 import math
 import re
+from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
+import typer
 from rich.table import Table
 from rich.text import Text
 
-from headscope.cli.console import print_json, print_text, shown, working
-from headscope.cli.loading import load_model
-from headscope.cli.trace import read_text
+from headscope.cli.console import print_json, print_text, read_text, shown, working
+from headscope.cli.loading import Loading
+from headscope.cli.options import Given, Told
 from headscope.errors import InputError
 
 if TYPE_CHECKING:
-    from headscope.models import Model
     from headscope.traces import Trace
     from headscope.views import View
 
@@ -23,50 +25,19 @@ ROWS_SHOWN = 20
 MEASURES_SHOWN = ("confidence", "previous_token", "first_token", "distance")
 
 
-class Loading:
-    """How to load a model; one that was loaded is kept."""
-
-    def __init__(self, device: str | None, dtype: str | None, allow_pickle: bool, trust_remote_code: bool):
-        self.options: dict[str, Any] = {
-            "device": device,
-            "dtype": dtype,
-            "allow_pickle": allow_pickle,
-            "trust_remote_code": trust_remote_code,
-        }
-        self.loaded: dict[str, Model] = {}
-
-    def model(self, name: str) -> "Model":
-        """The model of this name."""
-        if name not in self.loaded:
-            self.loaded[name] = load_model(name, **self.options)
-        return self.loaded[name]
-
-
 def is_saved(model: str) -> bool:
     """Whether this is a folder that `headscope trace -o` wrote, rather than a model."""
     return (Path(model) / "trace.json").is_file()
 
 
-def trace_of(
-    model: str,
-    text: str | None,
-    output: Path | None,
-    loading: Loading,
-    pair: str | None,
-    target: str | None,
-    image: Path | None,
-    audio: Path | None,
-    truncate: bool,
-) -> "Trace":
+def trace_of(model: str, text: str | None, output: Path | None, loading: Loading, given: Given) -> "Trace":
     """The trace that is looked at: of a run, or one that was saved."""
     if output is not None:
         from headscope.views.files import check_path
 
         check_path(output)
-    given: dict[str, Any] = {"pair": pair, "target": target, "image": image, "audio": audio}
-    given = {name: value for name, value in given.items() if value is not None}
     if is_saved(model):
-        if text is not None or given:
+        if text is not None or given.inputs():
             raise InputError(f"{model} holds a trace, whose input is known: leave out the text and its options.")
         from headscope.traces import load_trace
 
@@ -75,37 +46,68 @@ def trace_of(
     source = read_text(text)
     loaded = loading.model(model)
     with working(f"Running {model}"):
-        return loaded.run(source, truncate=truncate, **given)
+        return loaded.run(source, truncate=given.truncate, **given.inputs())
 
 
-def minus(
-    trace: "Trace", model: str, against: str | None, against_model: str | None, loading: Loading, pair: Any, *more: Any
-) -> "Trace":
-    """The difference to another run, where one is named: of another text, of another model, or one that was saved."""
-    if against is None and against_model is None:
-        return trace
-    from headscope.traces import compare
+@dataclass(frozen=True)
+class Against:
+    """A second run, which is subtracted from the first: of another text, of another model, or one that was saved."""
 
-    other = against_model or model
-    text = against if against is not None or trace.inputs is None else trace.inputs.text
-    if is_saved(other):
-        other_run = trace_of(other, against, None, loading, None, None, None, None, False)
-    else:
-        other_run = trace_of(other, text, None, loading, pair, *more)
-    return compare(trace, other_run).difference()
+    against: Annotated[
+        str | None,
+        typer.Option(help="Show what this text does less: the first text minus this one, on the tokens of both."),
+    ] = None
+    against_model: Annotated[
+        str | None,
+        typer.Option(help="Compare with another model (a checkpoint, say), or a folder that `trace -o` wrote."),
+    ] = None
+
+    def minus(self, trace: "Trace", model: str, loading: Loading, given: Given) -> "Trace":
+        """The difference to the other run, where one is named."""
+        if self.against is None and self.against_model is None:
+            return trace
+        from headscope.traces import compare
+
+        other, text = self.against_model or model, self.against
+        if is_saved(other):
+            second = trace_of(other, text, None, loading, Given())
+        else:
+            text = text if text is not None or trace.inputs is None else trace.inputs.text
+            second = trace_of(other, text, None, loading, given)
+        return compare(trace, second).difference()
 
 
-def finish(view: "View", output: Path | None, json: bool, width: str | None = None) -> None:
+class Theme(StrEnum):
+    """Light or dark, or as the reader's system has it."""
+
+    system = "system"
+    light = "light"
+    dark = "dark"
+
+
+@dataclass(frozen=True)
+class Look:
+    """How a page or a picture looks."""
+
+    theme: Annotated[Theme, typer.Option(help="Light or dark page; as the reader's system has it, unless said.")] = (
+        Theme.system
+    )
+    width: Annotated[
+        str | None, typer.Option(help="Of a picture for a paper: column (3.33 in), page (6.9 in), or inches.")
+    ] = None
+
+
+def finish(view: "View", output: Path | None, look: Look, told: Told) -> None:
     """Save the view, or print its numbers where no file is named."""
     from headscope.views.files import save
     from headscope.views.numbers import about
 
     if output is None:
-        if width is not None:
+        if look.width is not None:
             raise InputError("--width is that of a picture: say where to with -o, as in -o head.pdf.")
         with working("Reading the numbers"):
             table = view.table()
-        if json:
+        if told.json:
             # JSON knows no infinity, which is what a masked score is.
             rows = [
                 [None if isinstance(one, float) and not math.isfinite(one) else one for one in row]
@@ -116,9 +118,9 @@ def finish(view: "View", output: Path | None, json: bool, width: str | None = No
             _show(view, table)
         return
     with working(f"Writing {output}"):
-        notes = save(view, output, _width(width))
+        notes = save(view, output, _width(look.width))
     size = output.stat().st_size
-    if json:
+    if told.json:
         print_json(about(view) | {"saved": str(output), "bytes": size, "notes": notes})
         return
     print_text(Text.assemble(("saved ", "bold"), f"{shown(str(output))} ({size / 1e6:.2f} MB): {shown(view.title)}"))

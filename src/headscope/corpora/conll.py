@@ -7,12 +7,16 @@ from headscope.corpora.example import Example, Problem, Span
 from headscope.corpora.files import Line, sentences
 
 TAGS = ("pos", "chunk")
+NAMED_TAGS = (*TAGS, "ner")
+# Where a new document begins in CoNLL-2003: a line of its own that is no sentence.
+DOCUMENT = "-DOCSTART-"
 
 
 def read_conll(path: Path, *, tags: Sequence[str] = TAGS, max_line: int) -> Iterator[Example | Problem]:
     """An example a sentence; `tags` name the columns after the word. The text is the words with spaces between."""
     for block in sentences(path, max_line=max_line):
-        yield block if isinstance(block, Problem) else _example(path.name, block, tags)
+        if isinstance(block, Problem) or not block[0].text.startswith(DOCUMENT):
+            yield block if isinstance(block, Problem) else _example(path.name, block, tags)
 
 
 def _example(name: str, block: list[Line], tags: Sequence[str]) -> Example | Problem:

@@ -114,7 +114,8 @@ def corpus(
 
     `kind` is guessed from the file's name and first lines unless given: "text" (a line a sentence), "pairs",
     "translation" or "table" (tab-separated), "conll2000", "conllu", "images". `columns` say which column is what:
-    `{"text": 1, "label": "class"}`; for CoNLL-2000 they name the tags. `print(corpus)` tells what was taken.
+    `{"text": 1, "label": "class"}`; a list names the tags of CoNLL-2000 and its kind, `["pos", "chunk", "ner"]`.
+    `print(corpus)` tells what was taken.
 
     >>> import headscope as hs
     >>> [example.text for example in hs.corpora.corpus(["One sentence.", "Another."])]
@@ -150,13 +151,21 @@ def corpus(
 
 def _file(path: Path, kind: str | None, columns: Any, max_line: int, options: dict[str, Any]) -> Corpus:
     check_files([path])
-    found = kind or guess.kind_of(path, max_line=max_line)
+    are_tags = columns is not None and not isinstance(columns, Mapping)
+    found = kind or ("conll2000" if are_tags else guess.kind_of(path, max_line=max_line))
+    if found in ("text", "conllu") and columns is not None:
+        raise InputError(
+            f"{path.name} is read as {found!r}, whose columns are known: leave `columns` out, or say kind=."
+        )
+    if are_tags and found != "conll2000":
+        raise InputError(f"a list of columns names the tags of CoNLL-2000; for {found!r} say which is which, by name.")
     if found == "text":
         read, about = partial(read_text, path, max_line=max_line), "plain text, a line a sentence"
     elif found == "conllu":
         read, about = partial(read_conllu, path, max_line=max_line), "CoNLL-U, dependency trees"
     elif found == "conll2000":
-        tags = TAGS if columns is None else tuple(columns)
+        head = guess.first_lines(path, max_line=max_line)
+        tags = guess.conll_tags(head) or TAGS if columns is None else tuple(columns)
         read = partial(read_conll, path, tags=tags, max_line=max_line)
         about = f"CoNLL-2000, words with tags ({', '.join(tags)})"
     elif found in ("images", "dataset", "list"):

@@ -4,6 +4,7 @@ import itertools
 import re
 from pathlib import Path
 
+from headscope.corpora.conll import DOCUMENT, NAMED_TAGS, TAGS
 from headscope.corpora.example import Problem
 from headscope.corpora.files import Line, bare_suffix, lines
 from headscope.errors import InputError
@@ -37,11 +38,20 @@ def kind_of(path: Path, *, max_line: int) -> str:
     rows = [line for line in head if not line.startswith("#")]
     if rows and all(line.count("\t") == 9 for line in rows):
         return "conllu"
-    cells = [line.split() for line in head]
-    if all(len(row) == 3 and _CHUNK.fullmatch(row[2]) for row in cells):
+    if conll_tags(head) is not None:
         return "conll2000"
     n_tabs = {line.count("\t") for line in head}
     return "table" if len(n_tabs) == 1 and n_tabs != {0} else "text"
+
+
+def conll_tags(head: list[str]) -> tuple[str, ...] | None:
+    """The names of the tags of lines like those of CoNLL-2000, or of CoNLL-2003, which has names of things too."""
+    rows = [line.split() for line in head if not line.startswith(DOCUMENT)]
+    for tags in (TAGS, NAMED_TAGS):
+        is_chunked = (len(row) == len(tags) + 1 and all(map(_CHUNK.fullmatch, row[2:])) for row in rows)
+        if rows and all(is_chunked):
+            return tags
+    return None
 
 
 def _say_why_empty(path: Path, max_line: int) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 from headscope.analysis import antecedents, between_sentences, bias, decay
 from headscope.analysis.between import built_in_pairs
 from headscope.analysis.decay import built_in_texts
-from headscope.analysis.pronouns import Schema, schemas
+from headscope.analysis.pronouns import Sentences, sentences_of
 from headscope.analysis.steps import Progress
 from headscope.errors import HeadscopeError, InputError
 from headscope.models import Model
@@ -42,7 +42,8 @@ def use_case(
 ) -> Evidence:
     """Run a use case on a model: "bias", "antecedents", "between" or "decay".
 
-    `data` are sentences of one's own: schemas for the first two, pairs of texts for the third, texts for the last.
+    `data` are sentences of one's own: schemas (or Winogender's file) for the first two, pairs of texts for the third,
+    texts for the last.
     """
     known = USE_CASES.get(name)
     if known is None:
@@ -64,8 +65,9 @@ def unfit(case: UseCase, model: Model) -> str:
     return ""
 
 
-def _bias(model: Model, data: Sequence[Schema] | None, **going: Any) -> Evidence:
-    found = bias(model, data, **going)
+def _bias(model: Model, data: Sentences | None, **going: Any) -> Evidence:
+    sentences = sentences_of(data)
+    found = bias(model, sentences, **going)
     significant = found.significant()
     ranked = sorted(found.differences, key=lambda head: (found.p_values[head] > 0.05, -abs(found.differences[head])))
     top = ranked[0]
@@ -132,13 +134,13 @@ def _bias(model: Model, data: Sequence[Schema] | None, **going: Any) -> Evidence
                 list(found.continuations),
             )
         )
-    first = (schemas() if data is None else data)[0]
-    example = {"text": first.text("she")}
+    example = {"text": sentences[0].text("she")}
     return _evidence("bias", model, said, tables, found.differences, "found = hs.bias(model)", example)
 
 
-def _antecedents(model: Model, data: Sequence[Schema] | None, **going: Any) -> Evidence:
-    found = antecedents(model, data, **going)
+def _antecedents(model: Model, data: Sentences | None, **going: Any) -> Evidence:
+    sentences = sentences_of(data)
+    found = antecedents(model, sentences, **going)
     scores = found.scores
     head, best = found.best()
     low, high = scores.intervals.get(head, (float("nan"), float("nan")))
@@ -172,9 +174,8 @@ def _antecedents(model: Model, data: Sequence[Schema] | None, **going: Any) -> E
             [(site, str(by_site[site]), value) for site, value in layers.items()],
         ),
     ]
-    first = (schemas() if data is None else data)[0]
     code = "found = hs.analysis.antecedents(model)\nfound.scores.top(5)"
-    return _evidence("antecedents", model, said, tables, scores, code, {"text": first.text("she")})
+    return _evidence("antecedents", model, said, tables, scores, code, {"text": sentences[0].text("she")})
 
 
 def _between(model: Model, data: Sequence[tuple[str, str]] | None, **going: Any) -> Evidence:

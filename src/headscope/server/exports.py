@@ -1,6 +1,6 @@
 """What can be taken away from a trace: numbers as a table, and a page that opens without a server."""
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -82,18 +82,26 @@ def saved_page(
     trace: Trace, wanted: PageRequest, *, gold: Example | None = None, parts: Mapping[str, Part] | None = None
 ) -> bytes:
     """One HTML file that opens where the workbench is; `parts` are shown beside those of the trace."""
-    view, held = checked_view(trace, wanted), dict(parts or {})
+    held = dict(parts or {})
+    view = checked_view(
+        trace, wanted, {held[key].props["method"]["name"] for key in ("found", "evidence") if key in held}
+    )
     if wanted.view == "activations" and not any(key.startswith("activations/") for key in held):
         raise InputError("the activations of this run were not read yet: open its activations, then save.")
     # What is not in the file cannot be asked for there: without a tree, none is drawn.
     selection = view.selection if gold is not None else replace(view.selection, arcs="none")
     if f"relevance?of={selection.relevance}" not in held:
         selection = replace(selection, relevance="")
+    if "found" not in held:
+        selection = replace(selection, find="")
     return replace(view, selection=selection, gold=gold, parts=held).html().encode()
 
 
-def checked_view(trace: Trace, wanted: PageRequest) -> View:
-    """The view of a selection, made the way people make it, so that what does not fit is refused in words."""
+def checked_view(trace: Trace, wanted: PageRequest, elsewhere: Container[str] = ()) -> View:
+    """The view of a selection, made the way people make it, so that what does not fit is refused in words.
+
+    `elsewhere` are measures that are not the trace's, and are there all the same.
+    """
     told = wanted.selection
     if wanted.view == "activations":
         if told.site:
@@ -102,7 +110,7 @@ def checked_view(trace: Trace, wanted: PageRequest) -> View:
             raise InputError("a token was chosen, but no layer to say of which stack: give `site` too.")
     elif wanted.view == "model":
         site = told.site and f"{told.site}H{told.head}"
-        sort, colour = (one if is_own(one) else "" for one in (told.sort, told.colour))
+        sort, colour = (one if is_own(one) and one not in elsewhere else "" for one in (told.sort, told.colour))
         least = told.least if colour else 0.0
         model_view(trace, site or None, thumbnails=told.thumbnails, sort=sort, colour=colour, least=least)
     elif wanted.view == "neuron":

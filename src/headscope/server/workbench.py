@@ -68,7 +68,8 @@ class Workbench:
 
     def beside(self, id: str, selection: Selection) -> dict[str, Callable[[], tuple[str, Part]]]:
         """What a saved page of a run holds beside the trace's own parts, as far as it was shown: activations, a report,
-        the relevance of an answer. By what tells one from another; read, key and part, by whoever has the time.
+        the relevance of an answer, heads that were found, a use case that they are coloured by. By what tells one from
+        another; read, key and part, by whoever has the time.
         """
         found: dict[str, Callable[[], tuple[str, Part]]] = {}
         model = self.runs.find(id).request.model
@@ -81,6 +82,12 @@ class Workbench:
         made = None if options is None else self.tasks.made(TaskRequest("relevance", trace=id, options=options))
         if made is not None:
             found[f"relevance {selection.relevance}"] = lambda: (f"relevance?of={selection.relevance}", decode(made))
+        heads = self.tasks.latest("find", id) if selection.find else None
+        if heads is not None:
+            found[f"found {heads[0]}"] = lambda: ("found", decode(heads[1]))
+        evidence = self.tasks.latest("use_case", model)
+        if evidence is not None and {selection.sort, selection.colour} & {decode(evidence[1]).props["method"]["name"]}:
+            found[f"evidence {evidence[0]}"] = lambda: ("evidence", decode(evidence[1]))
         return found
 
     def settings(self) -> Settings:

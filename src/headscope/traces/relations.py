@@ -2,10 +2,9 @@
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from headscope.errors import InputError
 from headscope.sites import Head
+from headscope.traces.looking import usual_at_distance, weight_between
 from headscope.traces.reading import Reading
 from headscope.traces.trace import Trace
 
@@ -95,31 +94,12 @@ def ranking(trace: Trace, stack: str, reading: Reading, source: list[int], targe
     span = max(1, max(depths) - min(depths))
     for layer in layers:
         for index, head in enumerate(layer.heads()):
-            pattern = _by_words(layer.pattern(index).float().cpu().numpy(), reading)
-            weight, baseline = _weight(pattern, reading, source, target)
-            found.append((head, weight, baseline, (layer.site.layer - min(depths)) / span))
+            pattern = reading.rows(reading.columns(layer.pattern(index).float().cpu()))[None]
+            weight = float(weight_between(pattern.double(), source, target))
+            usual = float(usual_at_distance(pattern, source, target, reading.tokens))
+            found.append((head, weight, usual, (layer.site.layer - min(depths)) / span))
     found.sort(key=lambda one: (one[2] - one[1], one[0]))
     heads = tuple(RelatedHead(rank, *one) for rank, one in enumerate(found, 1))
     is_blind = all(one.weight == 0 for one in heads)
     note = "it never looks that way: its tokens see what comes before them only" if is_blind else ""
     return Ranking(trace.model, heads, len(layers), note)
-
-
-def _by_words(pattern: np.ndarray, reading: Reading) -> np.ndarray:
-    """Summed over the keys of each word, the mean over its queries; the pieces of a word stand side by side."""
-    starts = [group[0] for group in reading.groups]
-    sizes = np.array([len(group) for group in reading.groups], np.float32)
-    return np.add.reduceat(np.add.reduceat(pattern, starts, axis=1), starts, axis=0) / sizes[:, None]
-
-
-def _weight(pattern: np.ndarray, reading: Reading, source: list[int], target: list[int]) -> tuple[float, float]:
-    weight = float(pattern[source][:, target].sum(1).mean())
-    counted = np.array([not token.special for token in reading.tokens])
-    counted[source] = False
-    rows, usual = np.flatnonzero(counted), 0.0
-    for query in source:
-        for key in target:
-            here = rows[(rows + key - query >= 0) & (rows + key - query < pattern.shape[1])]
-            if len(here):
-                usual += float(pattern[here, here + key - query].mean(dtype=np.float64))
-    return weight, usual / len(source)

@@ -73,5 +73,5 @@ def test_bias_can_be_stopped_and_reports_progress(gpt):
 
 
 def test_no_sentences_is_an_error(gpt):
-    with pytest.raises(InputError, match="needs sentences"):
+    with pytest.raises(InputError, match="no sentences"):
         bias(gpt, [])

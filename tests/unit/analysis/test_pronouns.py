@@ -2,7 +2,7 @@
 
 import pytest
 
-from headscope.analysis.pronouns import PEOPLE, TEMPLATES, Schema, read_winogender, schemas
+from headscope.analysis.pronouns import PEOPLE, TEMPLATES, Schema, read_winogender, schemas, sentences_of
 from headscope.errors import InputError, LoadError
 
 
@@ -52,3 +52,32 @@ def test_what_cannot_be_read_is_named(tmp_path):
         read_winogender(tmp_path / "none.tsv")
     with pytest.raises(InputError, match="she, he, they"):
         schemas()[0].text("xe")
+
+
+def test_a_name_that_is_part_of_another_is_found_in_its_own_place():
+    schema = Schema(
+        "The {participant} told the {occupation} that {pronoun} left.",
+        "nurse",
+        "nursery maid",
+        "occupation",
+        "nominative",
+    )
+    text = schema.text("she")
+    assert [text[slice(*schema.span("she", who))] for who in ("occupation", "participant")] == ["nurse", "nursery maid"]
+    assert schema.span("she", "occupation")[0] > schema.span("she", "participant")[1]
+    with pytest.raises(InputError, match=r"no \{participant\}"):
+        Schema("The {occupation} said {pronoun} left.", "nurse", "", "occupation", "nominative").span(
+            "he", "participant"
+        )
+
+
+def test_sentences_are_schemas_or_a_file_and_nothing_else(tmp_path):
+    assert sentences_of(None) == schemas() and sentences_of(schemas()[:2]) == schemas()[:2]
+    with pytest.raises(InputError, match="got str"):
+        sentences_of(["The nurse said she left."])  # type: ignore[list-item]
+    with pytest.raises(InputError, match="no sentences"):
+        sentences_of([])
+    path = tmp_path / "templates.tsv"
+    path.write_text("clerk\tvisitor\t0\tThe $OCCUPATION saw $NOM_PRONOUN.\n")
+    with pytest.raises(LoadError, match=r"line 1.*\$PARTICIPANT"):
+        sentences_of(path)

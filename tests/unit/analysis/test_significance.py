@@ -30,3 +30,11 @@ def test_heads_that_never_differ_are_no_find():
 def test_one_pair_gives_a_mean_and_no_claim():
     found = paired(np.ones((1, 2)))
     assert (found.mean == 1).all() and np.isnan(found.p).all()
+
+
+def test_what_differs_alike_in_every_pair_is_as_sure_as_it_can_be():
+    differences = np.random.default_rng(2).normal(0, 1, (12, 3))
+    differences[:, 1] = 0.3
+    found = paired(differences)
+    assert found.p[1] < 0.01 and np.allclose([found.low[1], found.high[1]], 0.3)
+    assert found.p[0] > 0.05 and found.p[2] > 0.05

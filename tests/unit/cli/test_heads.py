@@ -64,6 +64,8 @@ def test_what_cannot_be_done_is_refused_before_the_model_is_loaded(refused, text
     assert "workers load the model" in refused(
         "heads", "x", texts, "-o", tmp_path / "x", "--engine", "ray", "--dtype", "float16"
     )
+    given = ("study", "vig", "--model", "x", "--corpus", texts, "-o", tmp_path / "x", "--engine", "ray")
+    assert "--trust-remote-code cannot be given" in refused(*given, "--trust-remote-code")
 
 
 def test_a_malformed_line_is_named(refused, call, models, tmp_path) -> None:

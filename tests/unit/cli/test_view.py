@@ -8,6 +8,7 @@ import pytest
 from PIL import Image
 
 from headscope.cli import view as command
+from headscope.cli import viewing
 from headscope.views import page, selection
 from headscope.views.contract import By, What
 from headscope.views.view import Theme
@@ -99,7 +100,7 @@ def test_the_choices_are_those_of_python():
     kinds = {
         command.Form: selection.Form, command.Axis: selection.Axis, command.What: What, command.By: By,
         command.Hide: selection.Hide, command.Between: selection.Pair, command.Thumbnails: selection.Thumbnails,
-        command.Theme: Theme, command.Direction: selection.Direction,
+        viewing.Theme: Theme, command.Direction: selection.Direction,
     }  # fmt: skip
     for mine, theirs in kinds.items():
         assert tuple(mine) == get_args(theirs)

@@ -1,5 +1,8 @@
-from headscope.corpora import Problem
+import pytest
+
+from headscope.corpora import Problem, corpus
 from headscope.corpora.conll import read_conll
+from headscope.errors import InputError
 
 
 def test_words_and_tags(tmp_path):
@@ -23,3 +26,24 @@ def test_a_line_with_another_number_of_columns_is_named(tmp_path):
     path.write_text("He PRP B-NP\nreckons VBZ\n")
     (problem,) = read_conll(path, max_line=100)
     assert isinstance(problem, Problem) and problem.line == 2 and "found 2 columns" in problem.reason
+
+
+def test_names_of_things_are_a_column_like_others(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_text("-DOCSTART- -X- -X- O\n\nEU NNP B-NP B-ORG\nrejects VBZ B-VP O\n\nRome NNP B-NP B-LOC\n")
+    found = corpus(path)
+    assert "pos, chunk, ner" in found.about
+    assert [one.tags["ner"] for one in found] == [("B-ORG", "O"), ("B-LOC",)]
+    # A list of columns says that these are words with tags, whatever they are called.
+    path.write_text("EU organisation\nrejects none\n")
+    (example,) = corpus(path, columns=["entity"])
+    assert example.tags == {"entity": ("organisation", "none")}
+
+
+def test_columns_that_say_nothing_of_a_file_are_refused(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_text("A sentence.\n")
+    with pytest.raises(InputError, match="whose columns are known"):
+        corpus(path, columns={"text": 0})
+    with pytest.raises(InputError, match="names the tags of CoNLL-2000"):
+        corpus(path, kind="pairs", columns=["pos"])

@@ -7,6 +7,7 @@ import pytest
 from starlette.testclient import TestClient
 
 import headscope as hs
+from headscope.views.view import View
 from headscope.views.wire import Part, decode
 
 TEXT = "the cat sat on the mat"
@@ -80,6 +81,23 @@ def test_several_inputs_are_averaged_and_those_without_the_words_left_out(client
     )
 
 
+def test_the_python_of_several_inputs_runs_as_pasted(client, trace, find):
+    lines = [TEXT, "the cat sat", "on the mat"]  # the last lacks the words
+    for options in ({"by": "example", "source": "sat", "target": "cat"}, {"by": "effect", "token": "the"}):
+        part = find(**options, over="lines", lines=lines)
+        assert values(part) == told(part, client, trace)
+
+
+def test_the_python_of_an_effect_has_the_edits_of_the_run(client, run):
+    id = run(client, TEXT, edits=["silence('L0H1')"])[-1]["trace"]
+    token = known(client, id)[1].predictions()[0].text
+    options = {"by": "effect", "token": token}
+    answer = client.post("/api/tasks", json={"name": "find", "trace": id, "options": options})
+    part = decode(client.get(f"/api/results/{json.loads(answer.text.splitlines()[-1])['result']}").content)
+    assert "interventions=[hs.silence('L0H1')]" in part.props["python"]
+    assert values(part) == told(part, client, id)
+
+
 def test_a_pattern_is_the_measure_of_that_name_and_can_be_asked_of_other_inputs(client, trace, find):
     part = find(by="pattern", pattern="previous_token")
     assert values(part) == expected(hs.measure("previous_token", known(client, trace)[1])) == told(part, client, trace)
@@ -148,6 +166,20 @@ def test_the_page_is_told_which_patterns_and_use_cases_there_are(client):
     assert {"previous_token", "induction", "same_word_across", "paired_marks"} <= set(names)
     assert all(one["about"] and one["needs"] for one in settings["patterns"])
     assert [one["name"] for one in settings["use_cases"]] == ["bias", "antecedents", "between", "decay"]
+
+
+def test_a_saved_page_holds_the_heads_that_were_found(client, trace, find, monkeypatch):
+    made = []
+    monkeypatch.setattr(View, "html", lambda view: made.append(view) or "")
+    name = find(by="example", source="sat", target="cat").props["method"]["name"]
+    selection = {"scale": "model", "colour": name, "find": '{"from":{"text":"sat","at":null}}'}
+    answer = client.post(f"/api/traces/{trace}/page", json={"view": "model", "selection": selection})
+    assert answer.status_code == 200, answer.text
+    view = made.pop()
+    assert view.parts["found"].props["method"]["name"] == view.selection.colour == name
+    # What is not shown is not held, and a colour by it is refused.
+    answer = client.post(f"/api/traces/{trace}/page", json={"view": "model", "selection": {"colour": name}})
+    assert answer.status_code == 422 and "is no measure of this trace" in answer.json()["message"]
 
 
 def test_a_use_case_that_does_not_fit_the_model_says_why(client):

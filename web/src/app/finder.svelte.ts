@@ -134,14 +134,18 @@ export class Finder {
     this.#stop?.abort();
   }
 
-  /** Look again for what a link asked for. */
+  /** Look again for what a link asked for; a saved page holds what was found. */
   async restore(text: string) {
     const asked = read(text);
-    if (!asked || this.found) return;
+    const source = this.bench.shown?.source;
+    if (!source || !asked || this.found) return;
+    if (!source.task && !source.has?.("found")) return;
     this.asked = asked;
     this.isOpen = true;
-    if (asked.by === "painted") this.nPainted = asked.cells.length;
-    await this.find();
+    if (asked.by === "painted") this.nPainted = asked.cells.reduce((sum, [, first, last]) => sum + last - first, 0);
+    if (source.task) return this.find();
+    this.found = await source.part<FoundProps>("found");
+    this.bench.addMeasure(measureOf(this.found));
   }
 
   /** Another run is on screen: what was found belongs to the one before. */

@@ -52,7 +52,7 @@ function ofPage(event: KeyboardEvent, bench: Workbench, root: HTMLElement): bool
     case ".":
       return stepped(event.key === "." ? 1 : -1, bench);
     case "f":
-      if (bench.home.kind === "page") bench.finder.toggle();
+      if (bench.home.kind === "page" || bench.finder.found) bench.finder.toggle();
       return true;
     case "t":
       bench.asTable = !bench.asTable;

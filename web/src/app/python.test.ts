@@ -56,6 +56,28 @@ describe("code that gives what is on screen", () => {
     );
   });
 
+  test("measures from elsewhere are worked out first, or left out", () => {
+    const found = { code: "scores = hs.find_heads(trace, example=('a', 'b'))\n", name: "scores" };
+    const elsewhere = { "a → b": found, "corpus:induction": null };
+    const model = { ...fitted(DEFAULT, trace()), colour: "a → b", sort: "corpus:induction", least: 0.4 };
+    expect(python(trace(), request, model, elsewhere)).toContain(
+      `${found.code}view = hs.model_view(trace, "L0H0", colour=scores, least=0.4)`,
+    );
+    const report = python(trace(), request, { ...model, colour: "corpus:induction" }, elsewhere);
+    expect(report).toContain('view = hs.model_view(trace, "L0H0")\n');
+    expect(python(trace(), request, head, elsewhere)).not.toContain("find_heads");
+  });
+
+  test("the relevance of an answer has the edits of the run, and colours heads where the page does", () => {
+    const edited = trace({ edits: ["hs.silence('L1H2')"] });
+    const asked = { ...fitted(DEFAULT, trace()), relevance: "9:1234" };
+    const line = "hs.relevance(model, trace.inputs, target=1234, position=9, interventions=[hs.silence('L1H2')])";
+    expect(python(edited, request, asked)).toContain(line);
+    const coloured = python(edited, request, { ...asked, colour: "relevance" });
+    expect(coloured.indexOf("hs.relevance(")).toBeLessThan(coloured.indexOf("colour=found.heads"));
+    expect(coloured.split("hs.relevance(")).toHaveLength(2);
+  });
+
   test("takes the mean only where the page does", () => {
     const several = { ...head, shown: [1, 2] };
     expect(python(trace(), request, several)).toContain('for head in ["L1H1", "L1H2"]');

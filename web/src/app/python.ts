@@ -2,7 +2,7 @@
 
 import type { RunRequest, TraceProps } from "../contract";
 import { hiddenPositions, offPositions } from "../data/reading";
-import { asked } from "../data/relevance";
+import { asked, RELEVANCE } from "../data/relevance";
 import { DEFAULT, type Selection } from "../selection";
 import { headName } from "../views/view";
 
@@ -11,15 +11,34 @@ type Value = string | number | string[] | number[];
 export const literal = (value: Value): string =>
   Array.isArray(value) ? `[${value.map((one) => JSON.stringify(one)).join(", ")}]` : JSON.stringify(value);
 
-export function python(trace: TraceProps, request: RunRequest | null, selection: Selection): string {
+/** A measure that is not the run's own: lines that give it, and the variable that it is then in. */
+export interface Given {
+  code: string;
+  name: string;
+}
+
+/** Measures from elsewhere, by their names; null where no few lines give them: a use case, a report. */
+export type Elsewhere = Record<string, Given | null>;
+
+export function python(
+  trace: TraceProps,
+  request: RunRequest | null,
+  selection: Selection,
+  elsewhere: Elsewhere = {},
+): string {
   const views = { model: modelView, head: headView, neuron: neuronView, activations: activationsView };
   const view = views[selection.scale];
+  const relevance = explained(trace, selection);
+  const known: Elsewhere = { ...elsewhere };
+  if (relevance) known[RELEVANCE] = { code: relevance, name: "found.heads" };
+  const used = selection.scale === "model" ? [...new Set([selection.sort, selection.colour])] : [];
   const lines = [
     setup(trace, request).trimEnd(),
     ...(selection.scale === "head" ? numbers(trace, selection) : []),
-    `view = ${view(trace, selection)}`,
+    ...used.flatMap((name) => known[name]?.code.trimEnd() ?? []),
+    `view = ${view(trace, selection, known)}`,
     `view.save("${selection.scale}.html")`,
-    ...explained(selection),
+    ...(relevance && !used.includes(RELEVANCE) ? [relevance] : []),
   ];
   return `${lines.join("\n")}\n`;
 }
@@ -31,16 +50,17 @@ export function setup(trace: TraceProps, request: RunRequest | null): string {
 }
 
 /** Where the answer that was chosen came from. */
-function explained(selection: Selection): string[] {
+function explained(trace: TraceProps, selection: Selection): string {
   const one = asked(selection.relevance);
-  if (!one) return [];
+  if (!one) return "";
   const given = [`target=${one.other === null ? one.target : `(${one.target}, ${one.other})`}`];
   if (one.position >= 0) given.push(`position=${one.position}`);
   if (one.rule !== "cp") given.push(`rule=${literal(one.rule)}`);
+  if (trace.edits.length) given.push(`interventions=[${trace.edits.join(", ")}]`);
   return [
     `found = hs.relevance(model, trace.inputs, ${given.join(", ")})`,
     "found.token_relevance()  # [token]; found.heads, found.bias_share",
-  ];
+  ].join("\n");
 }
 
 export function run(trace: TraceProps, request: RunRequest | null): string {
@@ -133,11 +153,14 @@ function activationsView(trace: TraceProps, selection: Selection): string {
   return `hs.activations_view(${given.join(", ")})`;
 }
 
-export function modelView(_: TraceProps, selection: Selection): string {
+export function modelView(_: TraceProps, selection: Selection, elsewhere: Elsewhere = {}): string {
   const given = [literal(headName(selection.site, selection.head))];
+  // A measure that is not the run's own is a variable, or cannot be said.
+  const told = (name: string) => (name in elsewhere ? (elsewhere[name]?.name ?? "") : name && literal(name));
+  const [sort, colour] = [told(selection.sort), told(selection.colour)];
   if (selection.thumbnails !== DEFAULT.thumbnails) given.push(`thumbnails=${literal(selection.thumbnails)}`);
-  if (selection.sort) given.push(`sort=${literal(selection.sort)}`);
-  if (selection.colour) given.push(`colour=${literal(selection.colour)}`);
-  if (selection.least) given.push(`least=${selection.least}`);
+  if (sort) given.push(`sort=${sort}`);
+  if (colour) given.push(`colour=${colour}`);
+  if (colour && selection.least) given.push(`least=${selection.least}`);
   return `hs.model_view(trace, ${given.join(", ")})`;
 }

@@ -8,7 +8,7 @@ import { headName } from "../views/view";
 import { TOO_LONG } from "./address";
 import { pythonOfTwo } from "./comparedPython";
 import { shortName } from "./draft";
-import { python, setup } from "./python";
+import { type Elsewhere, python, setup } from "./python";
 import { csv, json } from "./sheets";
 import type { Workbench } from "./workbench.svelte";
 
@@ -130,10 +130,18 @@ export function copyPython(bench: Workbench) {
     const isTwo = comparing.isOn && other;
     const code = isTwo
       ? pythonOfTwo(shown, other, comparing.difference?.trace ?? null, selection)
-      : python(shown.trace, shown.request, selection);
+      : python(shown.trace, shown.request, selection, elsewhere(bench));
     await copy(code);
     bench.say("Python copied: it runs as pasted.");
   });
+}
+
+/** Measures that the run itself does not have, and the Python of what was looked for. */
+function elsewhere({ extra, finder }: Workbench): Elsewhere {
+  const names = Object.values(extra).flatMap((one) => one.props.methods.map((method) => method.name));
+  const found = finder.found?.props;
+  const own = found ? { [found.method.name]: { code: found.python, name: "scores" } } : {};
+  return { ...Object.fromEntries(names.map((name) => [name, null])), ...own };
 }
 
 /** Lines that go on from the run on screen. */

@@ -1,6 +1,15 @@
 /** The state of the page, and everything that changes it. One per mounted page; nothing outside it remembers anything. */
 
-import type { ModelProps, RunEvent, RunRequest, SavedProps, ScoresProps, Settings, TraceProps } from "../contract";
+import type {
+  EvidenceProps,
+  ModelProps,
+  RunEvent,
+  RunRequest,
+  SavedProps,
+  ScoresProps,
+  Settings,
+  TraceProps,
+} from "../contract";
 import { layerKey } from "../data/load";
 import { joined } from "../data/measures";
 import { RELEVANCE, type Relevance } from "../data/relevance";
@@ -28,7 +37,7 @@ import {
 } from "./draft";
 import { isOfModel } from "./edit/calls";
 import { calls, type Edit, Edits } from "./edit/edits.svelte";
-import { Finder } from "./finder.svelte";
+import { Finder, measureOf } from "./finder.svelte";
 import { type Link, read, requestOf, sameRequest, switchedOn, written } from "./link";
 
 /** What is on screen. */
@@ -492,6 +501,7 @@ export class Workbench {
       this.report = report;
       if (report) this.extra = { ...this.extra, report: report.scores };
       this.measured = scores;
+      if (own.has?.("evidence")) this.addMeasure(measureOf(await own.part<EvidenceProps>("evidence")));
       await this.finder.restore(this.selection.find);
       if (this.pictured !== shown) return;
       const known = new Set(this.scores?.props.methods.map((one) => one.name));

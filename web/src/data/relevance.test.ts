@@ -65,6 +65,20 @@ test("colours have the sign of the value and the strength of its share", () => {
   expect(found.css(0)).toBe("transparent");
 });
 
+test("over a picture full colour stands for the strongest patch, whatever the class token brings", () => {
+  const stack: StackProps = {
+    ...STACK,
+    name: "main",
+    kind: "patches",
+    texts: ["[CLS]", "1·1", "1·2", "1·3"],
+    special: [0],
+  };
+  const found = new Relevance(part(), [stack]);
+  expect(found.most).toBe(1);
+  expect(found.tone(LIGHT, 2)?.alpha).toBe(0.5);
+  expect(new Relevance(part(), [{ ...stack, kind: "text" }]).most).toBe(2);
+});
+
 test("an answer is told with what it is set against", () => {
   expect(new Relevance(part()).answer).toBe("‘nurse’");
   expect(new Relevance(part({ other: "doctor" })).told(-0.12345)).toBe(

@@ -1,6 +1,6 @@
 /** Where an answer came from: the relevance of tokens and heads to one logit, looked up and turned into colours. */
 
-import type { RelevanceProps, ScoresProps } from "../contract";
+import type { RelevanceProps, ScoresProps, StackProps } from "../contract";
 import { between, type Rgb, type Theme } from "../theme";
 import { floats, type Grid, type Part } from "../wire";
 import { number } from "./measures";
@@ -47,18 +47,23 @@ const LEAST = 0.01; // of the largest: below, no colour
 
 export class Relevance {
   readonly props: RelevanceProps;
-  /** The largest relevance of a single token, by size: what full colour stands for. */
+  /** The largest relevance of a single token, by size: what full colour stands for. Of a picture, that of a patch:
+   *  [CLS] often has more than all of them together, and is no place in it. */
   readonly most: number;
   private readonly stacks = new Map<string, Float32Array>();
 
-  constructor(part: Part<RelevanceProps>) {
+  constructor(part: Part<RelevanceProps>, stacks: readonly StackProps[] = []) {
     this.props = part.props;
     let most = 0;
     for (const [name, grid] of Object.entries(part.arrays)) {
       if (!name.startsWith("tokens/")) continue;
       const values = floats(grid as Grid);
+      const stack = stacks.find((one) => `tokens/${one.name}` === name);
+      const beside = new Set(stack?.kind === "patches" ? stack.special : []);
       this.stacks.set(name.slice("tokens/".length), values);
-      for (const value of values) most = Math.max(most, Math.abs(value));
+      values.forEach((value, index) => {
+        if (!beside.has(index)) most = Math.max(most, Math.abs(value));
+      });
     }
     this.most = most;
   }

@@ -67,9 +67,10 @@ def _example(desk: Desk, trace: Trace, options: FindOptions) -> Part:
     example = options.source, options.target
     if options.over != "run" and not all(isinstance(one, str) for one in example):
         raise InputError("positions belong to one input: type the words to look for them in several.")
-    traces, code = _traces(desk, trace, options)
+    traces, calls = _traces(desk, trace, options)
     problems = [lacking(one, example) for one in traces]
     kept = [one for one, problem in zip(traces, problems, strict=True) if problem is None]
+    code = _made(options, [call for call, problem in zip(calls, problems, strict=True) if problem is None])
     if not kept:
         first = next(one for one in problems if one is not None)
         raise first if len(traces) == 1 else UnknownTokenError(f"in none of {len(traces)} inputs: {first}")
@@ -90,7 +91,8 @@ def _example(desk: Desk, trace: Trace, options: FindOptions) -> Part:
 
 
 def _pattern(desk: Desk, trace: Trace, options: FindOptions) -> Part:
-    traces, code = _traces(desk, trace, options)
+    traces, calls = _traces(desk, trace, options)
+    code = _made(options, calls)
     scores = find_heads(traces, pattern=options.pattern)
     about = MEASURES[options.pattern].about
     name = options.pattern if options.over == "run" else f"{options.pattern} over {_over(options, len(traces))}"
@@ -127,13 +129,14 @@ def _effect(desk: Desk, trace: Trace, options: FindOptions) -> Part:
         inputs.append(trace.inputs)
     else:
         inputs += [_read(desk, one) for one in _texts(desk, options)]
+    is_edited = bool(trace.edits) and options.over == "run"
     scores = ablation(
         desk.model,
         inputs,
         by=options.ablate,
         target=options.token,
         position=options.position if options.over == "run" else None,
-        interventions=desk.run.interventions if desk.run and options.over == "run" else (),
+        interventions=desk.run.interventions if desk.run and is_edited else (),
         progress=desk.progress,
         cancel=desk.cancel,
     )
@@ -143,12 +146,11 @@ def _effect(desk: Desk, trace: Trace, options: FindOptions) -> Part:
     )
     notes = [f"with all heads it is {written(-scores.settings['loss'])}"]
     at = f", position={options.position}" if options.position is not None and options.over == "run" else ""
-    given = "trace.inputs" if options.over == "run" else "inputs"
-    code = (
-        ""
-        if options.over == "run"
-        else f"inputs = [{', '.join(_call('read', one) for one in _texts(desk, options))}]\n"
-    )
+    at += f", interventions=[{', '.join(trace.edits)}]" if is_edited else ""
+    given, code = "trace.inputs", ""
+    if options.over != "run":
+        given = "inputs"
+        code = f"inputs = [{', '.join(_call(desk, 'read', one) for one in _texts(desk, options))}]\n"
     code += f"scores = hs.analysis.ablation(model, {given}, by={options.ablate!r}, target={options.token!r}{at})\n"
     code += "sorted(scores.items(), key=lambda one: -abs(one[1]))[:10]\n"
     return _part(trace, scores, f"effect on {_quoted(options.token)}", about, notes, code, len(inputs), "size")
@@ -157,15 +159,15 @@ def _effect(desk: Desk, trace: Trace, options: FindOptions) -> Part:
 TextPair = tuple[str, str | None]
 
 
-def _traces(desk: Desk, trace: Trace, options: FindOptions) -> tuple[list[Trace], str]:
-    """The traces to look in, and the Python that makes them where they are not the run on screen."""
+def _traces(desk: Desk, trace: Trace, options: FindOptions) -> tuple[list[Trace], list[str]]:
+    """The traces to look in, and the Python that makes each of them where it is a text."""
     if options.over == "run":
-        return [trace], ""
+        return [trace], [""]
     if options.over == "repeated":
         inputs = repeated_tokens(desk.model)
         steps = Steps(len(inputs), desk.progress, desk.cancel)
-        code = "traces = [model.run(**one) for one in hs.analysis.repeated_tokens(model)]\n"
-        return [_next(steps) or desk.model.run(**one, record="heads", cancel=desk.cancel) for one in inputs], code
+        found = [_next(steps) or desk.model.run(**one, record="heads", cancel=desk.cancel) for one in inputs]
+        return found, [""] * len(found)
     texts = _texts(desk, options)
     steps = Steps(len(texts), desk.progress, desk.cancel)
     found, size = [], 0
@@ -175,7 +177,14 @@ def _traces(desk: Desk, trace: Trace, options: FindOptions) -> tuple[list[Trace]
         size += found[-1].nbytes()
         if size > MOST_BYTES:
             raise InputError(f"these inputs are too long together: after {len(found)} their traces fill a gigabyte.")
-    return found, f"traces = [{', '.join(_call('run', one) for one in texts)}]\n"
+    return found, [_call(desk, "run", one) for one in texts]
+
+
+def _made(options: FindOptions, calls: list[str]) -> str:
+    """The line of Python that makes the traces; none for the run on screen, which is there."""
+    if options.over == "repeated":
+        return "traces = [model.run(**one) for one in hs.analysis.repeated_tokens(model)]\n"
+    return "" if options.over == "run" else f"traces = [{', '.join(calls)}]\n"
 
 
 def _next(steps: Steps) -> None:
@@ -215,9 +224,10 @@ def _read(desk: Desk, one: TextPair) -> Inputs:
     return desk.model.read(text, target=other) if desk.model.is_encoder_decoder else desk.model.read(text, pair=other)
 
 
-def _call(what: str, one: TextPair) -> str:
+def _call(desk: Desk, what: str, one: TextPair) -> str:
     text, other = one
-    return f"model.{what}({text!r})" if other is None else f"model.{what}({text!r}, pair={other!r})"
+    second = "target" if desk.model.is_encoder_decoder else "pair"
+    return f"model.{what}({text!r})" if other is None else f"model.{what}({text!r}, {second}={other!r})"
 
 
 def _over(options: FindOptions, count: int) -> str:

@@ -40,7 +40,7 @@ class Tasks:
         model = run.request.model if run else self.catalogue.permitted(wanted.model)
         id = self._id(task, wanted.trace, model, options)
         if self.results.get(id) is not None:
-            self._is_latest(task, run, id)
+            self._is_latest(task, run, model, id)
             return id
         return self.jobs.submit(f"task {id}", lambda job: self._work(job, id, task, model, run, options))
 
@@ -61,15 +61,14 @@ class Tasks:
             raise Refused(404, "UnknownResult", f"there is no result {id[:40]!r} (any more).", "Ask for it again.")
         return found
 
-    def latest(self, name: str, trace: str) -> tuple[str, bytes] | None:
-        """The last result of a task about a trace and its id, if it is remembered."""
-        id = self._latest.get((name, trace))
+    def latest(self, name: str, about: str) -> tuple[str, bytes] | None:
+        """The last result of a task about a trace, or about a model alone, and its id; if it is remembered."""
+        id = self._latest.get((name, about))
         found = None if id is None else self.results.get(id)
         return None if id is None or found is None else (id, found)
 
-    def _is_latest(self, task: Task, run: Run | None, id: str) -> None:
-        if run is not None:
-            self._latest.put((task.name, run.id), id, 1)
+    def _is_latest(self, task: Task, run: Run | None, model: str, id: str) -> None:
+        self._latest.put((task.name, model if run is None else run.id), id, 1)
 
     def _work(self, job: Job, id: str, task: Task, model: str, run: Run | None, options: Any) -> RunEvent:
         """In the thread of runs."""
@@ -87,7 +86,7 @@ class Tasks:
 
         def keep() -> None:
             self.results.put(id, data, len(data))
-            self._is_latest(task, run, id)
+            self._is_latest(task, run, model, id)
 
         job.in_loop(keep)
         return RunEvent("done", result=id)
