@@ -56,7 +56,7 @@ def spread(command: Callable[..., None]) -> Callable[..., None]:
     """
     signature = inspect.signature(command, eval_str=True)
     given = signature.parameters.values()
-    groups = {one.name: one.annotation for one in given if is_dataclass(one.annotation)}
+    groups: dict[str, Any] = {one.name: one.annotation for one in given if is_dataclass(one.annotation)}
 
     def parameters() -> Iterator[inspect.Parameter]:
         for one in given:
