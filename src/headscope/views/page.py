@@ -1,28 +1,23 @@
 """A view as one HTML file: its parts, the page's script and style, and nothing from anywhere else."""
 
-import base64
-import hashlib
 import html
 import importlib.resources
-import json
-import re
-import zlib
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from headscope.errors import HeadscopeError, InputError, LoadError, NotRecordedError
+from headscope.errors import InputError, LoadError, NotRecordedError
 from headscope.sites import Site
 from headscope.traces import LayerRecord
 from headscope.views.about import short_name, trace_part
 from headscope.views.contract import SavedProps
+from headscope.views.document import escaped, pack, program, written
 from headscope.views.keys import Asked
 from headscope.views.layers import DENSE_CELLS, HALF_CELLS, layer_part, sparse_part
 from headscope.views.looks import can_roll, image_part, looks_like, rollout_part, sound_part
 from headscope.views.neuron_files import other_heads, saved_parts
-from headscope.views.numbers import strongest
 from headscope.views.parts import maps_part
 from headscope.views.weights import no_scores, no_weights
 from headscope.views.wire import Part
@@ -39,13 +34,10 @@ LARGEST = 50.0
 _SMALL_CELLS = 2**19
 # What is nice to have may take so many bytes.
 _EXTRA = 0.4 * MEGABYTE
-_SAMPLE = 2**18
-_TABLE_ROWS = 50
 # What neurons of other heads than the chosen one may take.
 _OTHER_NEURONS = 4.0 * MEGABYTE
 # Pixels a side of a picture: more are hardly seen, and are much of a file.
 _PICTURE = 512
-_FOREIGN = re.compile(r"[^\x00-\x7f]")
 
 
 @dataclass(frozen=True)
@@ -62,18 +54,18 @@ def page(view: "View", *, budget: float = BUDGET, static: Path | None = None) ->
         raise InputError(
             f"budget={budget} megabytes is outside 0 to {LARGEST:g}: browsers do not open larger pages well."
         )
-    script, style = _embedded(static)
-    parts, notes = _parts(view, budget * MEGABYTE - len(script) - len(style))
+    script, style = map(program, built(static))
+    parts, notes = _parts(view, budget * MEGABYTE - len(script.packed) - len(style.packed))
     saved = SavedProps(view=view.kind, selection=asdict(view.selection), notes=notes, theme=view.theme)
-    parts["saved"] = _packed(Part("saved", saved))
-    return Page(_written(view, parts, script, style), notes)
+    parts["saved"] = pack(Part("saved", saved))
+    return Page(written(view, parts, script, style), notes)
 
 
 def frame(document: str, title: str, *, height: int = 640) -> str:
     """A page in a frame of its own, for a notebook: nothing in it can reach the notebook."""
     # Scripts to draw, downloads to save; no origin, so no cookies, no storage, no way to the parent.
     return (
-        f'<iframe title="{_escaped(title)}" sandbox="allow-scripts allow-downloads" '
+        f'<iframe title="{escaped(title)}" sandbox="allow-scripts allow-downloads" '
         f'style="width:100%;height:{height}px;border:0" srcdoc="{html.escape(document, quote=True)}"></iframe>'
     )
 
@@ -86,8 +78,8 @@ def _parts(view: "View", room: float) -> tuple[dict[str, str], list[str]]:
     trace = view.trace
     # Who reads the page has no use for the folder that the model lies in.
     told = trace_part(replace(trace, model=short_name(trace.model)))
-    parts = {"trace": _packed(told), "scores": _packed(view.scores_part)}
-    parts |= {key: _packed(one) for key, one in view.parts.items()} | _trees(view)
+    parts = {"trace": pack(told), "scores": pack(view.scores_part)}
+    parts |= {key: pack(one) for key, one in view.parts.items()} | _trees(view)
     try:
         parts |= _maps(view)
     except NotRecordedError as reason:
@@ -103,7 +95,7 @@ def _parts(view: "View", room: float) -> tuple[dict[str, str], list[str]]:
     room -= sum(map(len, parts.values()))
     others = [layer for layer in trace.layers.values() if layer is not chosen]
     is_small = sum(map(_cells, trace.layers.values())) <= _SMALL_CELLS
-    least = len(_packed(sparse_part(trace, Asked("layer", str(others[0].site))))) if others else 0
+    least = len(pack(sparse_part(trace, Asked("layer", str(others[0].site))))) if others else 0
     cut: dict[str, list[LayerRecord]] = {}
     for place, layer in enumerate((chosen, *others)):
         # Room is kept for the strongest keys of the layers to come. Once one layer did not fit in full the next are not
@@ -129,7 +121,7 @@ def _neurons(view: "View", room: float) -> tuple[dict[str, str], list[str]]:
     query = 0 if selection.token is None else selection.token.index
     parts, notes, left = {}, [], room / 2
     for key, made in saved_parts(trace, head, query):
-        packed = _packed(made)
+        packed = pack(made)
         if len(packed) > left:
             notes.append(f"of {head} some vectors are left out")
             break
@@ -139,7 +131,7 @@ def _neurons(view: "View", room: float) -> tuple[dict[str, str], list[str]]:
         notes.append(f"of {head} only query {query} is here")
     left, n_others, others = min(left, _OTHER_NEURONS), 0, other_heads(trace, head)
     for other in others:
-        packed = {key: _packed(made) for key, made in saved_parts(trace, other, query)}
+        packed = {key: pack(made) for key, made in saved_parts(trace, other, query)}
         left -= sum(map(len, packed.values()))
         if left < 0:
             break
@@ -152,10 +144,10 @@ def _neurons(view: "View", room: float) -> tuple[dict[str, str], list[str]]:
 
 def _maps(view: "View") -> dict[str, str]:
     """Maps of all heads: the finest, unless they are much of the page."""
-    packed = _packed(maps_part(view.trace, 96))
+    packed = pack(maps_part(view.trace, 96))
     if len(packed) <= max(_EXTRA, sum(map(_cells, view.trace.layers.values())) / 20):
         return {"maps?size=96": packed}
-    return {"maps?size=48": _packed(maps_part(view.trace, 48))}
+    return {"maps?size=48": pack(maps_part(view.trace, 48))}
 
 
 def _looks(view: "View") -> dict[str, str]:
@@ -166,11 +158,11 @@ def _looks(view: "View") -> dict[str, str]:
         kind = looks_like(trace, stack)
         if kind:
             made = image_part(trace, stack, most=_PICTURE) if kind == "image" else sound_part(trace, stack)
-            found[f"{kind}/{stack}"] = _packed(made)
+            found[f"{kind}/{stack}"] = pack(made)
     sites = [site for site in trace.layers if can_roll(trace, site)]
     is_small = sum(trace.layers[site].n_keys ** 2 for site in sites) <= _SMALL_CELLS
     for site in sites if is_small else [one for one in sites if one == chosen and view.selection.rollout]:
-        found[f"rollout/{site}"] = _packed(rollout_part(trace, str(site)))
+        found[f"rollout/{site}"] = pack(rollout_part(trace, str(site)))
     return found
 
 
@@ -182,17 +174,17 @@ def _trees(view: "View") -> dict[str, str]:
     from headscope.views.trees import gold_part, tree_part, words_of_trace
 
     known = view.gold or words_of_trace(view.trace)
-    found = {"gold": _packed(gold_part(view.trace, known))}
+    found = {"gold": pack(gold_part(view.trace, known))}
     if arcs != "gold":
         for index in view.selection.shown:
             name = f"{view.selection.site}H{index}"
-            found[f"tree/{name}?way={quote(arcs)}"] = _packed(tree_part(view.trace, known, name, arcs))
+            found[f"tree/{name}?way={quote(arcs)}"] = pack(tree_part(view.trace, known, name, arcs))
     return found
 
 
 def _scores(view: "View", layer: LayerRecord) -> dict[str, str]:
     asked = Asked("layer", str(layer.site), what="scores")
-    return {f"layer/{layer.site}?what=scores": _packed(layer_part(view.trace, asked))}
+    return {f"layer/{layer.site}?what=scores": pack(layer_part(view.trace, asked))}
 
 
 _NOTES = {
@@ -211,7 +203,7 @@ def _fitting(
 ) -> tuple[str, str]:
     """The best way to save a layer that there is room for: of the first kind in full, of the second otherwise."""
     for how, made in _ways(view, layer, is_exact=is_exact, is_full=is_full):
-        packed = _packed(made)
+        packed = pack(made)
         if len(packed) <= room[how == "sparse"]:
             return how, packed
     return "left out", ""
@@ -251,21 +243,7 @@ def _listed(layers: list[LayerRecord]) -> str:
     return f"{len(sites)} layers ({told})"
 
 
-def _packed(part: Part) -> str:
-    """Gzipped, in base64, which HTML leaves alone."""
-    message = part.encode()
-    # Weights that look like noise pack better, and ten times as fast, when no repetitions are looked for.
-    sample = message[:_SAMPLE]
-    strategy = min((zlib.Z_DEFAULT_STRATEGY, zlib.Z_RLE), key=lambda one: len(_gzipped(sample, one)))
-    return base64.b64encode(_gzipped(message, strategy)).decode("ascii")
-
-
-def _gzipped(data: bytes, strategy: int) -> bytes:
-    packer = zlib.compressobj(6, zlib.DEFLATED, 16 + zlib.MAX_WBITS, 9, strategy)
-    return packer.compress(data) + packer.flush()
-
-
-# How it is written
+# What it is drawn by
 
 
 def built(static: Path | None = None) -> tuple[str, str]:
@@ -280,83 +258,3 @@ def built(static: Path | None = None) -> tuple[str, str]:
                 "with `python scripts/web`; an installed package brings it along."
             ) from error
     return found[0], found[1]
-
-
-def _embedded(static: Path | None) -> tuple[str, str]:
-    """Script and style, as they can stand inside a page."""
-    found = built(static)
-    # In a script element, these end the script or begin what looks like a comment; escaped, they mean the same.
-    script = found[0].replace("</script", "<\\/script").replace("</SCRIPT", "<\\/SCRIPT").replace("<!--", "<\\!--")
-    style = found[1].replace("</style", "<\\/style")
-    # In ASCII, the page survives being written in whatever encoding a system prefers.
-    script = _FOREIGN.sub(lambda one: json.dumps(one[0])[1:-1], script)
-    return script, _FOREIGN.sub(lambda one: f"\\{ord(one[0]):x} ", style)
-
-
-def _written(view: "View", parts: dict[str, str], script: str, style: str) -> str:
-    rules = [
-        "default-src 'none'",
-        f"script-src {_digest(script)}",
-        f"style-src {_digest(style)}",
-        "img-src blob: data:",
-        "font-src data:",
-        "base-uri 'none'",
-        "form-action 'none'",
-    ]
-    inside = "\n".join(
-        f'<script type="application/octet-stream+base64" data-key="{html.escape(key, quote=True)}">{text}</script>'
-        for key, text in parts.items()
-    )
-    return f"""<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{html.escape("; ".join(rules), quote=True)}">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<meta name="generator" content="Headscope">
-<title>{_escaped(view.title)}</title>
-<style>{style}</style>
-</head>
-<body>
-<div data-headscope="file">
-{inside}
-</div>
-<noscript>
-{_table(view)}
-</noscript>
-<script type="module">{script}</script>
-</body>
-</html>
-"""
-
-
-def _digest(text: str) -> str:
-    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
-
-
-def _table(view: "View") -> str:
-    """For a browser that runs no scripts: the strongest connections, in plain HTML."""
-    try:
-        table = strongest(view, _TABLE_ROWS)
-    except HeadscopeError as error:
-        return f"<p>{_escaped(view.title)}. {_escaped(str(error))}</p>"
-    head = "".join(f'<th scope="col">{_escaped(name)}</th>' for name in table.columns)
-    rows = "\n".join(
-        "<tr>" + "".join(f"<td>{_escaped(_cell(value))}</td>" for value in row) + "</tr>" for row in table.rows()
-    )
-    return (
-        f"<h1>{_escaped(view.title)}</h1>\n<p>This page is drawn by JavaScript, which is switched off; "
-        f"these are the {len(table)} strongest connections.</p>\n"
-        f"<table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{rows}\n</tbody>\n</table>"
-    )
-
-
-def _cell(value: object) -> str:
-    return f"{value:.3f}" if isinstance(value, float) else str(value)
-
-
-def _escaped(text: str) -> str:
-    return (
-        html.escape(text.encode("utf-8", "replace").decode(), quote=True).encode("ascii", "xmlcharrefreplace").decode()
-    )

@@ -17,6 +17,7 @@ from headscope.attention import Formula, Mask
 from headscope.errors import InputError, LoadError
 from headscope.sites import Site
 from headscope.traces import LayerRecord, Token, Tokens, Trace
+from headscope.views.page import STATIC as BUILT
 from headscope.views.page import _listed, page
 from headscope.views.parts import part
 from headscope.views.wire import Coded, decode
@@ -89,25 +90,33 @@ def test_nothing_that_a_user_wrote_becomes_html():
         found = Elements(made).found
         assert not [tag for tag, _ in found if tag in ("img", "b")]
         assert sum(tag == "script" for tag, _ in found) == made.count("</script>")
-        assert [attrs for tag, attrs in found if tag == "script" and attrs["type"] == "module"] == [{"type": "module"}]
+        assert [attrs for tag, attrs in found if tag == "script" and "type" not in attrs] == [{}]
         assert "alert(1)</script>" not in made
         # In ASCII, so that it can be written in any encoding.
         assert made.isascii()
         assert read(page(view))["trace"].props["stacks"][0]["texts"] == NASTY
 
 
-def test_only_the_pages_own_script_and_style_may_run():
+def test_only_the_pages_own_script_and_style_may_run(stand_in):
     made = page(hs.model_view(Trace.from_patterns([torch.eye(3)[None]], "abc"))).html
     (rules,) = [attrs["content"] for _, attrs in Elements(made).found if "http-equiv" in attrs]
-    script = re.search(r'<script type="module">(.*?)</script>', made, re.DOTALL)[1]
-    style = re.search(r"<style>(.*?)</style>", made, re.DOTALL)[1]
-    for name, text in (("script-src", script), ("style-src", style)):
-        digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
-        assert f"{name} 'sha256-{digest}'" in rules
+    program = dict(re.findall(r'data-program="(\w+)">([^<]+)</script>', made))
+    script, style = (gzip.decompress(base64.b64decode(program[name])).decode() for name in ("script", "style"))
+    assert script == (stand_in / "headscope.js").read_text("utf-8")
+    assert style == (stand_in / "headscope.css").read_text("utf-8")
+    loader = re.search(r"<script>(.*?)</script>", made, re.DOTALL)[1]
+    assert f"script-src {digest(loader)} {digest(script)};" in rules and f"style-src {digest(style)};" in rules
     assert "default-src 'none'" in rules and "unsafe" not in rules
-    assert script == 'const ends = "<\\/script>", mark = "<\\!--", sign = "\\u25be \\ud83d\\ude00";\n'
-    assert style == 'p::after { content: "\\25be "; }\n'
     assert not re.search(r'(src|href)="', made)
+
+
+def digest(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+def test_the_same_view_makes_the_same_file():
+    view = hs.model_view(Trace.from_patterns([torch.eye(3)[None]], "abc"))
+    assert page(view).html == page(view).html
 
 
 def test_without_scripts_the_strongest_connections_are_a_table():
@@ -120,13 +129,21 @@ def test_without_scripts_the_strongest_connections_are_a_table():
 @pytest.mark.parametrize("causal", [True, False], ids=["causal", "not"])
 def test_pages_are_small(causal):
     short = page(hs.head_view(random_trace(128, causal=causal)))
-    assert len(short.html) <= 2.7e6  # and 0.3 MB of script and style
+    assert len(short.html) <= 2.7e6  # and what draws it: see below
     held = read(short)
     layers = [key for key in held if key.startswith("layer/") and key.endswith("pattern")]
     assert len(layers) == 12
     assert isinstance(held["layer/L5?what=pattern"].arrays["weights"], Coded)
     assert held["layer/L0?what=pattern"].arrays["weights"].dtype == np.float16
     assert short.notes == ["weights of 11 layers (L1 to L11) are rounded, to within 0.004"]
+
+
+def test_what_draws_a_page_is_little_of_it():
+    if not (BUILT / "headscope.js").is_file():
+        pytest.skip("the page is not built")
+    drawn_by = len(page(hs.model_view(Trace.from_patterns([torch.eye(3)[None]], "abc")), static=BUILT).html)
+    # A page of 12 × 12 heads and 128 tokens is to take at most 3 MB.
+    assert drawn_by <= 0.27e6
 
 
 def test_long_pages_keep_to_their_budget_and_say_what_is_missing():

@@ -37,6 +37,7 @@ export async function saved(source: Source): Promise<SavedProps> {
 export function copyOfPage(root: HTMLElement, opensAt: string): Blob {
   const page = root.ownerDocument.documentElement;
   const copy = page.cloneNode(true) as HTMLElement;
+  for (const unpacked of copy.querySelectorAll("[data-unpacked]")) unpacked.remove(); // by the loader, from what stays
   const places = [...copy.querySelectorAll<HTMLElement>("[data-headscope]")];
   for (const place of places) {
     for (const child of [...place.children]) if (!child.matches("script[data-key]")) child.remove();
