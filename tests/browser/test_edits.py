@@ -47,6 +47,31 @@ def raw(bench: Workbench, key: str) -> str:
     )
 
 
+def test_a_weight_is_set_by_keyboard_alone(bench: Workbench, gpt: hs.Model) -> None:
+    bench.open(text=TEXT, view="head", at="L3H2")
+    card = bench.page.locator("aside.right")
+    card.get_by_role("button", name="Weight", exact=True).focus()
+    bench.page.keyboard.press("Enter")
+    for label, value in (("From this token", 9), ("To this token", 2)):
+        for _ in range(12):
+            bench.page.keyboard.press("Tab")
+            if bench.page.evaluate("document.activeElement.getAttribute('aria-label')") == label:
+                break
+        bench.page.keyboard.type(f"{value}: ")
+    for _ in range(2):
+        bench.page.keyboard.press("Tab")  # past the slider, to the number
+    bench.page.keyboard.type("0.75")
+    bench.page.keyboard.press("Enter")
+    bench.links_to(edit="set_weight('L3H2', 9, 2, 0.75)")
+    bench.ready()
+    assert stack(bench) == ["She → doctor = 0.75 in L3H2"]
+    # Without a sum of 1, by the box that says so.
+    box = card.get_by_label("keep the row's sum at 1")
+    box.focus()
+    bench.page.keyboard.press("Space")
+    expect(box).not_to_be_checked()
+
+
 def test_an_edit_changes_a_prediction_and_undo_restores_it_to_the_bit(bench: Workbench, gpt: hs.Model) -> None:
     bench.open(text=TEXT, view="head", at="L3H2")
     before = [raw(bench, key) for key in ("trace", LAYER)]

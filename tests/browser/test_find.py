@@ -143,6 +143,12 @@ def test_a_pattern_is_painted_on_the_matrix(bench, gpt):
     assert next(iter(rows)) == str(best) == "L3H2"  # the head that looks at the token before
     panel(bench).get_by_role("button", name="Clear").click()
     expect(panel(bench)).to_contain_text("0 cells painted")
+    # By keyboard: from cell to cell with the arrows, wherever the pointer was.
+    bench.page.mouse.move(*cell("asked", "doctor"))
+    bench.press("ArrowDown", "p", "ArrowRight", "p", "p", "ArrowLeft", "ArrowDown", "p")
+    expect(panel(bench)).to_contain_text("2 cells painted")
+    assert bench.is_chosen("Scale", "Head") and "at=L0H0" in bench.page.url  # the arrows moved no head
+    panel(bench).get_by_role("button", name="Clear").click()
     panel(bench).get_by_role("button", name="Find", exact=True).click()
     expect(panel(bench).get_by_role("alert")).to_contain_text("Paint at least one cell")
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import made_media
 import numpy as np
 import pytest
+from playwright.sync_api import expect
 
 import headscope as hs
 from browser.workbench import Workbench
@@ -119,6 +120,20 @@ def test_a_saved_page_shows_the_picture_without_a_server(offline: Workbench, lor
     offline.choose("Drawn as", "Lines")
     assert offline.label("4·5").count() >= 2
     offline.choose("Drawn as", "Picture")
+
+
+def test_there_is_no_text_to_find_in_a_picture(bench: Workbench) -> None:
+    bench.open("builtin:vit", media="preset:lorry", view="head", at="L3H2")
+    field = bench.page.get_by_label("Find in text")
+    expect(field).to_be_disabled()
+    expect(field).to_have_attribute("title", re.compile("no text to find in a picture"))
+    bench.press("/")
+    expect(bench.page.get_by_text("no text to find in a picture")).to_be_visible()
+    bench.choose("Drawn as", "Lines")
+    expect(field).to_be_enabled()
+    bench.press("/")
+    bench.page.keyboard.type("4·5")
+    expect(bench.page.get_by_role("search")).to_contain_text("1 of 1")
 
 
 def test_what_is_written_attends_to_moments_of_a_sound(offline: Workbench, tmp_path: Path) -> None:

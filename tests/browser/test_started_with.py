@@ -1,5 +1,6 @@
 """What a server was started with: a treebank to start from, and a model whose answers cannot be explained."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -56,6 +57,18 @@ def test_a_sentence_of_the_corpus_is_run_with_its_gold_tree(own_bench: Workbench
     bench.open(model="builtin:vit", media="preset:lorry")
     expect(offered).to_contain_text("lorry")
     expect(offered).not_to_contain_text("bank.conllu")
+
+
+def test_the_first_visit_runs_an_example_of_the_model_that_was_given(own_bench: Workbench, experts: str) -> None:
+    bench = own_bench
+    bench.visit(bench.server.host)
+    expect(bench.status).to_contain_text("8 heads")
+    bench.links_to(model=experts)
+    offered = bench.page.get_by_role("region", name="Start from").get_by_role("button").first
+    expect(offered).to_have_attribute("aria-current", "true")
+    facts = bench.page.locator("p.facts")
+    expect(facts).to_have_text("all 2 attention layers can be seen and edited")
+    expect(facts).to_have_attribute("title", re.compile("2/2 attention modules captured"))
 
 
 def test_a_model_without_rules_is_refused_in_the_strip(own_bench: Workbench, experts: str) -> None:

@@ -244,6 +244,7 @@ export interface ModelProps {
   is_loaded: boolean;
   kinds: string[];
   shape: string;
+  covers: string;
   coverage: string;
   max_tokens: number | null;
   presets: PresetProps[];

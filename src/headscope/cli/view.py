@@ -133,7 +133,7 @@ def head_view(
     top: Annotated[int | None, typer.Option(help="The strongest few of each query.")] = None,
     between: Annotated[Between, typer.Option(help="Of a pair: from which sentence to which.")] = Between.all,
     token: Annotated[
-        str | None, typer.Option(help="One token alone: 5 (or query:5) looks, key:5 is looked at.")
+        str | None, typer.Option(help="One token alone: 5 (or query:5) looks, key:5 is looked at; -1 is the last.")
     ] = None,
     direction: Annotated[Direction, typer.Option(help="Over a picture: what patches look at, or who at them.")] = (
         Direction.from_
@@ -282,7 +282,7 @@ def _spot(token: str | None) -> Any:
     if token is None:
         return None
     side, _, place = token.rpartition(":")
-    if side not in ("", "query", "key") or not place.isdecimal():
+    if side not in ("", "query", "key") or not place.removeprefix("-").isdecimal():
         raise InputError(
             f"--token {token} is no token: write 5 or query:5 for one that looks, key:5 for one looked at."
         )

@@ -72,7 +72,10 @@ def set_weight(
 
 
 def set_row(head: str | Head | Site, query: TokenChoice, weights: Tensor, *, renormalise: bool = True) -> Intervention:
-    """Give one query of a head a new row of weights [key]."""
+    """Give one query of a head a new row of weights [key]: one for every token of the input, 0 where it does not look.
+
+    The row is brought to a sum of 1, unless `renormalise` is off.
+    """
     row = own_tensor(weights)
     options = {"renormalise": None if renormalise else False}
     call = called("set_row", head, query, row, **options)

@@ -64,6 +64,21 @@ class Layout:
         line += f"; not captured: {', '.join(self.missed)}" if self.missed else ""
         return line + ("; several attentions a module, numbered one by one" if self.combined else "")
 
+    @property
+    def covers(self) -> str:
+        """The same for people who need not know how attention is captured."""
+        there, weights = len(self.layers), sum(layer.way == "weights" for layer in self.layers)
+        if not there:
+            return "no attention layer of it can be seen"
+        if self.missed:
+            which = f"{there} of {there + len(self.missed)} attention layers"
+        else:
+            which = f"all {there} attention layers" if there > 1 else "its one attention layer"
+        if not weights:
+            return f"{which} can be seen and edited"
+        alone = "" if weights == there else f", {weights} of them"
+        return f"{which} can be seen{alone} as weights alone, without queries and keys"
+
     def of_module(self, name: str) -> list[AttentionLayer]:
         """The layers that one module computes, in the order of its calls: several where weights are shared (ALBERT)."""
         return [layer for layer in self.layers if layer.module == name]

@@ -67,8 +67,9 @@ def check_tokens(interventions: Sequence[Intervention], tokens: dict[str, Tokens
                 raise InterventionError(f"{one!r}: {problems[0]}") from problems[0]
         for name, length in _lengths(one):
             stack = stacks["keys" if name == "keys" else "rows"][:1]
-            if stack and length != len(tokens[stack[0]]):
-                raise InterventionError(f"{one!r} is made for {length} {name}, this input has {len(tokens[stack[0]])}.")
+            if stack and length != (there := len(tokens[stack[0]])):
+                told = f"{one!r} is made for {length} {name}, this input has {there}"
+                raise InterventionError(f"{told}{_advice(one, length, there)}.")
 
 
 def _stacks(one: Intervention, tokens: dict[str, Tokens]) -> dict[str, list[str]]:
@@ -87,6 +88,15 @@ def _lengths(one: Intervention) -> list[tuple[str, int]]:
     if isinstance(one.edit, ReplacePattern):
         return [("queries", one.edit.weights.shape[-2]), ("keys", one.edit.weights.shape[-1])]
     return [("keys", len(one.edit.weights))] if isinstance(one.edit, SetRow) else []
+
+
+def _advice(one: Intervention, length: int, there: int) -> str:
+    """What to do about a row that does not fit."""
+    if not isinstance(one.edit, SetRow):
+        return ""
+    if length > there:
+        return ": leave out the weights beyond its last token"
+    return f": give a weight for every key, 0 where it is not to look, as in [*weights, *[0] * {there - length}]"
 
 
 def _stream(one: Intervention, layout: Layout) -> Site:

@@ -1,22 +1,21 @@
 """The models that can be chosen: what may be loaded, what is, and what the page is told about each."""
 
-import json
 import logging
 import re
 import time
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from headscope.errors import HeadscopeError
 from headscope.models import AttentionLayer, Model, builtin_models, load
 from headscope.models.intake import Intake
 from headscope.models.load import BUILTIN
-from headscope.server.media import PICTURES, PRESET, SOUNDS
 from headscope.server.options import Options
+from headscope.server.presets import builtin_presets, media_presets, presets_of
 from headscope.server.problems import Refused
-from headscope.views.contract import ModelProps, PresetProps
+from headscope.views.contract import ModelProps
 
 logger = logging.getLogger("headscope.server")
 
@@ -38,7 +37,6 @@ class Catalogue:
         self._roots = [one.expanduser().resolve() for one in roots]
         self._models: OrderedDict[str, Model] = OrderedDict()
         self._known: dict[str, ModelProps] = {}
-        self._examples = json.loads((BUILTIN / "examples.json").read_text(encoding="utf-8"))
 
     @property
     def default(self) -> str:
@@ -124,8 +122,10 @@ class Catalogue:
         known = self._known.get(name)
         if known is not None and name in self._models:
             return known
-        kinds, shape = (known.kinds, known.shape) if known else ([], "")
-        return ModelProps(name, self._about(name), False, kinds, shape, "", None, self._presets(name, kinds))
+        if known is not None:
+            return replace(known, is_loaded=False, covers="", coverage="", max_tokens=None)
+        presets = builtin_presets(name) if name in self.builtin else []
+        return ModelProps(name, self._about(name), False, [], "", "", "", None, presets)
 
     def all(self) -> list[ModelProps]:
         """Every model that can be chosen: those given at the start, the built-in ones, others that were loaded."""
@@ -135,15 +135,22 @@ class Catalogue:
         intake = Intake.of(model.processor, model.module, model.stacks if model.has_layout else None)
         kinds = kinds_of(intake)
         limit = intake.limit("text") if "text" in intake.kinds else None
+        is_own = name in self.builtin
+        presets = (
+            [*builtin_presets(name), *media_presets(kinds)]
+            if is_own
+            else presets_of(intake, kinds, can_write=model.can_write)
+        )
         return ModelProps(
             name,
             self._about(name),
             True,
             kinds,
             shape_of(model.layout.layers) if model.has_layout else "",
-            model.coverage if model.has_layout else "not probed yet: the first run does it",
+            model.layout.covers if model.has_layout else "its layers are found by its first run",
+            model.coverage if model.has_layout else "not probed yet",
             None if limit is None else limit.positions,
-            self._presets(name, kinds),
+            presets,
             writes=model.can_write,
         )
 
@@ -154,13 +161,6 @@ class Catalogue:
         card = BUILTIN / name.removeprefix("builtin:") / "README.md"
         found = re.search(r"^description: *\"?(.*?)\"?$", card.read_text(encoding="utf-8"), re.MULTILINE)
         return found.group(1) if found else ""
-
-    def _presets(self, name: str, kinds: Sequence[str] = ()) -> list[PresetProps]:
-        rows: list[dict[str, Any]] = self._examples.get(name.removeprefix("builtin:"), [])
-        rows = [row for row in rows if "image" not in row] if name in self.builtin else []
-        own = ("name", "look_for", "text", "pair", "target")
-        texts = [PresetProps(**({"look_for": ""} | {key: row[key] for key in own if key in row})) for row in rows]
-        return texts + media_presets(kinds)
 
 
 def kinds_of(intake: Intake) -> list[str]:
@@ -186,12 +186,6 @@ def kinds_of(intake: Intake) -> list[str]:
     kinds += [kind for kind in ("image", "audio") if kind in intake.kinds]
     is_writer = intake.is_encoder_decoder and "text" not in intake.kinds and has_tokenizer
     return kinds + (["target"] if is_writer else [])
-
-
-def media_presets(kinds: Sequence[str]) -> list[PresetProps]:
-    """The pictures and sounds to start from."""
-    names = [*PICTURES] if "image" in kinds else [*SOUNDS] if "audio" in kinds else []
-    return [PresetProps(name, "", media=f"{PRESET}{name}") for name in names]
 
 
 def shape_of(layers: Iterable[AttentionLayer]) -> str:

@@ -18,6 +18,7 @@ from headscope.errors import InputError
 from headscope.models.intake import Intake
 from headscope.models.load import BUILTIN
 from headscope.models.media import read_wave
+from headscope.server.digits import DIGITS
 from headscope.server.kept import Kept
 from headscope.server.messages import MediaProps
 from headscope.server.options import Limits
@@ -224,9 +225,11 @@ def preset(name: str) -> Media:
     if name in PICTURES:
         data = (BUILTIN / PICTURES[name]).read_bytes()
         return Media(PRESET + name, "image", data, "")
+    if name in DIGITS:
+        return Media(PRESET + name, "image", DIGITS[name](), "")
     if name in SOUNDS:
         return Media(PRESET + name, "audio", SOUNDS[name](), "")
-    known = ", ".join([*PICTURES, *SOUNDS])
+    known = ", ".join([*PICTURES, *DIGITS, *SOUNDS])
     raise Refused(404, "UnknownMedia", f"there is no preset {name[:60]!r}: there are {known}.")
 
 

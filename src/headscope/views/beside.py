@@ -16,6 +16,7 @@ from headscope.views.view import View
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+_DPI = 200
 _STYLE = (
     "body{margin:0;display:flex;height:100vh}"
     "iframe{flex:1;border:0;min-width:0}"
@@ -47,20 +48,30 @@ class PairView:
         columns = {name: np.concatenate([table.columns[name] for table in tables]) for name in shared}
         return Table({"run": np.concatenate(runs)} | columns)
 
-    def figure(self, *, theme: Literal["light", "dark"] = "light") -> "Figure":
-        """Both pictures in one matplotlib figure."""
-        from headscope.views.figures.canvas import THEMES, Figure
+    def figure(
+        self, *, theme: Literal["light", "dark"] = "light", width: Literal["column", "page"] | float | None = None
+    ) -> "Figure":
+        """Both pictures in one matplotlib figure.
 
-        pictures = [_picture(view, theme) for view in (self.one, self.other)]
-        heights = [picture.shape[0] for picture in pictures]
-        widths = [picture.shape[1] * max(heights) / picture.shape[0] for picture in pictures]
-        figure = Figure(figsize=(sum(widths) / 200, max(heights) / 200), dpi=200, facecolor=THEMES[theme]["background"])
+        `width` is that of both together, as for one view: "column", "page", or inches. Each then has half of it.
+        """
+        from headscope.views.figures.canvas import THEMES, Figure
+        from headscope.views.figures.paper import DPI, inches
+
+        half, dpi = (None, _DPI) if width is None else (inches(width) / 2, DPI)
+        pictures = [_picture(view, theme, half, dpi) for view in (self.one, self.other)]
+        tall = max(picture.shape[0] for picture in pictures)
+        # As high as each other where they may be scaled; at a paper's width, as they are, for the sake of the type.
+        scales = [tall / picture.shape[0] if half is None else 1.0 for picture in pictures]
+        sizes = [(picture.shape[1] * by, picture.shape[0] * by) for picture, by in zip(pictures, scales, strict=True)]
+        wide = sum(size[0] for size in sizes)
+        figure = Figure(figsize=(wide / dpi, tall / dpi), dpi=dpi, facecolor=THEMES[theme]["background"])
         left = 0.0
-        for picture, width in zip(pictures, widths, strict=True):
-            axes = figure.add_axes((left / sum(widths), 0, width / sum(widths), 1))
+        for picture, (across, down) in zip(pictures, sizes, strict=True):
+            axes = figure.add_axes((left / wide, 1 - down / tall, across / wide, down / tall))
             axes.imshow(picture, interpolation="antialiased")
             axes.axis("off")
-            left += width
+            left += across
         return figure
 
     def html(self, *, budget: float = 18.0) -> str:
@@ -74,18 +85,22 @@ class PairView:
         head = f'<meta charset="utf-8"><title>{html.escape(self.title)}</title><style>{_STYLE}</style>'
         return f'<!doctype html>\n<html lang="en">\n<head>{head}</head>\n<body>\n{frames}\n</body>\n</html>\n'
 
-    def save(self, path: str | Path) -> Path:
-        """Write it, by suffix: .html (a page), .png .svg .pdf (a picture), .csv .json .parquet (the numbers)."""
+    def save(self, path: str | Path, *, width: Literal["column", "page"] | float | None = None) -> Path:
+        """Write it, by suffix: .html (a page), .png .svg .pdf (a picture), .csv .json .parquet (the numbers).
+
+        `width` is that of a picture for a paper, as `figure` takes it.
+        """
         from headscope.traces.store import write_whole
-        from headscope.views.files import PICTURES, check_path
+        from headscope.views.files import PICTURES, check_path, check_width
 
         path = check_path(path)
+        check_width(width, path)
         suffix = path.suffix.lower()
         if suffix == ".html":
             data = self.html().encode()
         elif suffix in PICTURES:
             picture = io.BytesIO()
-            self.figure().savefig(picture, format=suffix[1:])
+            self.figure(width=width).savefig(picture, format=suffix[1:])
             data = picture.getvalue()
         else:
             table = self.table()
@@ -114,10 +129,10 @@ def side_by_side(one: View, other: View) -> PairView:
     return PairView(one, other)
 
 
-def _picture(view: View, theme: Literal["light", "dark"]) -> np.ndarray:
+def _picture(view: View, theme: Literal["light", "dark"], width: float | None, dpi: int) -> np.ndarray:
     from matplotlib.image import imread
 
     drawn = io.BytesIO()
-    view.figure(theme=theme).savefig(drawn, format="png", dpi=200)
+    view.figure(theme=theme, width=width).savefig(drawn, format="png", dpi=dpi)
     drawn.seek(0)
     return imread(drawn)

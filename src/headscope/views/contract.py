@@ -432,6 +432,8 @@ class ModelProps:
     is_loaded: bool
     kinds: list[str]
     shape: str
+    covers: str
+    """How much of it can be seen, for everybody; `coverage` says how."""
     coverage: str
     max_tokens: int | None
     presets: list[PresetProps] = field(default_factory=list)

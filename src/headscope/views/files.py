@@ -32,11 +32,16 @@ def check_path(path: str | Path) -> Path:
     return path
 
 
+def check_width(width: "Width | None", path: Path) -> None:
+    """Refuse a width of what is no picture."""
+    if width is not None and path.suffix.lower() not in PICTURES:
+        raise InputError(f"width={width!r} is for pictures ({', '.join(PICTURES)}), not for {path.name!r}.")
+
+
 def save(view: "View", path: str | Path, width: "Width | None" = None) -> list[str]:
     """Write a view; what was left out to keep the file small is told."""
     path = check_path(path)
-    if width is not None and path.suffix.lower() not in PICTURES:
-        raise InputError(f"width={width!r} is for pictures ({', '.join(PICTURES)}), not for {path.name!r}.")
+    check_width(width, path)
     data, notes = contents(view, path.suffix.lower(), width)
     try:
         write_whole(path, data)

@@ -4,7 +4,7 @@ import csv
 import io
 import json
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -134,17 +134,30 @@ def spot(view: "View") -> Spot | None:
     return Spot(token.side, place)
 
 
+def from_start(trace: Trace, selection: Selection) -> Selection:
+    """The selection with the chosen token's position counted from the start; refused where there is no such token."""
+    token = selection.token
+    if token is None:
+        return selection
+    count = len(_around(trace, selection)[1].groups)
+    if not -count <= token.index < count:
+        raise InputError(f"there is no {token.side} {token.index}: {count} are shown, 0 to {count - 1}.")
+    return replace(selection, token=Spot(token.side, token.index % count))
+
+
 def chosen_token(trace: Trace, selection: Selection) -> tuple[str, tuple[int, ...], str]:
     """The stack of the chosen token, where it is among the model's own tokens (a word: in several places), its text."""
-    token = selection.token
+    token = from_start(trace, selection).token
     assert token is not None
-    layer = trace.layer(selection.site)
-    stack = layer.site.stack if token.side == "query" else layer.key_stack
-    read = _reading(trace, selection, stack, _without_off(selection))
-    count = len(read.groups)
-    if token.index >= count:
-        raise InputError(f"there is no {token.side} {token.index}: {count} are shown, 0 to {count - 1}.")
+    stack, read = _around(trace, selection)
     return stack, read.groups[token.index], read.tokens[token.index].text
+
+
+def _around(trace: Trace, selection: Selection) -> tuple[str, Reading]:
+    """The tokens that the chosen one is counted among."""
+    token, layer = selection.token, trace.layer(selection.site)
+    stack = layer.key_stack if token is not None and token.side == "key" else layer.site.stack
+    return stack, _reading(trace, selection, stack, _without_off(selection))
 
 
 def _reading(trace: Trace, chosen: Selection, stack: str, how: Selection) -> Reading:

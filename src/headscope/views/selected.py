@@ -8,8 +8,8 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 from headscope.errors import InputError
 from headscope.sites import Head, Site
 from headscope.traces import Trace
-from headscope.views.numbers import chosen_token
-from headscope.views.selection import Scale, Selection, Side, Spot, heads_of
+from headscope.views.numbers import chosen_token, from_start
+from headscope.views.selection import Scale, Selection, Side, heads_of, spot_of
 
 _NAMES = tuple(one.name for one in fields(Selection))
 _KINDS = get_type_hints(Selection)
@@ -56,7 +56,7 @@ class Selected:
 
 def selected_in(trace: Trace, selection: Selection) -> Selected:
     """A selection in Python's words; refused where the trace has no such place."""
-    layer = trace.layer(selection.site)
+    layer, selection = trace.layer(selection.site), from_start(trace, selection)
     heads = [selection.head, *selection.shown]
     if outside := [index for index in heads if not 0 <= index < layer.n_heads]:
         raise InputError(f"{layer.site} has no head {outside[0]}: it has {layer.n_heads}, H0 to H{layer.n_heads - 1}.")
@@ -86,7 +86,7 @@ def chosen_by(trace: Trace, now: Selection, wanted: Any) -> Selected:
         head = shown[0] if focus is None else heads_of(trace, focus)[1][0]
         given = {"site": str(site), "head": head, "shown": shown} | given
     if "token" in given:
-        given["token"] = _spot(given["token"])
+        given["token"] = spot_of(given["token"])
     if unknown := [name for name in given if name not in _NAMES]:
         raise InputError(f"there is nothing to select by {unknown[0]!r}: choose from heads, {', '.join(_NAMES)}.")
     moved = checked(given, now)
@@ -102,7 +102,7 @@ def checked(given: Mapping[str, Any], now: Selection) -> Selection:
         if name not in given:
             continue
         value = given[name]
-        value = _spot(value) if name == "token" else value
+        value = spot_of(value) if name == "token" else value
         if not _fits(value, _KINDS[name]):
             told = f": choose one of {', '.join(map(repr, get_args(_KINDS[name])))}" if _is_choice(name) else ""
             raise InputError(f"{name}={value!r} cannot be selected{told}.")
@@ -129,14 +129,3 @@ def _fits(value: Any, kind: Any) -> bool:
     if kind is int:
         return isinstance(value, int) and not isinstance(value, bool) and value >= 0
     return isinstance(value, kind)
-
-
-def _spot(token: Any) -> Spot | None:
-    if token is None or isinstance(token, Spot):
-        return token
-    if isinstance(token, Mapping):
-        token = (token.get("side"), token.get("index"))
-    side, index = token if isinstance(token, tuple | list) and len(token) == 2 else ("query", token)
-    if side not in get_args(Side) or isinstance(index, bool) or not isinstance(index, int) or index < 0:
-        raise InputError(f"token={token!r} is no position: write 5 for a query, ('key', 5) for a key, None for all.")
-    return Spot(side, index)

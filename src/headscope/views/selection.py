@@ -1,8 +1,8 @@
 """The selection that a view opens with, in the words of the page's own (`web/src/selection.ts`)."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from headscope.errors import InputError, NotRecordedError, UnknownHeadError, UnknownTokenError
 from headscope.sites import Head, Site
@@ -93,6 +93,26 @@ def share(name: str, value: float) -> float:
     return float(value)
 
 
+def position(name: str, place: Any, length: int, what: str) -> int:
+    """A position from the start; a negative one counts from the end, as everywhere in Python."""
+    if isinstance(place, bool) or not isinstance(place, int) or not -length <= place < length:
+        raise InputError(f"{name}={place!r} is no position: there are {length} {what}, 0 to {length - 1}.")
+    return place % length
+
+
+def spot_of(token: Any) -> Spot | None:
+    """A token as it may be given: the position of a query, or a side and a position; from the end if negative."""
+    if token is None or isinstance(token, Spot):
+        return token
+    if isinstance(token, Mapping):
+        token = (token.get("side"), token.get("index"))
+    side, index = token if isinstance(token, tuple | list) and len(token) == 2 else ("query", token)
+    if isinstance(index, bool) or not isinstance(index, int):
+        raise InputError(f"token={token!r} is no position: write token=5 for a query, token=('key', 5) for a key.")
+    choice("token", side, Side)
+    return Spot(side, index)
+
+
 def heads_of(trace: Trace, places: Places | None) -> tuple[Site, list[int]]:
     """The layer and the heads of it that places name; all heads of the first layer where none are named."""
     if places is None:
@@ -139,9 +159,9 @@ def off_tokens(trace: Trace, off: Iterable[int | str]) -> list[str]:
         if stack not in trace.tokens:
             raise UnknownTokenError(f"off={one!r}: there is no stack {stack!r}, there are {', '.join(trace.tokens)}.")
         length = len(trace.tokens[stack])
-        if not place.isdecimal() or int(place) >= length:
+        if not place.removeprefix("-").isdecimal() or not -length <= int(place) < length:
             raise UnknownTokenError(f"off={one!r}: {stack} has {length} tokens, 0 to {length - 1}.")
-        found.append(f"{stack}:{int(place)}")
+        found.append(f"{stack}:{int(place) % length}")
     return list(dict.fromkeys(found))
 
 

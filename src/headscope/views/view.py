@@ -18,7 +18,7 @@ from headscope.views.contract import By, Vectors, Way, What
 from headscope.views.differences import difference_scores
 from headscope.views.measures import scores_part
 from headscope.views.neurons import head_of
-from headscope.views.numbers import Table, spot, table_of
+from headscope.views.numbers import Table, from_start, spot, table_of
 from headscope.views.selection import (
     MOST_TOP,
     Axis,
@@ -42,7 +42,9 @@ from headscope.views.selection import (
     heads_of,
     hidden_groups,
     off_tokens,
+    position,
     share,
+    spot_of,
 )
 from headscope.views.wire import Part
 
@@ -179,7 +181,8 @@ def head_view(
 
     Without `heads`, all of the first layer. `threshold`, `mass` or `top` filter the lines: from a weight on, the
     strongest that make up a share of each query's weight, or the strongest few of each query. `hide` leaves out
-    "special" or "first" tokens, `off` single ones (by position), and brings rows back to one. Of a comparison, the
+    "special" or "first" tokens, `off` single ones (by position), and brings rows back to one. `token` is one query
+    alone, or one key as ("key", 5); negative positions count from the end. Of a comparison, the
     first run minus the second is shown, on the tokens that both have. `arcs` is a sentence of a treebank, whose
     dependencies are drawn beside the words; `tree` adds the tree of the first head's own attention ("A" or True: a
     dependent looks at its head; "AT": a head at its dependents; "A+AT": both). `relevance`, as `hs.relevance` gives it,
@@ -222,7 +225,7 @@ def head_view(
             hide=groups,
             off=single,
             pair=pair,
-            token=_spot(token),
+            token=spot_of(token),
             direction=direction,
             arrows=bool(arrows),
             rollout=bool(rollout),
@@ -231,8 +234,9 @@ def head_view(
         theme=_theme(theme),
         gold=arcs,
     )
-    view = replace(view, selection=_filtered(view.selection, filter, threshold, mass, top))
-    spot(view)  # refuses a token that is not there
+    chosen = from_start(trace, _filtered(view.selection, filter, threshold, mass, top))
+    view = replace(view, selection=chosen)
+    spot(view)  # refuses a token that is switched off
     return view if relevance is None else _explained(view, relevance)
 
 
@@ -333,14 +337,14 @@ def neuron_view(
         choice("sort", sort, Order)
         order = sort
     else:
-        against = _position("sort", sort, layer.n_keys, "keys")
+        against = position("sort", sort, layer.n_keys, "keys")
     if sort == "token":
         raise InputError("sort='token' needs a key: give its position, as in sort=3.")
     if sort == "spread" and every is None:
         raise InputError("sort='spread' compares tokens: say whose vectors, as in every='query'.")
     if every is not None and sort in ("contribution", "token"):
         raise InputError(f"every={every!r} shows all tokens: sort by 'index' or 'spread'.")
-    query = _position("token", token, layer.n_queries, "queries")
+    query = position("token", token, layer.n_queries, "queries")
     selection = Selection(
         scale="neuron",
         site=str(found.site),
@@ -353,13 +357,6 @@ def neuron_view(
         fold=list(dict.fromkeys(folded)),
     )
     return View("neuron", trace, selection, theme=_theme(theme))
-
-
-def _position(name: str, place: int, length: int, what: str) -> int:
-    """A position from the start, or from the end if it is negative."""
-    if isinstance(place, bool) or not isinstance(place, int) or not -length <= place < length:
-        raise InputError(f"{name}={place!r} is no position: there are {length} {what}, 0 to {length - 1}.")
-    return place % length
 
 
 def activations_view(
@@ -386,7 +383,7 @@ def activations_view(
     length = len(trace.tokens.get(found.stack, ()))
     if len(found.tokens) != length:
         raise InputError(f"these activations are of {len(found.tokens)} tokens, the trace has {length}.")
-    place = None if token is None else _position("token", token, length, "tokens")
+    place = None if token is None else position("token", token, length, "tokens")
     if stream == "lens" and found.lens is None:
         stream = "norm"
     if stream in ("attention", "cross", "mlp") and stream not in found.written:
@@ -437,16 +434,6 @@ def _filtered(
         mass=selection.mass if mass is None else share("mass", mass),
         top=selection.top if top is None else top,
     )
-
-
-def _spot(token: int | tuple[Side, int] | None) -> Spot | None:
-    if token is None:
-        return None
-    side, index = ("query", token) if isinstance(token, int) else token
-    choice("token", side, Side)
-    if isinstance(index, bool) or not isinstance(index, int) or index < 0:
-        raise InputError(f"token={token!r} is no position: write token=5 for a query, token=('key', 5) for a key.")
-    return Spot(side, index)
 
 
 def _theme(theme: Theme) -> Theme:

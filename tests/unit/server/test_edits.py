@@ -90,7 +90,7 @@ def test_what_is_no_edit_is_refused_at_once(client: TestClient, edits: list[str]
         ("block('L0H0', 0, 'dog')", "no token reads 'dog'"),
         ("set_weight('L0H0', 40, 0, 0.5)", "there is no token 40"),
         ("set_neuron('L0H0', 'key', 99, 1.0)", "coordinates, 0 to"),
-        ("set_row('L0H0', 0, [1.0, 0.0])", "made for 2 keys, this input has 9"),
+        ("set_row('L0H0', 0, [1.0, 0.0])", "made for 2 keys, this input has 9: give a weight for every key, 0 where"),
         ("replace_token(0, 'no such thing as this')", "not one token"),
         ("patch('L0H0', model.run(''))", "empty"),
     ],

@@ -220,6 +220,13 @@ def test_two_views_go_side_by_side(tmp_path, monkeypatch):
     for suffix in ("png", "html", "csv", "json"):
         assert pair.save(tmp_path / f"x.{suffix}").stat().st_size > 300
     assert (tmp_path / "x.html").read_text().count("<iframe") == 2
+    for width, wide in (("column", 3.33), ("page", 6.9), (5, 5.0)):
+        figure = pair.figure(width=width)
+        assert figure.get_size_inches()[0] == pytest.approx(wide, abs=0.02)
+    with pytest.raises(InputError, match="is for pictures"):
+        pair.save(tmp_path / "x.csv", width="column")
+    with pytest.raises(InputError, match="width='wall' is not known"):
+        pair.save(tmp_path / "x.png", width="wall")  # type: ignore[arg-type]
     with pytest.raises(InputError, match="two of a kind"):
         side_by_side(head_view(ONE, "L1H3"), model_view(ONE))
     with pytest.raises(InputError, match="two views go side by side"):

@@ -63,6 +63,11 @@ def test_what_was_selected_can_be_selected_again():
     assert chosen_by(TRACE, NOW, one) == one
 
 
+def test_a_token_can_be_told_from_the_end():
+    assert chosen_by(TRACE, NOW, {"token": -1}).selection.token == chosen_by(TRACE, NOW, {"token": 3}).selection.token
+    assert chosen_by(TRACE, NOW, {"token": ("key", -4)}).token.position == 0
+
+
 def test_a_token_is_let_go_where_tokens_are_read_otherwise():
     now = replace(NOW, token=chosen_by(TRACE, NOW, {"token": 3}).selection.token)
     assert chosen_by(TRACE, now, {"form": "matrix"}).selection.token is not None
@@ -77,6 +82,7 @@ def test_a_token_is_let_go_where_tokens_are_read_otherwise():
         ({"head": 7}, InputError, "L1 has no head 7: it has 3, H0 to H2"),
         ({"shown": [0, -1]}, InputError, "shown"),
         ({"token": 4}, InputError, "there is no query 4: 4 are shown, 0 to 3"),
+        ({"token": {"side": "key", "index": -5}}, InputError, "there is no key -5"),
         ({"token": "nurse"}, InputError, "is no position"),
         ({"form": "cubes"}, InputError, "choose one of 'auto', 'lines', 'matrix'"),
         ({"top": 2.5}, InputError, "top=2.5"),

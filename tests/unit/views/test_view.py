@@ -55,6 +55,13 @@ def test_tokens_are_hidden_switched_off_and_chosen(trace):
     assert hs.head_view(trace, token=3).selection.token == Spot("query", 3)
 
 
+def test_negative_positions_count_from_the_end_of_what_is_shown(trace):
+    assert hs.head_view(trace, token=-1).selection.token == Spot("query", 3)
+    assert hs.head_view(trace, token=("key", -1), hide="special").selection.token == Spot("key", 2)
+    assert hs.head_view(trace, off=[-2]).selection.off == ["main:2"]
+    assert hs.head_view(trace, token=-1).table().columns["query position"][0] == 3
+
+
 def test_heads_are_sorted_and_coloured_by_measures_or_by_scores_from_elsewhere(trace):
     mine = Scores("mine", {head: float(head.index) for head in trace.heads})
     view = hs.model_view(trace, "L1H1", sort="entropy", colour=mine, least=0.5)
@@ -86,7 +93,9 @@ def test_heads_are_sorted_and_coloured_by_measures_or_by_scores_from_elsewhere(t
         ({"token": 4}, "4 are shown, 0 to 3"),
         ({"token": ("key", 3), "hide": "special"}, "3 are shown"),
         ({"token": ("left", 1)}, "'query', 'key'"),
-        ({"token": -1}, "no position"),
+        ({"token": -5}, "there is no query -5: 4 are shown, 0 to 3"),
+        ({"token": True}, "no position"),
+        ({"off": [-5]}, "main has 4 tokens, 0 to 3"),
         ({"token": 2, "off": [2]}, "switched off"),
         ({"what": "scores", "by": "words"}, "model's own tokens"),
         ({"theme": "pink"}, "'system', 'light', 'dark'"),

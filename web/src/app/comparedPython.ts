@@ -2,7 +2,7 @@
 
 import type { RunRequest, TraceProps } from "../contract";
 import type { Selection } from "../selection";
-import { headView, literal, modelView, run } from "./python";
+import { headView, literal, modelView, neuronView, run } from "./python";
 
 export interface Second {
   trace: TraceProps;
@@ -11,8 +11,8 @@ export interface Second {
 
 /** The view of their difference; where there is none, one relation in both. */
 export function pythonOfTwo(one: Second, other: Second, difference: TraceProps | null, selection: Selection): string {
-  const view =
-    selection.scale === "head" ? headView(difference ?? one.trace, selection) : modelView(one.trace, selection);
+  const views = { model: modelView, head: headView, neuron: neuronView, activations: modelView };
+  const view = views[selection.scale](difference ?? one.trace, selection);
   const lines = [
     "import headscope as hs",
     "",

@@ -9,6 +9,7 @@ const model = (kinds: string[]): ModelProps => ({
   is_loaded: true,
   kinds,
   shape: "",
+  covers: "",
   coverage: "",
   max_tokens: null,
   writes: true,

@@ -60,7 +60,11 @@ function ofPage(event: KeyboardEvent, bench: Workbench, root: HTMLElement): bool
     case "/": {
       if (bench.selection.scale === "model") bench.select({ scale: "head" });
       // The box is there once the head view's controls are.
-      requestAnimationFrame(() => root.querySelector<HTMLElement>("[data-find]")?.focus());
+      requestAnimationFrame(() => {
+        const box = root.querySelector<HTMLInputElement>("[data-find]");
+        if (box?.disabled) bench.say(box.title);
+        else box?.focus();
+      });
       return true;
     }
     case "Escape":

@@ -28,6 +28,8 @@ describe("code that gives what is on screen", () => {
     const code = pythonOfTwo(...runs, trace(), { ...head, compare: "difference" });
     expect(code).toContain('other = model.run("say")');
     expect(code).toContain('view = hs.head_view(comparison, "L1H2")');
+    const neuron = pythonOfTwo(...runs, trace(), { ...head, scale: "neuron", compare: "difference" });
+    expect(neuron).toContain('view = hs.neuron_view(comparison, "L1H2")');
     const two = pythonOfTwo(runs[0], { trace: trace({ model: "builtin:bert" }), request }, null, head);
     expect(two).toContain('model = hs.load("builtin:bert")');
     expect(two).toContain("comparison.relation(");

@@ -134,7 +134,7 @@ export function headView(trace: TraceProps, selection: Selection): string {
   return `hs.head_view(trace, ${given.join(", ")})`;
 }
 
-function neuronView(_: TraceProps, selection: Selection): string {
+export function neuronView(_: TraceProps, selection: Selection): string {
   const given = [literal(headName(selection.site, selection.head))];
   if (selection.token?.side === "query") given.push(`token=${selection.token.index}`);
   if (selection.order !== "index") given.push(`sort=${selection.against ?? literal(selection.order)}`);

@@ -344,9 +344,14 @@ export class Workbench {
   /** Nothing was asked for, but perhaps a model: run its first example. */
   #begin({ model, selection }: Link) {
     this.draft.model = model || this.settings?.default_model || "";
-    const preset = this.model?.presets[0];
-    if (preset) void this.#run({ request: presetRequest(this.draft.model, preset), selection, history: "replace" });
-    else this.draft.form = formsOf(this.model)[0] ?? "text";
+    const run = () => {
+      const preset = this.model?.presets[0];
+      if (preset) void this.#run({ request: presetRequest(this.draft.model, preset), selection, history: "replace" });
+      else this.draft.form = formsOf(this.model)[0] ?? "text";
+    };
+    // What suits a model that is no built-in one is known once it is loaded.
+    if (this.model?.is_loaded || this.model?.presets.length) run();
+    else void this.#load(this.draft.model).then((isLoaded) => isLoaded && run());
   }
 
   /** The form of the input is one that the model takes, once that is known. */

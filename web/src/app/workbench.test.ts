@@ -14,6 +14,7 @@ const SETTINGS: Settings = {
       is_loaded: true,
       kinds: ["text"],
       shape: "2 × 4",
+      covers: "",
       coverage: "",
       max_tokens: 512,
       writes: true,

@@ -7,7 +7,7 @@ import { meanOf, Plane } from "./plane";
 import type { Reading } from "./reading";
 
 /** Differences smaller than this are not blown up to full strength: they are next to nothing. */
-const LEAST_DIFFERENCE = 0.01;
+export const LEAST_DIFFERENCE = 0.01;
 
 export class Layer {
   private readonly planes = new Map<string, Plane>();

@@ -13,7 +13,7 @@ import { Icons } from "./icons";
 import { type Label, Ruler } from "./labels";
 import { LinesForm, same } from "./lines";
 import { MatrixForm } from "./matrix";
-import { nextHead, nextLayer, nextToken, switched } from "./moves";
+import { nextCell, nextHead, nextLayer, nextToken, switched } from "./moves";
 import { type Handled, Pointer } from "./pointer";
 import { Scene } from "./scene";
 import { Search } from "./search";
@@ -137,6 +137,7 @@ class HeadView implements Mounted, Handled {
     const { scene, wanted: selection } = this;
     if (!scene || !selection || event.ctrlKey || event.metaKey || event.altKey) return false;
     const { trace } = this.host;
+    if (this.paintedBy(event.key)) return true;
     switch (event.key) {
       case "ArrowUp":
         return this.moved(nextToken(scene, -1));
@@ -311,6 +312,10 @@ class HeadView implements Mounted, Handled {
   private tell(): void {
     const scene = this.scene as Scene;
     const { token, form } = scene.selection;
+    if (scene.unchanged) {
+      this.host.say(scene.unchanged, this.notes(scene));
+      return;
+    }
     if (form === "matrix") {
       const heads = scene.shown.length === 1 ? (scene.shown[0]?.name ?? "") : `${scene.shown.length} heads`;
       const { queries, keys } = scene.layer;
@@ -395,6 +400,22 @@ class HeadView implements Mounted, Handled {
   switchToken(token: Token, { off, token: pinned }: Pick<Selection, "off" | "token">): void {
     const next = switched(this.scene as Scene, token, off);
     if (next) this.host.select({ off: next, token: pinned });
+  }
+
+  /** While cells are painted, arrows move over them and `p` paints: not everybody has a pointer. */
+  private paintedBy(key: string): boolean {
+    const { painting } = this.host;
+    const { matrix } = this;
+    if (this.isLines || !painting) return false;
+    const next = nextCell(matrix.hovered, key, matrix.seen());
+    if (!next && !(key === "p" && matrix.hovered)) return false;
+    if (next) matrix.hovered = next;
+    else if (matrix.hovered) {
+      painting.begin(matrix.hovered.query, matrix.hovered.key, matrix.brush);
+      painting.end();
+    }
+    this.drawFocus();
+    return true;
   }
 
   private moved(change: Partial<Selection> | null): boolean {

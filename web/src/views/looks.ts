@@ -305,6 +305,7 @@ class LooksView implements Mounted {
     const { line, notes } = this.form.told();
     const scene = this.scene as Scene;
     const left = scene.selection.rollout ? [] : scene.notes().filter((one) => !one.startsWith("the first token"));
+    if (scene.unchanged && !scene.selection.rollout) left.unshift(scene.unchanged);
     this.host.say(line, [...notes, ...left]);
   }
 

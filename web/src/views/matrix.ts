@@ -452,7 +452,7 @@ export class MatrixForm {
     return `${shown.name} ${rows.join()} ${columns.join()}`;
   }
 
-  private seen(): Region {
+  seen(): Region {
     const scene = this.scene as Scene;
     return this.region ?? { rows: [0, this.rowsIn(scene)], columns: [0, this.columnsIn(scene)] };
   }

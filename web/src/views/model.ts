@@ -221,7 +221,7 @@ class ModelView implements Mounted {
     const { thumbnails, colour } = this.selection as Selection;
     const grid = this.grid as Grid;
     const isSigned = this.host.trace.difference !== null;
-    const most = isSigned ? this.furthest() : 0;
+    const most = isSigned ? Math.max(LEAST, this.furthest()) : 0;
     const colours = isSigned ? stretchedRamp(theme, most) : ramp(theme);
     raster.fill(theme.background);
     for (const place of grid.places) {
@@ -254,7 +254,7 @@ class ModelView implements Mounted {
 
   /** Of a difference: how far its bytes are from nothing, at most; but never blow up what is next to nothing. */
   private furthest(): number {
-    let most = LEAST;
+    let most = 0;
     for (const { values } of Object.values(this.maps?.arrays ?? {})) {
       for (const byte of values) most = Math.max(most, Math.abs(byte - 128));
     }
@@ -365,8 +365,13 @@ class ModelView implements Mounted {
     const notes = cells > 1 ? [`each dot is the strongest of up to ${cells} × ${cells} ${noun}`] : [];
     const { difference } = trace;
     if (difference) {
-      const full = ((this.furthest() / 127) ** 2).toPrecision(2);
-      notes.push(`full colour: a difference of ${Number(full)}, on the root scale`);
+      const most = this.furthest();
+      const full = ((Math.max(LEAST, most) / 127) ** 2).toPrecision(2);
+      notes.push(
+        most
+          ? `full colour: a difference of ${Number(full)}, on the root scale`
+          : "nothing changed: both runs attend alike",
+      );
       if (this.maps?.props.note) notes.push(this.maps.props.note);
     } else if (this.selection?.thumbnails === "lines") notes.push("lines from a weight of 0.04 on");
     const heads = shown < total ? `${shown} of ${total} heads` : `${total} heads`;

@@ -3,7 +3,7 @@ import type { SiteProps } from "../contract";
 import { readingOf } from "../data/reading";
 import { STACK } from "../data/stack.test-data";
 import { DEFAULT, type Selection } from "../selection";
-import { nextHead, nextLayer, nextToken, switched } from "./moves";
+import { nextCell, nextHead, nextLayer, nextToken, switched } from "./moves";
 import type { Scene } from "./scene";
 import { Search } from "./search";
 
@@ -33,6 +33,18 @@ describe("keys lead", () => {
     const off = scene({ token: { side: "key", index: 2 }, off: ["model:3"] });
     expect(nextToken(off, 1)).toEqual({ token: { side: "key", index: 4 } });
     expect(nextToken(scene({ token: { side: "key", index: 8 } }), 1)).toBeNull();
+  });
+});
+
+describe("arrows over cells", () => {
+  const seen = { rows: [2, 5] as [number, number], columns: [0, 3] as [number, number] };
+
+  it("begin at the first that is seen, and stay among those", () => {
+    expect(nextCell(null, "ArrowDown", seen)).toEqual({ panel: 0, query: 2, key: 0 });
+    expect(nextCell({ panel: 1, query: 2, key: 0 }, "ArrowDown", seen)).toEqual({ panel: 1, query: 3, key: 0 });
+    expect(nextCell({ panel: 1, query: 4, key: 2 }, "ArrowDown", seen)).toEqual({ panel: 1, query: 4, key: 2 });
+    expect(nextCell({ panel: 1, query: 4, key: 2 }, "ArrowLeft", seen)).toEqual({ panel: 1, query: 4, key: 1 });
+    expect(nextCell(null, "x", seen)).toBeNull();
   });
 });
 

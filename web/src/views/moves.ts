@@ -1,8 +1,10 @@
 /** Where the keys lead in the head view: the next head, layer or token, as a change of the selection; null at an end. */
 
 import type { SiteProps } from "../contract";
+import type { Region } from "../data/pooled";
 import type { Selection } from "../selection";
 import type { Token } from "./columns";
+import type { Spot as Cell } from "./matrix";
 import type { Scene } from "./scene";
 
 type Step = 1 | -1;
@@ -31,6 +33,22 @@ export function nextToken({ layer, selection }: Scene, step: Step): Partial<Sele
   let index = selection.token ? selection.token.index + step : step > 0 ? 0 : isOff.length - 1;
   while (isOff[index]) index += step;
   return index >= 0 && index < isOff.length ? { token: { side, index } } : null;
+}
+
+const ARROWS: Record<string, [down: number, across: number]> = {
+  ArrowUp: [-1, 0],
+  ArrowDown: [1, 0],
+  ArrowLeft: [0, -1],
+  ArrowRight: [0, 1],
+};
+
+/** The cell beside one, among those in view; the first of them where there is none yet. Null for any other key. */
+export function nextCell(cell: Cell | null, key: string, seen: Region): Cell | null {
+  const step = ARROWS[key];
+  if (!step) return null;
+  const within = (at: number, [first, last]: [number, number]) => Math.max(first, Math.min(last - 1, at));
+  if (!cell) return { panel: 0, query: seen.rows[0], key: seen.columns[0] };
+  return { ...cell, query: within(cell.query + step[0], seen.rows), key: within(cell.key + step[1], seen.columns) };
 }
 
 /** What is switched off after switching a token (all its pieces) off or on; null where nothing would be left. */

@@ -1,6 +1,7 @@
 /** What the head view shows: the heads of one layer, which of their lines are drawn, and what there is to say about it. */
 
-import { type Between, betweenOf, Lines, possible, reachOf } from "../data/lines";
+import { LEAST_DIFFERENCE } from "../data/layer";
+import { type Between, betweenOf, Lines, possible, reachOf, SEEN } from "../data/lines";
 import type { Loaded } from "../data/load";
 import { number } from "../data/measures";
 import type { Plane } from "../data/plane";
@@ -25,6 +26,7 @@ export class Scene {
   /** How many keys each query can see. */
   private readonly reach: Int32Array;
   private sums: Float32Array | null = null;
+  private most: number | null = null;
   /** The relevance of the tokens as read, on both sides, where an answer was chosen. */
   readonly relevance: Record<Side, Float32Array | null>;
 
@@ -59,6 +61,22 @@ export class Scene {
   /** One run minus another's: what is drawn has a sign. */
   get isDifference(): boolean {
     return this.layer.isDifference;
+  }
+
+  /** The largest difference among the heads shown. */
+  get furthest(): number {
+    if (this.most !== null) return this.most;
+    let most = 0;
+    for (const { plane } of this.shown) for (const value of plane.values) most = Math.max(most, Math.abs(value) || 0);
+    this.most = most;
+    return most;
+  }
+
+  /** That two runs do not differ in the heads shown, in words; empty where they do, or where there is one run. */
+  get unchanged(): string {
+    if (!this.isDifference || this.furthest >= LEAST_DIFFERENCE * SEEN) return "";
+    const [one] = this.shown;
+    return `nothing changed in ${this.shown.length === 1 && one ? one.name : "these heads"}: both runs attend alike`;
   }
 
   /** Lines are coloured by sign rather than by head. */
@@ -126,9 +144,11 @@ export class Scene {
     if (what === "scores" && this.selection.by !== "tokens") found.push("scores belong to the model's own tokens");
     if (!layer.isWhole && !isComplete) found.push(`the ${layer.kept} strongest keys of each query`);
     if (layer.site.no_weights) found.push(layer.site.no_weights);
+    if (this.unchanged) return found;
     if (this.isDifference) {
       const isRoot = this.selection.form === "matrix";
       found.push(`full colour: a difference of ${number(layer.full)}${isRoot ? ", on the root scale" : ""}`);
+      if (this.furthest < layer.full * SEEN) found.push(`none here is larger than ${number(this.furthest)}`);
       return found;
     }
     if (what === "contribution") found.push("strength: share of the layer's largest value norm");

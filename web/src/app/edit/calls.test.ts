@@ -51,7 +51,7 @@ describe("words", () => {
     ["silence('L0H1')", "silence L0H1"],
     ["block('L0H1', [0], 1)", `block ${one} → ${two} in L0H1`],
     ["block('L0H1', -99, 'x')", "block token -99 → x in L0H1"],
-    ["set_weight('L0H1', 1, 0, 0.8, renormalise=False)", `${two} → ${one} = 0.8 in L0H1, row left as it falls`],
+    ["set_weight('L0H1', 1, 0, 0.8, renormalise=False)", `${two} → ${one} = 0.8 in L0H1, row's sum not kept at 1`],
     ["temperature(None, 2.0)", "temperature 2 in all heads"],
     ["set_neuron('L0', 'mlp', 7, 1.5)", "MLP neuron 7 of L0 = 1.5"],
     ["scale_neuron('L0H1', 'key', 3, -2)", "key 3 of L0H1 × −2"],

@@ -168,7 +168,7 @@ export function words(text: string, trace: TraceProps | null): Word[] {
   const stack = stackOf(place, trace);
   const keys = stackOf(place, trace, true);
   const only: Word[] = options.tokens === undefined ? [] : [{ text: " at " }, token(options.tokens, stack)];
-  const kept: Word[] = options.renormalise === false ? [{ text: ", row left as it falls" }] : [];
+  const kept: Word[] = options.renormalise === false ? [{ text: ", row's sum not kept at 1" }] : [];
   const plain = (said: string): Word[] => [{ text: said }, ...only];
   switch (found.name) {
     case "silence":

@@ -1,0 +1,93 @@
+"""Inputs to start from: a built-in model's own; for any other model, such as its kind of input takes."""
+
+import json
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+from headscope.models.intake import Intake
+from headscope.models.load import BUILTIN
+from headscope.server.digits import DIGITS
+from headscope.server.media import PICTURES, PRESET, SOUNDS
+from headscope.views.contract import PresetProps
+
+# Words of a model's own vocabulary, where it does not know those of the examples.
+N_WORDS = 8
+MASK = "[MASK]"
+
+
+@cache
+def _examples() -> dict[str, Any]:
+    return json.loads((BUILTIN / "examples.json").read_text(encoding="utf-8"))
+
+
+def builtin_presets(name: str) -> list[PresetProps]:
+    """The texts that come with a built-in model, and what to look for in them."""
+    own = ("name", "look_for", "text", "pair", "target")
+    rows = [row for row in _examples().get(name.removeprefix("builtin:"), []) if "image" not in row]
+    return [PresetProps(**({"look_for": ""} | {key: row[key] for key in own if key in row})) for row in rows]
+
+
+def media_presets(kinds: Sequence[str], *, is_grey: bool = False) -> list[PresetProps]:
+    """The pictures and sounds to start from; of a model that sees greys, what those mostly see."""
+    names = [*DIGITS, *PICTURES] if is_grey else [*PICTURES]
+    names = names if "image" in kinds else [*SOUNDS] if "audio" in kinds else []
+    return [PresetProps(name, "", media=f"{PRESET}{name}") for name in names]
+
+
+def presets_of(intake: Intake, kinds: Sequence[str], *, can_write: bool) -> list[PresetProps]:
+    """Inputs for any model, once it is known what it takes."""
+    if "text-image" in kinds:
+        return _with_pictures(intake)
+    found: list[PresetProps] = []
+    if "source-target" in kinds:
+        # A model that cannot write the target is given one.
+        texts = [one.text or "" for one in builtin_presets("translate")]
+        found = [PresetProps(text, "", text, target=None if can_write else text) for text in texts]
+    elif "pair" in kinds:
+        found = [PresetProps(one.name, "", _masked(one.text, intake), one.pair) for one in builtin_presets("bert")]
+    elif "text" in kinds:
+        found = [PresetProps(one.name, "", one.text) for one in builtin_presets("gpt")]
+    if found:
+        found = [one for one in found if _is_read(intake, one)] or _own_words(intake)
+    is_grey = getattr(intake.section("vision"), "num_channels", 3) == 1
+    return found + media_presets(kinds, is_grey=is_grey)
+
+
+def _with_pictures(intake: Intake) -> list[PresetProps]:
+    """A picture with a text: about it, or with the place in it where the picture goes."""
+    if intake.has_two_towers:
+        return [PresetProps(name, "", f"a picture of a {name}", media=f"{PRESET}{name}") for name in PICTURES]
+    asked = f"{intake.image_token}\nWhat is in the picture?"
+    return [PresetProps(name, "", asked, media=f"{PRESET}{name}") for name in PICTURES]
+
+
+def _masked(text: str | None, intake: Intake) -> str | None:
+    mask = getattr(intake.tokenizer, "mask_token", None)
+    return text.replace(MASK, mask) if text and mask else text
+
+
+def _is_read(intake: Intake, preset: PresetProps) -> bool:
+    """Whether a model knows most of a text, has room for it, and has the mask that stands in it."""
+    tokenizer = intake.tokenizer
+    if tokenizer is None or not preset.text:
+        return False
+    ids = tokenizer(preset.text, add_special_tokens=False)["input_ids"]
+    unknown = tokenizer.unk_token_id
+    limit, n_tokens = intake.limit("text"), len(ids) + len(preset.pair or "") + 4
+    has_room = limit is None or n_tokens <= limit.positions
+    is_known = bool(ids) and (unknown is None or 4 * ids.count(unknown) <= len(ids))
+    return has_room and is_known and (MASK not in preset.text or tokenizer.mask_token == MASK)
+
+
+def _own_words(intake: Intake) -> list[PresetProps]:
+    """A few entries of the vocabulary, for a model of some other language than ours."""
+    tokenizer = intake.tokenizer
+    if tokenizer is None:
+        return []
+    special = set(tokenizer.all_special_ids)
+    entries = sorted((place, piece) for piece, place in tokenizer.get_vocab().items() if place not in special)
+    pieces = (tokenizer.convert_tokens_to_string([piece]).strip() for _, piece in entries[:5000])
+    words = list(dict.fromkeys(piece for piece in pieces if piece.isalnum()))[:N_WORDS]
+    found = PresetProps("words of its vocabulary", "", " ".join(words))
+    return [found] if _is_read(intake, found) else []
