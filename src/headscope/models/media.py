@@ -2,9 +2,8 @@
 
 import math
 import warnings
-import wave
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 import torch
@@ -12,25 +11,15 @@ from PIL import Image, ImageOps, UnidentifiedImageError
 from torch import Tensor
 
 from headscope.errors import HeadscopeWarning, InputError
+from headscope.models.files import existing_file
 from headscope.models.intake import Intake
 from headscope.models.looks import picture_of, sound_of, spectrogram_picture
+from headscope.models.sounds import samples_of
 from headscope.traces.seen import Picture, Seen
 from headscope.traces.tokens import Token, Tokens
 
 _MODES = {1: "L", 3: "RGB", 4: "RGBA"}
 _FRAME_SECONDS = 0.01  # between two spectrogram frames of the Audio Spectrogram Transformer
-
-
-def existing_file(source: str | Path) -> Path:
-    """The path of a file that is there."""
-    text = str(source)
-    if text.startswith(("http://", "https://")):
-        raise InputError(f"{text} is a web address: download the file first and give its path.")
-    path = Path(source).expanduser()
-    if not path.is_file():
-        what = "is a folder" if path.is_dir() else f"does not exist (looked from {Path.cwd()})"
-        raise InputError(f"the file {text!r} {what}: give the path of one file.")
-    return path
 
 
 def picture(source: Any, n_channels: int = 3) -> Image.Image:
@@ -227,71 +216,6 @@ def _patch_tokens(config: Any, grid: tuple[int, int], n_prefix: int, n_suffix: i
     ]
     last = [Token(f"[DET{k}]", special=True) for k in range(n_suffix)]
     return Tokens((*first, *middle, *last), "patches", grid)
-
-
-def read_wave(source: str | Path | BinaryIO) -> tuple[np.ndarray, int]:
-    """The samples of a PCM wav file (8, 16, 24 or 32 bits) as floats -1..1, channels averaged, and the rate."""
-    is_path = isinstance(source, str | Path)
-    name = repr(str(source)) if is_path else "the sound"
-    try:
-        with wave.open(str(existing_file(source)) if is_path else source, "rb") as file:  # type: ignore[arg-type]
-            width, n_channels, rate = file.getsampwidth(), file.getnchannels(), file.getframerate()
-            data = file.readframes(file.getnframes())
-    except (wave.Error, EOFError) as error:
-        raise InputError(f"{name} cannot be read as sound ({error}): give an uncompressed PCM .wav file.") from error
-    if width > 4:
-        raise InputError(f"{name} has samples of {8 * width} bits: give an uncompressed PCM .wav file of 8 to 32.")
-    data = data[: len(data) // (width * n_channels) * width * n_channels]
-    if width == 1:
-        samples = (np.frombuffer(data, np.uint8).astype(np.float64) - 128) / 128
-    elif width == 3:
-        triples = np.frombuffer(data, np.uint8).reshape(-1, 3)
-        padded = np.concatenate([np.zeros((len(triples), 1), np.uint8), triples], axis=1)
-        samples = padded.reshape(-1).view("<i4") / 2.0**31
-    else:
-        samples = np.frombuffer(data, f"<i{width}") / 2.0 ** (8 * width - 1)
-    return samples.reshape(-1, n_channels).mean(axis=1).astype(np.float32), rate
-
-
-def resample(samples: np.ndarray, rate: int, wanted: int) -> np.ndarray:
-    """The same sound at another rate, by cutting or filling up its spectrum (periodic, exact below both limits)."""
-    if rate == wanted:
-        return samples
-    n = max(1, round(len(samples) * wanted / rate))
-    spectrum = np.fft.rfft(samples)
-    kept = np.zeros(n // 2 + 1, dtype=complex)
-    shared = min(len(kept), len(spectrum))
-    kept[:shared] = spectrum[:shared]
-    return (np.fft.irfft(kept, n) * (n / len(samples))).astype(np.float32)
-
-
-def samples_of(source: Any, sampling_rate: int | None, wanted: int) -> np.ndarray:
-    """Any sound (wav path, array, tensor) as mono samples at the wanted rate."""
-    if isinstance(source, str | Path):
-        samples, rate = read_wave(source)
-    else:
-        if sampling_rate is None:
-            raise InputError(
-                f"an array of sound needs its rate: pass `sampling_rate=` (the model's own is {wanted} per second)."
-            )
-        rate = sampling_rate
-        samples = np.asarray(source.detach().cpu() if isinstance(source, Tensor) else source)
-        if samples.dtype.kind not in "if" or samples.ndim not in (1, 2):
-            raise InputError(
-                f"sound is an array [samples] or [channels, samples]; this is {samples.dtype} {list(samples.shape)}."
-            )
-        if samples.dtype.kind == "i":
-            samples = samples / -float(np.iinfo(samples.dtype).min)
-        if samples.ndim == 2:
-            samples = samples.mean(axis=int(np.argmin(samples.shape)))
-        samples = samples.astype(np.float32)
-    if rate <= 0:
-        raise InputError(f"a sampling rate is a positive number of samples a second, not {rate}.")
-    if samples.size == 0:
-        raise InputError("the sound is empty: it has no samples.")
-    if not np.isfinite(samples).all():
-        raise InputError(f"the sound has {int((~np.isfinite(samples)).sum())} samples that are NaN or infinite.")
-    return resample(samples, rate, wanted)
 
 
 def audio_inputs(

@@ -238,9 +238,12 @@ def _add_traces(app: FastAPI, workbench: Workbench) -> None:
         gold, trace = runs.find(id).gold, _subject(runs, id, wanted.minus)
         more = workbench.beside(id, wanted.selection)
         key = f"page {wanted} {sorted(more)}"  # by the ids of results: the same task may have been asked for more since
-        work = parts.get(
-            id, key, lambda: saved_page(trace(), wanted, gold=gold, parts=dict(made() for made in more.values()))
-        )
+
+        def saved() -> bytes:
+            held = {name: one for made in more.values() for name, one in made().items()}
+            return saved_page(trace(), wanted, gold=gold, parts=held)
+
+        work = parts.get(id, key, saved)
         return _download(await while_connected(request.receive, work), "text/html; charset=utf-8", "headscope.html")
 
     binary = {"type": "string", "format": "binary"}

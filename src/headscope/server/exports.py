@@ -10,6 +10,7 @@ from headscope.reports.brief import PREFIX
 from headscope.server.messages import PageRequest
 from headscope.traces import Trace
 from headscope.views.contract import By, Vectors, What
+from headscope.views.neurons import query_of
 from headscope.views.numbers import about
 from headscope.views.selection import Filter
 from headscope.views.view import View, head_view, model_view, neuron_view
@@ -115,7 +116,7 @@ def checked_view(trace: Trace, wanted: PageRequest, elsewhere: Container[str] = 
         model_view(trace, site or None, thumbnails=told.thumbnails, sort=sort, colour=colour, least=least)
     elif wanted.view == "neuron":
         sort = told.order if told.against is None or told.order != "token" else told.against
-        query = -1 if told.token is None or told.token.side == "key" else told.token.index
+        query = query_of(trace.layer(told.site), told.token) if told.site else -1
         head = f"{told.site}H{told.head}" if told.site else None
         return neuron_view(trace, head, token=query, sort=sort, every=told.every, fold=told.fold)
     else:

@@ -17,7 +17,7 @@ from PIL import Image, ImageOps, UnidentifiedImageError
 from headscope.errors import InputError
 from headscope.models.intake import Intake
 from headscope.models.load import BUILTIN
-from headscope.models.media import read_wave
+from headscope.models.sounds import read_channels, read_wave
 from headscope.server.digits import DIGITS
 from headscope.server.kept import Kept
 from headscope.server.messages import MediaProps
@@ -188,7 +188,7 @@ def _too_many_pixels(size: tuple[int, int], most: int) -> Refused:
 
 def _sound(id: str, data: bytes, most_seconds: int) -> Media:
     try:
-        samples, rate = read_wave(io.BytesIO(data))
+        samples, rate = read_channels(io.BytesIO(data))
     except InputError as error:
         told = str(error)
         raise Refused(
@@ -199,7 +199,7 @@ def _sound(id: str, data: bytes, most_seconds: int) -> Media:
     if len(samples) / rate > most_seconds:
         told = f"the sound is {len(samples) / rate:,.0f} s long; this server takes up to {most_seconds} s."
         raise Refused(413, "TooLarge", told, "Cut it: ffmpeg -i SOUND -t 30 OUT.wav")
-    n_channels = int.from_bytes(data[22:24], "little")
+    n_channels = samples.shape[1]
     notes = [f"{n_channels} channels are mixed down to one"] if n_channels > 1 else []
     return Media(id, "audio", data, f"{len(samples) / rate:.2f} s at {rate:,} samples a second", tuple(notes))
 

@@ -1,7 +1,7 @@
 """Everything a running server holds."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from headscope import __version__
@@ -19,6 +19,7 @@ from headscope.server.tasks import TASKS, Tasks
 from headscope.server.tasks.find import patterns
 from headscope.server.tasks.relevance import options_of
 from headscope.server.tasks.usecase import use_cases
+from headscope.views.activations import joined
 from headscope.views.contract import PresetProps
 from headscope.views.selection import Selection
 from headscope.views.wire import Part, decode
@@ -66,28 +67,28 @@ class Workbench:
         """Stop all work; whether all threads are free."""
         return all([self.jobs.close(), self.parts.close()])
 
-    def beside(self, id: str, selection: Selection) -> dict[str, Callable[[], tuple[str, Part]]]:
+    def beside(self, id: str, selection: Selection) -> dict[str, Callable[[], dict[str, Part]]]:
         """What a saved page of a run holds beside the trace's own parts, as far as it was shown: activations, a report,
         the relevance of an answer, heads that were found, a use case that they are coloured by. By what tells one from
-        another; read, key and part, by whoever has the time.
+        another; read, as parts by key, by whoever has the time.
         """
-        found: dict[str, Callable[[], tuple[str, Part]]] = {}
+        found: dict[str, Callable[[], dict[str, Part]]] = {}
         model = self.runs.find(id).request.model
-        activations = self.tasks.latest("activations", id)
-        if activations is not None:
-            found[f"activations {activations[0]}"] = lambda: _activations(activations[1])
+        activations = self.tasks.all("activations", id)
+        if activations:
+            found[f"activations {' '.join(activations)}"] = lambda: _activations(activations.values())
         if self.reports.has(model):
-            found["report"] = lambda: ("report", self.reports.part(model))
+            found["report"] = lambda: {"report": self.reports.part(model)}
         options = options_of(selection.relevance)
         made = None if options is None else self.tasks.made(TaskRequest("relevance", trace=id, options=options))
         if made is not None:
-            found[f"relevance {selection.relevance}"] = lambda: (f"relevance?of={selection.relevance}", decode(made))
+            found[f"relevance {selection.relevance}"] = lambda: {f"relevance?of={selection.relevance}": decode(made)}
         heads = self.tasks.latest("find", id) if selection.find else None
         if heads is not None:
-            found[f"found {heads[0]}"] = lambda: ("found", decode(heads[1]))
+            found[f"found {heads[0]}"] = lambda: {"found": decode(heads[1])}
         evidence = self.tasks.latest("use_case", model)
         if evidence is not None and {selection.sort, selection.colour} & {decode(evidence[1]).props["method"]["name"]}:
-            found[f"evidence {evidence[0]}"] = lambda: ("evidence", decode(evidence[1]))
+            found[f"evidence {evidence[0]}"] = lambda: {"evidence": decode(evidence[1])}
         return found
 
     def settings(self) -> Settings:
@@ -110,6 +111,9 @@ class Workbench:
         )
 
 
-def _activations(data: bytes) -> tuple[str, Part]:
-    part = decode(data)
-    return f"activations/{part.props['stack']}", part
+def _activations(windows: Iterable[bytes]) -> dict[str, Part]:
+    """What was read of each stack, some tokens at a time, as one part."""
+    by_stack: dict[str, list[Part]] = {}
+    for one in map(decode, windows):
+        by_stack.setdefault(one.props["stack"], []).append(one)
+    return {f"activations/{stack}": joined(own) for stack, own in by_stack.items()}

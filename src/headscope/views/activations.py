@@ -1,5 +1,6 @@
 """Activations for the page, as a table, and as a view."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -42,6 +43,54 @@ def activations_part(found: Activations) -> Part:
         no_written=found.no_written,
     )
     return Part("activations", props, arrays)
+
+
+def joined(windows: Sequence[Part]) -> Part:
+    """Parts of one stack, each of some tokens, as one: of those that follow each other, as many as possible, if there
+    is a choice with the last one.
+
+    Props and arrays are as they were read off the wire; parts that hold other numbers than the last one are left out.
+    """
+    alike = [one for one in windows if _depths(one) == _depths(windows[-1])]
+    by_first = {one.props["first"]: one for one in alike if one.props["count"]}
+    best: list[Part] = []
+    for first in sorted(by_first):
+        run = [by_first[first]]
+        while (end := run[-1].props["first"] + run[-1].props["count"]) in by_first:
+            run.append(by_first[end])
+        best = max(best, run, key=lambda some: (_count(some), any(one is windows[-1] for one in some)))
+    if len(best) < 2:
+        return (best or list(windows))[0]
+    texts: dict[str, int] = {}
+    for one in best:
+        for text in one.props["texts"]:
+            texts.setdefault(text, len(texts))
+    arrays = dict(best[0].arrays)
+    for name in arrays:
+        if name in _OF_SOME or name.startswith("heads/"):
+            arrays[name] = np.concatenate([_own(one, name, texts) for one in best], axis=1)
+    return Part("activations", best[0].props | {"count": _count(best), "texts": list(texts)}, arrays)
+
+
+# What belongs to single tokens.
+_OF_SOME = ("lens", "logprob", "answer", "rank", "neuron", "value", "share")
+
+
+def _count(windows: Sequence[Part]) -> int:
+    return sum(one.props["count"] for one in windows)
+
+
+def _depths(window: Part) -> dict[str, tuple[int, ...]]:
+    """What it has of each token: so many candidates, so many neurons."""
+    return {name: values.shape[2:] for name, values in window.arrays.items() if isinstance(values, np.ndarray)}
+
+
+def _own(window: Part, name: str, texts: dict[str, int]) -> np.ndarray:
+    values = window.arrays[name]
+    assert isinstance(values, np.ndarray)
+    if name != "lens":
+        return values
+    return np.array([texts[one] for one in window.props["texts"]], np.int32)[values]
 
 
 def activations_table(view: "View") -> Table:

@@ -9,7 +9,16 @@ from headscope.sites import Head
 from headscope.traces import Trace
 from headscope.views import neurons
 from headscope.views.keys import Asked
-from headscope.views.neurons import BLOCK, WHOLE_CELLS, Terms, neuron_part, no_neurons, steadiness, vectors_part
+from headscope.views.neurons import (
+    BLOCK,
+    WHOLE_CELLS,
+    Terms,
+    neuron_part,
+    no_neurons,
+    query_of,
+    steadiness,
+    vectors_part,
+)
 from headscope.views.numbers import Table
 from headscope.views.wire import Part
 
@@ -37,8 +46,7 @@ def neuron_order(view: "View") -> np.ndarray:
 
 def terms_of(view: "View") -> "Terms | SignedTerms":
     """All terms of the query that a view shows."""
-    assert view.selection.token is not None  # a neuron view always has a query
-    query = view.selection.token.index
+    query = query_of(view.trace.layer(view.selection.site), view.selection.token)
     return neurons.terms_of(view.trace, _head(view), query, query + 1)
 
 
@@ -55,8 +63,7 @@ def neuron_table(view: "View") -> Table:
         columns = _named(str(head), len(texts)) | {"position": np.arange(len(texts)), "token": _texts(texts)}
         return Table(columns | {f"{selection.every} {index}": vectors[:, index] for index in neuron_order(view)})
     terms = terms_of(view)
-    assert selection.token is not None
-    query, texts = selection.token.index, trace.key_tokens(head).texts
+    query, texts = terms.queries[0], trace.key_tokens(head).texts
     weights = terms.weights[0].nan_to_num(nan=0.0)
     contribution = terms.lengths[0]
     found = {"q·k": terms.dots, "capped": terms.capped, "bias": terms.bias}

@@ -31,6 +31,7 @@ from headscope.views.wire import Part
 
 if TYPE_CHECKING:
     from headscope.views.neuron_differences import SignedTerms
+    from headscope.views.selection import Spot
 
 # Tokens in one block of vectors, as the page asks for them; `web/src/data/neuron.ts` has the same number.
 BLOCK = 512
@@ -115,6 +116,16 @@ def head_of(trace: Trace, place: str | Head) -> Head:
     if reason := no_neurons(trace.layer(found[0])):
         raise NotRecordedError(f"there are no neurons of {found[0]} to show: {reason}.")
     return found[0]
+
+
+def query_of(layer: LayerRecord, chosen: "Spot | None") -> int:
+    """The query that is looked from, as the page has it (`web/src/views/neuron.ts`): the chosen token, or the last.
+
+    A key of self-attention is a token that looks, too; one of another stack is not.
+    """
+    if chosen is None or (chosen.side == "key" and layer.site.kind != "self"):
+        return layer.n_queries - 1
+    return chosen.index
 
 
 class Terms:

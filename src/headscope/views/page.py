@@ -18,6 +18,7 @@ from headscope.views.keys import Asked
 from headscope.views.layers import DENSE_CELLS, HALF_CELLS, layer_part, sparse_part
 from headscope.views.looks import can_roll, image_part, looks_like, rollout_part, sound_part
 from headscope.views.neuron_files import other_heads, saved_parts
+from headscope.views.neurons import query_of
 from headscope.views.parts import maps_part
 from headscope.views.weights import no_scores, no_weights
 from headscope.views.wire import Part
@@ -118,7 +119,7 @@ def _neurons(view: "View", room: float) -> tuple[dict[str, str], list[str]]:
     """Queries, keys, values and what they make of the chosen head; of others, as far as there is room."""
     trace, selection = view.trace, view.selection
     head = trace.layer(selection.site).site.head(selection.head)
-    query = 0 if selection.token is None else selection.token.index
+    query = query_of(trace.layer(selection.site), selection.token)
     parts, notes, left = {}, [], room / 2
     for key, made in saved_parts(trace, head, query):
         packed = pack(made)

@@ -178,6 +178,20 @@ def hidden_positions(trace: Trace, selection: Selection) -> tuple[tuple[str | No
     return tuple(found)
 
 
+def check_step(trace: Trace, step: int | None) -> int | None:
+    """A step of the text that a model wrote, counted from 0; refused where there is none."""
+    if step is None:
+        return None
+    written = [one for one in trace.steps or () if one is not None]
+    # What a decoder wrote last is read by nobody, so it is no token of the trace: its step is there all the same.
+    count = len(written) + (1 if written and "decoder" in trace.tokens else 0)
+    if not count:
+        raise InputError(f"step={step!r} is of text that the model wrote: give model.generate(…).trace.")
+    if isinstance(step, bool) or not isinstance(step, int) or not 0 <= step < count:
+        raise InputError(f"step={step!r} is none: {count} were written, 0 to {count - 1}.")
+    return step
+
+
 def form_of(trace: Trace, selection: Selection) -> Literal["lines", "matrix", "image", "time"]:
     """How heads are drawn: as chosen, or else over the picture or along the sound where there is one, or as lines."""
     if selection.form != "auto":

@@ -16,6 +16,7 @@ from headscope.views.about import short_name
 from headscope.views.activations import activations_part, activations_table
 from headscope.views.contract import By, Vectors, Way, What
 from headscope.views.differences import difference_scores
+from headscope.views.looks import can_roll
 from headscope.views.measures import scores_part
 from headscope.views.neurons import head_of
 from headscope.views.numbers import Table, from_start, spot, table_of
@@ -37,6 +38,7 @@ from headscope.views.selection import (
     Stream,
     Thumbnails,
     check_form,
+    check_step,
     check_what,
     choice,
     heads_of,
@@ -168,6 +170,7 @@ def head_view(
     direction: Direction = "from",
     arrows: bool = False,
     rollout: bool = False,
+    step: int | None = None,
     arcs: Example | None = None,
     tree: bool | Way = False,
     relevance: "Relevance | None" = None,
@@ -177,14 +180,15 @@ def head_view(
 
     Which of them, the input says, unless `form` does. Over a picture, `direction` is what the chosen token looks at
     ("from") or who looks at it ("to"); `arrows` lead from each patch to its strongest; `rollout` follows attention
-    through all layers up to this one.
+    through all layers up to this one (up to the last, without `heads`).
 
     Without `heads`, all of the first layer. `threshold`, `mass` or `top` filter the lines: from a weight on, the
     strongest that make up a share of each query's weight, or the strongest few of each query. `hide` leaves out
     "special" or "first" tokens, `off` single ones (by position), and brings rows back to one. `token` is one query
-    alone, or one key as ("key", 5); negative positions count from the end. Of a comparison, the
-    first run minus the second is shown, on the tokens that both have. `arcs` is a sentence of a treebank, whose
-    dependencies are drawn beside the words; `tree` adds the tree of the first head's own attention ("A" or True: a
+    alone, or one key as ("key", 5); negative positions count from the end. Of a comparison, the first run minus the
+    second is shown, on the tokens that both have. Of text that the model wrote, the page shows what was there at one
+    `step` (from 0). `arcs` is a sentence of a treebank, whose dependencies are drawn beside the words; `tree` adds the
+    tree of the first head's own attention ("A" or True: a
     dependent looks at its head; "AT": a head at its dependents; "A+AT": both). `relevance`, as `hs.relevance` gives it,
     colours the tokens in the page.
 
@@ -192,6 +196,8 @@ def head_view(
     >>> hs.head_view(trace, "L3H2", by="words", hide="special", top=3).save("head.html")  # doctest: +SKIP
     """
     trace = _checked(trace)
+    if rollout and heads is None:
+        heads = next((one for one in reversed(trace.layers) if can_roll(trace, one)), None)
     site, shown = heads_of(trace, heads)
     few = (("axis", axis, Axis), ("by", by, By), ("pair", pair, Pair), ("direction", direction, Direction))
     for name, value, kind in few:
@@ -229,6 +235,7 @@ def head_view(
             direction=direction,
             arrows=bool(arrows),
             rollout=bool(rollout),
+            step=check_step(trace, step),
             arcs=way if tree else "gold" if arcs is not None else "none",
         ),
         theme=_theme(theme),
@@ -365,12 +372,14 @@ def activations_view(
     *,
     token: int | None = None,
     stream: Stream = "lens",
+    step: int | None = None,
     theme: Theme = "system",
 ) -> View:
     """Layers × tokens: what each layer would predict (the logit lens), or the norms of the residual stream.
 
     `source` is the model, which runs the trace's input once more, or what `model.activations` gave. `stream` is "lens",
-    "norm", "attention", "mlp" (how much each wrote) or "cosine" (to the last place). `token` is the one in focus.
+    "norm", "attention", "mlp" (how much each wrote) or "cosine" (to the last place). `token` is the one in focus. Of
+    text that the model wrote, the page of the view shows what was there at one `step`.
 
     >>> import headscope as hs
     >>> hs.activations_view(trace, model, token=-1).save("activations.html")  # doctest: +SKIP
@@ -394,6 +403,7 @@ def activations_view(
         site=str(layer.site),
         shown=[0],
         stream=stream,
+        step=check_step(trace, step),
         token=None if place is None else Spot("query", place),
     )
     parts = {f"activations/{found.stack}": activations_part(found)}

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("headscope")
 _LONGEST_NAME = 64
+_NO_ACTIVATIONS = "this view holds no activations, which take the model: show hs.activations_view(trace, model)."
 
 
 class ViewWidget(anywidget.AnyWidget):
@@ -56,12 +57,15 @@ class ViewWidget(anywidget.AnyWidget):
         self.on_msg(self._hear)
 
     def __repr__(self) -> str:
-        return f"ViewWidget({self.view!r})"
+        selection = self.selected.selection
+        return f"ViewWidget({replace(self._opened, kind=selection.scale, selection=selection)!r})"
 
     @property
     def view(self) -> "View":
         """What is on screen now, as a view: `widget.view.figure()`, `widget.view.table()`, `widget.view.save(…)`."""
         selection = self.selected.selection
+        if selection.scale == "activations" and self._opened.activations is None:
+            raise NotRecordedError(_NO_ACTIVATIONS)
         return replace(self._opened, kind=selection.scale, selection=selection)
 
     # What is selected
@@ -115,14 +119,12 @@ class ViewWidget(anywidget.AnyWidget):
 
     def _part(self, key: str) -> Part:
         if key == "saved":
-            view = self.view
-            return Part("saved", SavedProps(view.kind, asdict(view.selection), [], view.theme))
+            now = self.selected.selection
+            return Part("saved", SavedProps(now.scale, asdict(now), [], self._opened.theme))
         if key == "scores":
             return self._opened.scores_part
         if key in self._opened.parts:
             return self._opened.parts[key]
         if key.startswith("activations/"):
-            raise NotRecordedError(
-                "this view holds no activations, which take the model: show hs.activations_view(trace, model)."
-            )
+            raise NotRecordedError(_NO_ACTIVATIONS)
         return part(self._opened.trace, key)

@@ -48,6 +48,15 @@ def test_one_pattern_is_a_matrix():
     assert np.allclose(view.trace.pattern("L0H0"), ATTENTION[2])
 
 
+def test_what_comes_back_can_be_written_to_a_file_as_circuitsvis_users_do(tmp_path):
+    made = cv.attention.attention_patterns(tokens=TOKENS, attention=ATTENTION)
+    (tmp_path / "heads.html").write_text(str(made))
+    page = (tmp_path / "heads.html").read_text()
+    assert page.startswith("<!doctype html>") and "https://unpkg.com" not in page
+    assert made.show_code() == made.local_src == made.cdn_src == made.__html__() == page
+    assert repr(made) == "View('head', 'attention', L0, 3 heads)"
+
+
 def test_names_say_which_layer_heads_are_of():
     names = ["L1H0", "0.1", "L0 H0", "1.1"]
     attention = torch.cat([ATTENTION, ATTENTION[:1] * 0 + torch.eye(4)])

@@ -1,5 +1,6 @@
 """Pictures and sounds of every form become what a model takes, and their positions have names."""
 
+import struct
 import wave
 
 import numpy as np
@@ -12,7 +13,8 @@ from torch import nn
 
 from headscope.errors import HeadscopeWarning, InputError
 from headscope.models.inputs import collate, image_tokens, prepare, ready_inputs
-from headscope.models.media import picture, read_wave, resample
+from headscope.models.media import picture
+from headscope.models.sounds import read_wave, resample
 from headscope.traces.tokens import Tokens
 
 SMALL = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 37}
@@ -157,6 +159,40 @@ def test_a_wave_file_of_any_width_is_read(tmp_path, width, tolerance):
         file.writeframes(data)
     samples, rate = read_wave(path)
     assert rate == 8000 and np.allclose(samples, left * 0.75, atol=tolerance)
+
+
+def riff(kind: int, bits: int, data: bytes, *, before: bytes = b"", more: bytes = b"", channels: int = 1) -> bytes:
+    """A wav file as programs write it: the format, and other chunks between."""
+    form = struct.pack("<HHIIHH", kind, channels, 8000, 8000 * channels * bits // 8, channels * bits // 8, bits) + more
+    chunks = before + b"fmt " + struct.pack("<I", len(form)) + form + b"data" + struct.pack("<I", len(data)) + data
+    return b"RIFF" + struct.pack("<I", 4 + len(chunks)) + b"WAVE" + chunks
+
+
+def test_wave_files_of_floats_and_with_long_headers_are_read(tmp_path):
+    tone = 0.5 * np.sin(np.arange(200) / 7)
+    path = tmp_path / "sound.wav"
+    junk = b"JUNK" + struct.pack("<I", 3) + b"abc\0"  # chunks are filled up to even lengths
+    subformat = struct.pack("<HHIH", 22, 24, 4, 1) + bytes(14)
+    threes = np.stack([tone, tone, tone], 1)
+    whole = (threes * 2**23).round().astype("<i4").view(np.uint8).reshape(-1, 4)[:, :3].tobytes()
+    for data in (
+        riff(3, 32, tone.astype("<f4").tobytes()),
+        riff(3, 64, tone.astype("<f8").tobytes(), before=junk),
+        riff(0xFFFE, 24, whole, more=subformat, channels=3),
+    ):
+        path.write_bytes(data)
+        samples, rate = read_wave(path)
+        assert rate == 8000 and np.allclose(samples, tone, atol=1e-6)
+    for data, said in (
+        (riff(6, 8, bytes(8)), "compressed \\(A-law\\)"),
+        (riff(3, 16, bytes(8)), "samples of 16 bits"),
+        (riff(1, 16, bytes(8), channels=0), "cannot be read|samples of"),
+        (riff(1, 16, b"")[:20], "cannot be read as sound"),
+        (b"RIFF\0\0\0\0WAVEdata\4\0\0\0abcd", "before their format"),
+    ):
+        path.write_bytes(data)
+        with pytest.raises(InputError, match=said):
+            read_wave(path)
 
 
 def test_resampling_keeps_a_tone():

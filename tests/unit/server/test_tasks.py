@@ -1,6 +1,9 @@
 """Tasks: worked out once, in the queue of runs; refused in words; stopped when nobody waits."""
 
+import base64
+import gzip
 import json
+import re
 import threading
 from dataclasses import dataclass
 
@@ -78,6 +81,30 @@ def test_a_page_holds_the_tokens_that_were_read_last(client: TestClient, run) ->
         asked(client, name="activations", trace=trace, options={"first": first, "count": 2})
         pages.append(client.post(f"/api/traces/{trace}/page", json=wanted).text)
     assert pages[0] == pages[2] != pages[1]
+
+
+def test_a_page_holds_all_that_was_read_some_tokens_at_a_time(client: TestClient, run) -> None:
+    trace = run(client)[-1]["trace"]
+    wanted = {"view": "activations", "selection": {"scale": "activations", "site": "L1", "shown": [0]}}
+    whole = asked(client, name="activations", trace=trace)[-1]["result"]
+    expected = decode(client.get(f"/api/results/{whole}").content)
+    length, other = expected.props["count"], run(client, edits=["silence('L0H1')"])[-1]["trace"]
+    for first in (4, 0, 2):
+        options = {"first": first, "count": 2 if first < 4 else 512}
+        asked(client, name="activations", trace=other, options=options | {"k": 2})
+        asked(client, name="activations", trace=other, options=options)
+    page = client.post(f"/api/traces/{other}/page", json=wanted).text
+    (packed,) = re.findall(r'data-key="activations/main">([^<]+)<', page)
+    found = decode(gzip.decompress(base64.b64decode(packed)))
+    assert (found.props["first"], found.props["count"]) == (0, length)
+    once = asked(client, name="activations", trace=other)[-1]["result"]
+    at_once = decode(client.get(f"/api/results/{once}").content)
+    assert set(found.arrays) == set(at_once.arrays) == set(expected.arrays)
+    for name, values in at_once.arrays.items():
+        if name != "lens":
+            assert np.allclose(found.arrays[name], values, atol=1e-5), name
+    texts = [np.array(one.props["texts"], object)[one.arrays["lens"]] for one in (found, at_once)]
+    assert (texts[0] == texts[1]).all()
 
 
 def test_streams_that_are_kept_do_not_keep_the_model(client: TestClient, run) -> None:

@@ -53,6 +53,20 @@ def test_a_saved_trace_and_a_saved_page_have_the_picture(vit, tmp_path):
     assert 'data-key="image/main"' in html and 'data-key="rollout/L5"' in html
 
 
+def test_a_rollout_leads_through_all_layers_unless_one_is_named(vit):
+    assert hs.head_view(vit, rollout=True).selection.site == "L5"
+    assert hs.head_view(vit, "L2", rollout=True).selection.site == "L2"
+
+
+def test_patches_have_the_same_names_in_figures_as_on_the_page(vit):
+    pytest.importorskip("matplotlib")
+    assert "from 4·5" in hs.head_view(vit, "L3H2", token=29).figure().get_supxlabel()
+    lines = hs.head_view(vit, "L3H2", form="lines").figure().axes[0].texts
+    assert [one.get_text() for one in lines[:3]] == ["[CLS]", "1·1", "1·2"]
+    neurons = hs.neuron_view(vit, "L3H2", token=29).figure()
+    assert "query 29: 4·5" in neurons.get_supxlabel()
+
+
 def test_the_rollout_is_the_one_of_python(vit):
     found = part(vit, "rollout/L4").arrays["weights"]
     assert np.abs(found - rollout(vit)["L4"]).max() < 1e-6

@@ -3,6 +3,7 @@
 import base64
 import gzip
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -118,6 +119,23 @@ def test_cross_attention_has_its_own_tokens():
 def test_what_makes_no_sense_is_refused(given, told):
     with pytest.raises(HeadscopeError, match=told):
         hs.neuron_view(TRACE, **given)
+
+
+def test_without_a_token_the_last_looks_and_a_key_of_self_attention_looks_too():
+    """As on the page; a page of a long input holds the query that it opens with."""
+    trace = made_trace(made_layer(Formula(1.0), 600))
+    opened = hs.neuron_view(trace, "L0H1")
+    for token, query in ((None, 599), (Spot("key", 70), 70), (Spot("query", 30), 30)):
+        view = replace(opened, selection=replace(opened.selection, token=token))
+        assert f"neuron/L0H1?query={query}" in read(page(view))
+        assert set(view.table().columns["query position"]) == {query}
+        assert f"query {query}: m{query}" in view.figure().get_supxlabel()
+        told = checked_view(trace, PageRequest("neuron", view.selection)).selection.token
+        assert told == Spot("query", query)
+    layer = made_layer(Formula(1.0), 5, 7, site=Site("decoder", 0, "cross"), key_stack="encoder")
+    between = hs.neuron_view(made_trace(layer), "cross.L0H0")
+    view = replace(between, selection=replace(between.selection, token=Spot("key", 6)))
+    assert set(view.table().columns["query position"]) == {4}
 
 
 def test_the_server_makes_the_same_view():

@@ -3,18 +3,24 @@
 import io
 import os
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from made_traces import made_layer, made_trace
 from PIL import Image
 
 import headscope as hs
+from headscope.attention import Formula, Mask
 from headscope.errors import InputError
-from headscope.traces import Trace
+from headscope.sites import Site
+from headscope.traces import Tokens, Trace
+from headscope.traces.activations import Activations, Lens
 
 matplotlib = pytest.importorskip("matplotlib")
+from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: E402
 from matplotlib.text import Text  # noqa: E402
 
 from headscope.views.figures.canvas import THEMES  # noqa: E402
@@ -35,6 +41,32 @@ def trace_of(length: int, n_layers: int = 2, n_heads: int = 3) -> Trace:
     return Trace.from_patterns(layers, (TEXTS * length)[:length], model="made")
 
 
+def vectors_of(texts: list[str]) -> Trace:
+    """Queries and keys with signs, the same whenever it is made."""
+    with torch.random.fork_rng():
+        torch.manual_seed(5)
+        made = made_trace(made_layer(Formula(0.5, mask=Mask.causal(len(texts), len(texts))), len(texts)))
+    return replace(made, tokens={"main": Tokens.of(texts)})
+
+
+def passing_through(texts: list[str]) -> Activations:
+    """Activations of five places whose predictions become surer, layer by layer."""
+    n = len(texts)
+    ids = np.tile(np.arange(n)[None, :, None], (5, 1, 2)) + np.arange(2)
+    sure = np.log(np.linspace(0.05, 0.95, 5, dtype=np.float32))[:, None, None] * np.ones((5, n, 2), np.float32)
+    lens = Lens(ids, sure, np.zeros((5, n), int), sure[..., 0], dict(enumerate([*texts, "so"])))
+    norms = np.exp(np.linspace(0, 3, 5 * n, dtype=np.float32)).reshape(5, n)
+    layers = tuple(Site("main", layer) for layer in range(4))
+    return Activations("main", layers, Tokens.of(texts), norms, np.ones((5, n), np.float32), lens=lens)
+
+
+WORDY = [
+    "Donaudampfschifffahrtsgesellschaftskapitänsmütze" * 2,
+    "国际货币基金组织国际货币基金组织国际货币基金",
+    "a",
+    "$x_1$",
+]
+WORDED = Trace.from_patterns([torch.full((1, 4, 4), 0.25)], WORDY, model="made")
 SHORT, LONG, MANY = trace_of(10), trace_of(130), trace_of(10, 2, 16)
 VIEWS = {
     "lines": hs.head_view(SHORT, "L1", form="lines"),
@@ -44,6 +76,17 @@ VIEWS = {
     "model": hs.model_view(MANY),
     "sorted": hs.model_view(SHORT, sort="previous_token", colour="confidence"),
     "long": hs.head_view(LONG, "L0H2", form="lines"),
+    "neuron": hs.neuron_view(vectors_of(TEXTS), "L0H1", sort="contribution"),
+    "activations": hs.activations_view(SHORT, passing_through(TEXTS)),
+}
+LONG_TOKENS = {
+    "lines": hs.head_view(WORDED, form="lines"),
+    "across": hs.head_view(WORDED, form="lines", axis="horizontal"),
+    "matrix": hs.head_view(WORDED, form="matrix"),
+    "neuron": hs.neuron_view(vectors_of(WORDY)),
+    "every": hs.neuron_view(vectors_of(WORDY), every="key"),
+    "activations": hs.activations_view(WORDED, passing_through(WORDY)),
+    "norms": hs.activations_view(WORDED, passing_through(WORDY), stream="norm"),
 }
 
 
@@ -65,8 +108,6 @@ def boxes(figure, texts):
 
 @pytest.mark.parametrize("name", ["lines", "long", "matrix", "model"])
 def test_labels_do_not_overlap(name):
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-
     figure = VIEWS[name].figure(width="column")
     FigureCanvasAgg(figure)
     axes = figure.axes[0]
@@ -81,8 +122,6 @@ def test_labels_do_not_overlap(name):
 
 
 def test_nothing_is_outside_the_figure():
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-
     for name in ("lines", "across", "matrix"):
         figure = VIEWS[name].figure(width="column")
         FigureCanvasAgg(figure)
@@ -91,6 +130,22 @@ def test_nothing_is_outside_the_figure():
         legend = [text for one in figure.legends for text in one.get_texts()]
         for box in boxes(figure, [*axes.texts, *ticks, *legend]):
             assert box.x0 > -2 and box.y0 > -2 and box.x1 < figure.bbox.x1 + 2 and box.y1 < figure.bbox.y1 + 2, name
+
+
+@pytest.mark.parametrize("width", [None, "column", "page"])
+@pytest.mark.parametrize("name", LONG_TOKENS)
+def test_long_tokens_leave_room_for_what_is_to_be_seen(name, width):
+    figure = LONG_TOKENS[name].figure(width=width)
+    FigureCanvasAgg(figure)
+    figure.savefig(io.BytesIO(), format="png")
+    boxes_of = [axes.get_window_extent() for axes in figure.axes if axes.images or axes.collections]
+    wide, tall = max(box.width for box in boxes_of), max(box.height for box in boxes_of)
+    assert wide > (0.12 if name == "neuron" else 0.28) * figure.bbox.width, name
+    assert tall > 0.15 * figure.bbox.height, name
+    for text in figure.findobj(Text):
+        box = text.get_window_extent()
+        if text.get_visible() and text.get_text().strip() and text.axes is not None and text.axes.axison:
+            assert box.x0 > -2 and box.x1 < figure.bbox.x1 + 2, (name, text.get_text())
 
 
 def test_fonts_are_in_the_file(tmp_path):

@@ -1,5 +1,7 @@
 """Making views: what can be said, and what is said of mistakes."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from made_traces import made_layer, made_trace
@@ -8,6 +10,7 @@ import headscope as hs
 from headscope.attention import Formula
 from headscope.errors import HeadscopeError
 from headscope.scores import Scores
+from headscope.sites import Site
 from headscope.traces import Token, Tokens, Trace
 from headscope.views.selection import Spot
 
@@ -60,6 +63,18 @@ def test_negative_positions_count_from_the_end_of_what_is_shown(trace):
     assert hs.head_view(trace, token=("key", -1), hide="special").selection.token == Spot("key", 2)
     assert hs.head_view(trace, off=[-2]).selection.off == ["main:2"]
     assert hs.head_view(trace, token=-1).table().columns["query position"][0] == 3
+
+
+def test_a_step_of_what_was_written_is_one_that_there_is(trace):
+    written = replace(trace, steps=(None, None, 0, 1))
+    assert hs.head_view(written, step=1).selection.step == 1
+    with pytest.raises(HeadscopeError, match="2 were written, 0 to 1"):
+        hs.head_view(written, step=2)
+    with pytest.raises(HeadscopeError, match=r"model\.generate"):
+        hs.head_view(trace, step=0)
+    layer = made_layer(Formula(1.0), 3, 4, site=Site("decoder", 0, "cross"), key_stack="encoder")
+    translated = made_trace(layer, steps=(None, 0, 1))
+    assert hs.head_view(translated, step=2).selection.step == 2  # its last token is read by nobody
 
 
 def test_heads_are_sorted_and_coloured_by_measures_or_by_scores_from_elsewhere(trace):

@@ -94,6 +94,24 @@ def test_python_and_page_share_one_selection(heard):
     assert str(widget.selected.head) == "L1H3"
 
 
+def test_what_is_on_screen_is_a_view_at_every_scale(heard):
+    """Neurons opened from the head view, with no token chosen, or with a key: as the page shows them."""
+    widget = heard.widget
+    for token, query in ((None, 8), ({"side": "key", "index": 4}, 4), ({"side": "query", "index": 5}, 5)):
+        widget._selection = widget._selection | {"scale": "neuron", "token": token}
+        assert repr(widget) == "ViewWidget(View('neuron', 'made', L1H2))"
+        assert set(widget.view.table().columns["query position"]) == {query}
+        widget.view.figure()
+        assert b"neuron view" in heard.ask(page=True)
+    widget._selection = widget._selection | {"scale": "model"}
+    assert widget.view.kind == "model"
+    widget._selection = widget._selection | {"scale": "activations"}
+    assert repr(widget) == "ViewWidget(View('activations', 'made'))"
+    with pytest.raises(hs.HeadscopeError, match=r"hs\.activations_view\(trace, model\)"):
+        widget.view.figure()
+    assert "hs.activations_view" in heard.ask(page=True)["message"]
+
+
 def test_a_selection_of_the_page_that_is_not_there_changes_nothing(heard, caplog):
     widget = heard.widget
     widget._selection = widget._selection | {"site": "L77"}

@@ -2,7 +2,7 @@
 
 import type { RunRequest, TraceProps } from "../contract";
 import type { Selection } from "../selection";
-import { headView, literal, modelView, neuronView, run } from "./python";
+import { imports, literal, run, viewOf } from "./python";
 
 export interface Second {
   trace: TraceProps;
@@ -11,10 +11,11 @@ export interface Second {
 
 /** The view of their difference; where there is none, one relation in both. */
 export function pythonOfTwo(one: Second, other: Second, difference: TraceProps | null, selection: Selection): string {
-  const views = { model: modelView, head: headView, neuron: neuronView, activations: modelView };
-  const view = views[selection.scale](difference ?? one.trace, selection);
+  // Activations are of one run each.
+  const scale = selection.scale === "activations" ? "model" : selection.scale;
+  const view = viewOf(difference ?? one.trace, { ...selection, scale });
   const lines = [
-    "import headscope as hs",
+    imports(one.request, other.request),
     "",
     `model = hs.load(${literal(one.trace.model)})`,
     `one = ${run(one.trace, one.request)}`,

@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { DEFAULT, fitted, type Selection } from "../selection";
 import { pythonOfTwo } from "./comparedPython";
 import { requestOf } from "./link";
-import { python } from "./python";
+import { namesFile, python } from "./python";
 import { trace, translation } from "./trace.fixture";
 
 const request = requestOf({ model: "builtin:gpt", text: 'say "hi"\n\\o/ привет' });
@@ -94,6 +94,33 @@ describe("code that gives what is on screen", () => {
       'model.run("a", interventions=[hs.silence(\'L1H2\')], pair="b", truncate=True)',
     );
   });
+});
+
+test("pictures and sounds by their names", () => {
+  const seen = trace({ text: null, input_kind: "image" });
+  const boat = requestOf({ model: "builtin:vit", media: "preset:sailing boat" });
+  const code = python(seen, boat, DEFAULT);
+  expect(code).toContain("import headscope as hs\nfrom headscope.server.media import preset\n\n");
+  expect(code).toContain('model.run(image=preset("sailing boat").picture())');
+  expect(namesFile(seen, boat)).toBe(false);
+  expect(python(seen, null, DEFAULT)).toContain('model.run(image="path/to/file")');
+  expect(namesFile(seen, null)).toBe(true);
+  expect(namesFile(trace(), request)).toBe(false);
+});
+
+test("tokens in focus by their own positions", () => {
+  const at = { ...DEFAULT, site: "L1", head: 2, shown: [2], token: { side: "key", index: 1 } } satisfies Selection;
+  expect(python(trace(), null, { ...at, scale: "neuron" })).toContain('hs.neuron_view(trace, "L1H2", token=1)');
+  // Without the first token the second is the first.
+  expect(python(trace(), null, { ...at, scale: "activations", hide: ["first"] })).toContain(
+    "hs.activations_view(trace, model, token=2)",
+  );
+});
+
+test("the difference of two runs, neuron by neuron", () => {
+  const at = { ...DEFAULT, scale: "neuron", site: "L1", head: 2, shown: [2] } satisfies Selection;
+  const one = { trace: trace(), request };
+  expect(pythonOfTwo(one, one, trace(), at)).toContain('view = hs.neuron_view(comparison, "L1H2")');
 });
 
 test("neurons as they are looked at", () => {

@@ -1,10 +1,12 @@
 /** Code that gives what is on screen. */
 
 import type { RunRequest, TraceProps } from "../contract";
-import { hiddenPositions, offPositions } from "../data/reading";
+import { hiddenPositions, offPositions, positionOf } from "../data/reading";
 import { asked, RELEVANCE } from "../data/relevance";
 import { DEFAULT, type Selection } from "../selection";
-import { headName } from "../views/view";
+import { queryOf } from "../views/neuron";
+import { headName, siteOf, stackOf } from "../views/view";
+import { isPreset as isShipped, mediaName } from "./media";
 
 /** JSON's strings, numbers and lists are Python's too. */
 type Value = string | number | string[] | number[];
@@ -20,14 +22,19 @@ export interface Given {
 /** Measures from elsewhere, by their names; null where no few lines give them: a use case, a report. */
 export type Elsewhere = Record<string, Given | null>;
 
+const VIEWS = { model: modelView, head: headView, neuron: neuronView, activations: activationsView };
+
+/** The call that gives the view on screen. */
+export function viewOf(trace: TraceProps, selection: Selection, elsewhere: Elsewhere = {}): string {
+  return VIEWS[selection.scale](trace, selection, elsewhere);
+}
+
 export function python(
   trace: TraceProps,
   request: RunRequest | null,
   selection: Selection,
   elsewhere: Elsewhere = {},
 ): string {
-  const views = { model: modelView, head: headView, neuron: neuronView, activations: activationsView };
-  const view = views[selection.scale];
   const relevance = explained(trace, selection);
   const known: Elsewhere = { ...elsewhere };
   if (relevance) known[RELEVANCE] = { code: relevance, name: "found.heads" };
@@ -36,7 +43,7 @@ export function python(
     setup(trace, request).trimEnd(),
     ...(selection.scale === "head" ? numbers(trace, selection) : []),
     ...used.flatMap((name) => known[name]?.code.trimEnd() ?? []),
-    `view = ${view(trace, selection, known)}`,
+    `view = ${viewOf(trace, selection, known)}`,
     `view.save("${selection.scale}.html")`,
     ...(relevance && !used.includes(RELEVANCE) ? [relevance] : []),
   ];
@@ -46,7 +53,31 @@ export function python(
 /** The run itself: the lines that everything else begins with. */
 export function setup(trace: TraceProps, request: RunRequest | null): string {
   const model = `model = hs.load(${literal(trace.model)})`;
-  return `import headscope as hs\n\n${model}\ntrace = ${run(trace, request)}\n`;
+  return `${imports(request)}\n\n${model}\ntrace = ${run(trace, request)}\n`;
+}
+
+export function imports(...requests: (RunRequest | null)[]): string {
+  const isPreset = requests.some((one) => one?.media && isShipped(one.media));
+  return `import headscope as hs${isPreset ? "\nfrom headscope.server.media import preset" : ""}`;
+}
+
+/** Whether the code names a file whose folder the page does not know. */
+export function namesFile(trace: TraceProps, request: RunRequest | null): boolean {
+  return hasMedia(trace, request) && !(request?.media && isShipped(request.media));
+}
+
+function hasMedia(trace: TraceProps, request: RunRequest | null): boolean {
+  if (request?.chat) return false;
+  return (request?.text ?? trace.text) === null || !!request?.media || trace.input_kind === "multimodal";
+}
+
+/** The picture or the sound: one that comes with Headscope, or a file by its name as far as that is known here. */
+function mediaOf(trace: TraceProps, request: RunRequest | null): string {
+  const isSound = trace.stacks.some((one) => one.looks === "sound");
+  const name = request?.media ? mediaName(request.media) : "path/to/file";
+  if (request?.media && isShipped(request.media))
+    return isSound ? `audio=preset(${literal(name)}).sound()` : `image=preset(${literal(name)}).picture()`;
+  return `${isSound ? "audio" : "image"}=${literal(name)}`;
 }
 
 /** Where the answer that was chosen came from. */
@@ -71,9 +102,7 @@ export function run(trace: TraceProps, request: RunRequest | null): string {
   } else {
     const text = request?.text ?? trace.text;
     if (text !== null) given.push(literal(text));
-    // Where the file of a picture or a sound lies, the page does not know: that is for the reader to name.
-    if (text === null || request?.media || trace.input_kind === "multimodal")
-      given.push(`${trace.stacks.some((one) => one.looks === "sound") ? "audio" : "image"}="path/to/file"`);
+    if (hasMedia(trace, request)) given.push(mediaOf(trace, request));
   }
   if (trace.edits.length) given.push(`interventions=[${trace.edits.join(", ")}]`);
   const pair = request ? request.pair : trace.pair;
@@ -109,7 +138,7 @@ function reading(trace: TraceProps, { by, hide, off }: Selection): string | null
   return (all.length ? `.without(${literal(all)})` : "") + (by === "tokens" ? "" : `.${by}()`);
 }
 
-export function headView(trace: TraceProps, selection: Selection): string {
+function headView(trace: TraceProps, selection: Selection): string {
   const heads = selection.shown.map((head) => headName(selection.site, head));
   const given = [literal(heads.length === 1 ? (heads[0] ?? "") : heads)];
   const put = (name: string, value: Value, usual: Value) => {
@@ -127,6 +156,7 @@ export function headView(trace: TraceProps, selection: Selection): string {
   put("direction", selection.direction, DEFAULT.direction);
   if (selection.arrows) given.push("arrows=True");
   if (selection.rollout) given.push("rollout=True");
+  if (selection.step !== null) given.push(`step=${selection.step}`);
   if (selection.token) {
     const { side, index } = selection.token;
     given.push(side === "query" ? `token=${index}` : `token=("key", ${index})`);
@@ -134,9 +164,9 @@ export function headView(trace: TraceProps, selection: Selection): string {
   return `hs.head_view(trace, ${given.join(", ")})`;
 }
 
-export function neuronView(_: TraceProps, selection: Selection): string {
+function neuronView(trace: TraceProps, selection: Selection): string {
   const given = [literal(headName(selection.site, selection.head))];
-  if (selection.token?.side === "query") given.push(`token=${selection.token.index}`);
+  if (selection.token) given.push(`token=${queryOf(selection, siteOf(trace, selection.site))}`);
   if (selection.order !== "index") given.push(`sort=${selection.against ?? literal(selection.order)}`);
   if (selection.every) given.push(`every=${literal(selection.every)}`);
   if (selection.fold.length) given.push(`fold=${literal(selection.fold)}`);
@@ -148,12 +178,14 @@ function activationsView(trace: TraceProps, selection: Selection): string {
   const stack = trace.layers.find((one) => one.site === selection.site)?.stack;
   const usual = trace.stacks.some((one) => one.name === "decoder") ? "decoder" : "main";
   if (stack && stack !== usual) given[1] = `model.activations(trace, stack=${literal(stack)})`;
-  if (selection.token) given.push(`token=${selection.token.index}`);
+  const token = stack ? positionOf(stackOf(trace, stack), selection) : null;
+  if (token !== null) given.push(`token=${token}`);
   if (selection.stream !== DEFAULT.stream) given.push(`stream=${literal(selection.stream)}`);
+  if (selection.step !== null) given.push(`step=${selection.step}`);
   return `hs.activations_view(${given.join(", ")})`;
 }
 
-export function modelView(_: TraceProps, selection: Selection, elsewhere: Elsewhere = {}): string {
+function modelView(_: TraceProps, selection: Selection, elsewhere: Elsewhere = {}): string {
   const given = [literal(headName(selection.site, selection.head))];
   // A measure that is not the run's own is a variable, or cannot be said.
   const told = (name: string) => (name in elsewhere ? (elsewhere[name]?.name ?? "") : name && literal(name));

@@ -1,27 +1,40 @@
 /** Taking things away: files, links, code. Each says what it did, or why it could not. */
 
+import type { SiteProps } from "../contract";
+import { activationsOf } from "../data/activations";
 import { copyOfPage } from "../hosts/file";
 import { savedPage, table } from "../hosts/page";
 import type { Selection } from "../selection";
 import { isAborted, problemOf } from "../source";
-import { headName } from "../views/view";
+import { queryOf } from "../views/neuron";
+import { headName, siteOf, stackOf } from "../views/view";
 import { TOO_LONG } from "./address";
 import { pythonOfTwo } from "./comparedPython";
 import { shortName } from "./draft";
-import { type Elsewhere, python, setup } from "./python";
+import { type Elsewhere, namesFile, python, setup } from "./python";
 import { csv, json } from "./sheets";
-import type { Workbench } from "./workbench.svelte";
+import type { Shown, Workbench } from "./workbench.svelte";
 
 /** More than this would not fit into a page's memory. */
 const MOST_ROWS = 1_000_000;
 
 export function savePage(bench: Workbench) {
   return attempt(bench, async () => {
-    const { shown } = bench;
+    const { shown, selection } = bench;
     if (!shown) return;
+    if (selection.scale === "activations" && shown.source.task) await readAll(bench, shown);
     const page = await pageOf(bench, shown.trace.id);
     download(page, `${fileName(bench)}.html`);
     bench.say(`Saved ${fileName(bench)}.html (${size(page)}). It opens without a server.`);
+  });
+}
+
+/** A saved page cannot ask for more: what single tokens have is read of all of them first. */
+async function readAll(bench: Workbench, { source, trace }: Shown): Promise<void> {
+  const { stack } = siteOf(trace, bench.selection.site);
+  const count = stackOf(trace, stack).texts.length;
+  await activationsOf(source, stack).whole(count, (done) => {
+    if (done) bench.say(`Reading all tokens, ${done.toLocaleString("en")} of ${count.toLocaleString("en")} …`);
   });
 }
 
@@ -76,7 +89,12 @@ export function saveTable(bench: Workbench, format: "csv" | "parquet" | "json") 
       off: selection.off.join(","),
       minus: subtracted(bench),
     };
-    const options = selection.scale === "neuron" ? neuronOptions(format, selection) : ofHeads;
+    const ofNeurons = {
+      format,
+      minus: subtracted(bench),
+      ...neuronOptions(selection, siteOf(shown.trace, selection.site)),
+    };
+    const options = selection.scale === "neuron" ? ofNeurons : ofHeads;
     bench.say("Collecting the numbers …");
     let kept = "all";
     let file: Blob;
@@ -93,9 +111,10 @@ export function saveTable(bench: Workbench, format: "csv" | "parquet" | "json") 
   });
 }
 
-function neuronOptions(format: string, { site, head, token, every }: Selection): Record<string, string> {
-  const query: Record<string, string> = token?.side === "query" ? { query: String(token.index) } : {};
-  return { format, view: "neuron", heads: headName(site, head), ...query, ...(every ? { every } : {}) };
+function neuronOptions(selection: Selection, site: SiteProps): Record<string, string> {
+  const { head, every } = selection;
+  const query = String(queryOf(selection, site));
+  return { view: "neuron", heads: headName(site.site, head), query, ...(every ? { every } : {}) };
 }
 
 /** The run that is subtracted from the one on screen, where that is what is drawn. */
@@ -132,7 +151,8 @@ export function copyPython(bench: Workbench) {
       ? pythonOfTwo(shown, other, comparing.difference?.trace ?? null, selection)
       : python(shown.trace, shown.request, selection, elsewhere(bench));
     await copy(code);
-    bench.say("Python copied: it runs as pasted.");
+    const isTold = [shown, ...(isTwo ? [other] : [])].some((one) => namesFile(one.trace, one.request));
+    bench.say(isTold ? "Python copied: it names your file, give its folder too." : "Python copied: it runs as pasted.");
   });
 }
 

@@ -140,6 +140,14 @@ export class ActivationsOf {
     await Promise.all(wanted);
   }
 
+  /** Have all positions ready, one stretch after the other: the server has others to answer too. */
+  async whole(count: number, told: (done: number) => void): Promise<void> {
+    for (let first = 0; first < count; first += WINDOW) {
+      told(first);
+      await this.need(first, first + 1);
+    }
+  }
+
   private begin(index: number): Promise<void> {
     const { signal } = this.stop;
     const work = this.load(index, signal)

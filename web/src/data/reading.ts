@@ -82,6 +82,12 @@ export function readingOf(stack: StackProps, length: number, how: How, site?: Gr
   };
 }
 
+/** The position, among a stack's own tokens, of the token in focus: of a word its first. Null where there is none. */
+export function positionOf(stack: StackProps, selection: How & Pick<Selection, "token">): number | null {
+  const { token } = selection;
+  return token && (readingOf(stack, stack.texts.length, selection).members[token.index]?.[0] ?? null);
+}
+
 /** Places of their own: a layer that sees a coarser grid than the input's, as the later stages of Swin do. */
 function numbered(stack: StackProps, length: number, site?: Gridded): Reading {
   const positions = Array.from({ length }, (_, position) => position);

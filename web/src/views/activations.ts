@@ -3,7 +3,7 @@
 import type { RunEvent } from "../contract";
 import { type ActivationsOf, activationsOf, visible, type Window } from "../data/activations";
 import { number } from "../data/measures";
-import { readingOf } from "../data/reading";
+import { positionOf, readingOf } from "../data/reading";
 import { untilOf, writtenFrom } from "../data/steps";
 import { fillBox, frame } from "../marks/boxes";
 import { drawCells, ramp } from "../marks/cells";
@@ -238,6 +238,10 @@ class ActivationsView implements Mounted {
           : "the model normalises between, so a layer's change is not just their sum",
       );
     }
+    if (!this.host.source.task && props.count < known.nTokens) {
+      const last = props.first + props.count - 1;
+      notes.push(`predictions, neurons and heads of tokens ${props.first} to ${last} alone are saved here`);
+    }
     return {
       line: `${TITLES[this.stream]}, ${props.layers.length} layers × ${this.nTokens.toLocaleString("en")} tokens`,
       notes,
@@ -269,11 +273,7 @@ class ActivationsView implements Mounted {
 
   /** The position of the token in focus. */
   private get pinned(): number | null {
-    const token = this.selection?.token;
-    if (!token || !this.selection) return null;
-    const stack = stackOf(this.host.trace, this.stackName);
-    const reading = readingOf(stack, stack.texts.length, this.selection);
-    return reading.members[token.index]?.[0] ?? null;
+    return this.selection && positionOf(stackOf(this.host.trace, this.stackName), this.selection);
   }
 
   private get left(): number {
@@ -530,7 +530,7 @@ class ActivationsView implements Mounted {
     const best = here?.candidates(place, position)[0];
     return best
       ? { text: visible(best.text), isBold: here?.rank(place, position) === 0 }
-      : { text: "…", isBold: false };
+      : { text: this.host.source.task ? "…" : "", isBold: false };
   }
 
   /** The row of the layer in focus, −1 where it is of another stack. */

@@ -3,6 +3,7 @@
 import re
 import warnings
 from collections.abc import Sequence
+from dataclasses import dataclass, fields
 from typing import Any
 
 import torch
@@ -16,10 +17,34 @@ from headscope.views import View, head_view, model_view
 _NAME = re.compile(r"L?(\d+)\s*[.H]\s*(\d+)", re.IGNORECASE)
 
 
-def attention_patterns(tokens: Any, attention: Any = None, attention_head_names: Sequence[str] | None = None) -> View:
+@dataclass(frozen=True, eq=False, repr=False)
+class Rendered(View):
+    """A view that also answers to what CircuitsVis's `RenderedHTML` has: as a text, it is the page's code."""
+
+    def __str__(self) -> str:
+        return self.html()
+
+    def __html__(self) -> str:
+        return self.html()
+
+    def show_code(self) -> str:
+        """The page's code, which needs nothing else."""
+        return self.html()
+
+    @property
+    def local_src(self) -> str:
+        """The same; there is no other with code from elsewhere."""
+        return self.html()
+
+    cdn_src = local_src
+
+
+def attention_patterns(
+    tokens: Any, attention: Any = None, attention_head_names: Sequence[str] | None = None
+) -> Rendered:
     """Lines between tokens, of all heads; one trace may stand for tokens and attention: its first layer is shown."""
     trace, first = _trace(attention, tokens, attention_head_names)
-    return head_view(trace, first, form="lines")
+    return _rendered(head_view(trace, first, form="lines"))
 
 
 def attention_heads(
@@ -31,11 +56,11 @@ def attention_heads(
     negative_color: str | None = None,
     positive_color: str | None = None,
     mask_upper_tri: bool | None = None,
-) -> View:
+) -> Rendered:
     """A small map of each head; choose one to see it between tokens, or as a matrix."""
     _unused(max_value, min_value, negative_color, positive_color)
     trace, _ = _trace(attention, tokens, attention_head_names, mask_upper_tri)
-    return model_view(trace)
+    return _rendered(model_view(trace))
 
 
 def attention_pattern(
@@ -47,7 +72,7 @@ def attention_pattern(
     show_axis_labels: bool | None = None,
     positive_color: str | None = None,
     mask_upper_tri: bool | None = None,
-) -> View:
+) -> Rendered:
     """One head [destination, source] as a matrix; of a trace, the first."""
     _unused(max_value, min_value, negative_color, positive_color)
     if not isinstance(tokens, Trace) and not isinstance(attention, Trace):
@@ -59,7 +84,11 @@ def attention_pattern(
             )
         attention = weights[None]
     trace, first = _trace(attention, tokens, None, mask_upper_tri)
-    return head_view(trace, f"{first}H0", form="matrix")
+    return _rendered(head_view(trace, f"{first}H0", form="matrix"))
+
+
+def _rendered(view: View) -> Rendered:
+    return Rendered(**{one.name: getattr(view, one.name) for one in fields(view)})
 
 
 # What was given

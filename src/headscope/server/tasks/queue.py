@@ -18,6 +18,9 @@ from headscope.server.problems import Refused
 from headscope.server.runs import Run, Runs
 from headscope.server.tasks.task import Desk, Task
 
+# Results of one task about one run that are known to belong together: windows of a long input, say.
+_MOST_RESULTS = 500
+
 
 class Tasks:
     """Results by the hash of what was asked: the same request finds the same result, under way or kept."""
@@ -25,7 +28,7 @@ class Tasks:
     def __init__(self, known: Mapping[str, Task], catalogue: Catalogue, jobs: Jobs, runs: Runs, limits: Limits):
         self.known, self.catalogue, self.jobs, self.runs = known, catalogue, jobs, runs
         self.results: Kept[bytes] = Kept(limits.part_bytes)
-        self._latest: Kept[str] = Kept(1000)
+        self._made: Kept[tuple[str, ...]] = Kept(1000)
         self._aside: Kept[Any] = Kept(limits.trace_bytes // 4)  # used in the thread of runs only
         self._salt = secrets.token_hex(8)
 
@@ -40,7 +43,7 @@ class Tasks:
         model = run.request.model if run else self.catalogue.permitted(wanted.model)
         id = self._id(task, wanted.trace, model, options)
         if self.results.get(id) is not None:
-            self._is_latest(task, run, model, id)
+            self._belongs(task, run, model, id)
             return id
         return self.jobs.submit(f"task {id}", lambda job: self._work(job, id, task, model, run, options))
 
@@ -61,14 +64,19 @@ class Tasks:
             raise Refused(404, "UnknownResult", f"there is no result {id[:40]!r} (any more).", "Ask for it again.")
         return found
 
-    def latest(self, name: str, about: str) -> tuple[str, bytes] | None:
-        """The last result of a task about a trace, or about a model alone, and its id; if it is remembered."""
-        id = self._latest.get((name, about))
-        found = None if id is None else self.results.get(id)
-        return None if id is None or found is None else (id, found)
+    def all(self, name: str, about: str) -> dict[str, bytes]:
+        """The results of a task about a trace, or a model alone, that are remembered: by their ids, the last one last."""
+        found = {id: self.results.get(id) for id in self._made.get((name, about)) or ()}
+        return {id: data for id, data in found.items() if data is not None}
 
-    def _is_latest(self, task: Task, run: Run | None, model: str, id: str) -> None:
-        self._latest.put((task.name, model if run is None else run.id), id, 1)
+    def latest(self, name: str, about: str) -> tuple[str, bytes] | None:
+        """The last of those, and its id."""
+        return next(reversed(self.all(name, about).items()), None)
+
+    def _belongs(self, task: Task, run: Run | None, model: str, id: str) -> None:
+        about = task.name, model if run is None else run.id
+        others = [one for one in self._made.get(about) or () if one != id]
+        self._made.put(about, (*others[-_MOST_RESULTS:], id), 1)
 
     def _work(self, job: Job, id: str, task: Task, model: str, run: Run | None, options: Any) -> RunEvent:
         """In the thread of runs."""
@@ -86,7 +94,7 @@ class Tasks:
 
         def keep() -> None:
             self.results.put(id, data, len(data))
-            self._is_latest(task, run, model, id)
+            self._belongs(task, run, model, id)
 
         job.in_loop(keep)
         return RunEvent("done", result=id)

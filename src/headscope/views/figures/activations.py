@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from matplotlib.figure import Figure
 
-from headscope.views.figures.canvas import Theme, canvas, one_line, ramp_of
+from headscope.views.figures.canvas import Theme, canvas, letters, names_of, one_line, ramp_of
 
 if TYPE_CHECKING:
     from headscope.views.view import View
@@ -28,7 +28,7 @@ def draw_activations(view: "View", theme: Theme) -> Figure:
     found, stream = view.activations, view.selection.stream
     assert found is not None
     tokens = slice(found.first, found.first + found.count) if stream == "lens" else slice(None)
-    texts = [one_line(one) for one in found.tokens.texts[tokens]]
+    texts = names_of(found.tokens)[tokens]
     if stream == "lens":
         assert found.lens is not None
         values, rows = np.exp(found.lens.logprobs[:, :, 0]), found.places
@@ -43,15 +43,16 @@ def draw_activations(view: "View", theme: Theme) -> Figure:
         shade = (logs - logs.min()) / max(1e-9, float(logs.max() - logs.min()))
     has_words = stream == "lens" and len(texts) <= _WORDS
     width = max(3.3, min(14.0, len(texts) * (0.62 if has_words else 0.24) + 1.2))
-    figure, axes = canvas(view, theme, (width, len(rows) * (0.26 if has_words else 0.2) + 1.4))
+    named = max(map(letters, texts), default=0) * 0.06 if len(texts) <= _NAMES else 0
+    figure, axes = canvas(view, theme, (width, len(rows) * (0.26 if has_words else 0.2) + 0.9 + max(0.5, named)))
     axes.imshow(shade, cmap=ramp_of(theme), vmin=0, vmax=1, aspect="auto", interpolation="nearest")
     if has_words and found.lens is not None:
         for (row, column), share in np.ndenumerate(shade):
             text = found.lens.names[int(found.lens.ids[row, column, 0])]
             is_dark = (share > 0.55) == (theme["background"] == "#ffffff")
             colour = "#ffffff" if is_dark else "#1c1d1f" if share > 0.3 else theme["ink"]
-            shown = one_line(text.strip() or text)
-            axes.text(column, row, shown[:9], ha="center", va="center", fontsize=6, color=colour, parse_math=False)
+            shown = one_line(text.strip() or text, 9)
+            axes.text(column, row, shown, ha="center", va="center", fontsize=6, color=colour, parse_math=False)
     axes.set_yticks(range(len(rows)), rows)
     if len(texts) <= _NAMES:
         axes.set_xticks(

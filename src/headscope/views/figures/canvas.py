@@ -1,12 +1,13 @@
 """What all figures share: colours for print and for dark slides, fonts, the canvas."""
 
 import contextlib
+import unicodedata
 import warnings
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from headscope.errors import MissingExtraError
-from headscope.traces import Difference
+from headscope.traces import Difference, Tokens
 from headscope.views.about import run_name
 
 try:
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
     from headscope.views.view import View
 
 Theme = dict[str, Any]
+
+# Letters of a token that are drawn: one that is longer would take the room of all others.
+LONGEST = 20
 
 # The page's colours: `web/src/theme.ts`.
 THEMES = {
@@ -115,7 +119,7 @@ def settings() -> Iterator[None]:
 def canvas(view: "View", theme: Theme, size: tuple[float, float], with_axes: bool = True) -> tuple[Figure, Any]:
     """A figure with the view's title; and its axes, unless there are to be several."""
     figure = _Figure(figsize=size, dpi=150, layout="constrained", facecolor=theme["background"])
-    figure.suptitle(one_line(view.title), fontsize=9, color=theme["ink"], parse_math=False)
+    figure.suptitle(one_line(view.title, 120), fontsize=9, color=theme["ink"], parse_math=False)
     axes = figure.add_subplot() if with_axes else None
     if axes is not None:
         axes.set_facecolor(theme["background"])
@@ -153,8 +157,33 @@ def how_read(view: "View") -> str:
     return ", ".join(notes)
 
 
-def one_line(text: str) -> str:
-    """On one line: what is not printable is drawn as a sign for it."""
+def one_line(text: str, most: int = LONGEST) -> str:
+    """On one line of so many letters at most: what is not printable is drawn as a sign for it."""
     if text and not text.strip(" "):
-        return "␣" * len(text)
-    return "".join("⏎" if one == "\n" else one if one.isprintable() else "·" for one in text)
+        return cut("␣" * len(text), most)
+    return cut("".join("⏎" if one == "\n" else one if one.isprintable() else "·" for one in text), most)
+
+
+def letters(text: str) -> float:
+    """How long a text is, in letters of the usual width: those of Chinese, Japanese and Korean are wider."""
+    return sum(1.6 if unicodedata.east_asian_width(one) in "WF" else 1.0 for one in text)
+
+
+def cut(text: str, most: float) -> str:
+    """As much of a text as fits into so many letters."""
+    if letters(text) <= most:
+        return text
+    while text and letters(text) > most - 1:
+        text = text[:-1]
+    return text + "…"
+
+
+def names_of(tokens: Tokens) -> list[str]:
+    """What tokens are called in figures, as on the page: patches by row and column, both from 1."""
+    if tokens.kind != "patches" or tokens.grid is None:
+        return [one_line(text) for text in tokens.texts]
+    columns = tokens.grid[1]
+    return [
+        one_line(one.text) if one.special or one.word is None else f"{one.word // columns + 1}·{one.word % columns + 1}"
+        for one in tokens
+    ]

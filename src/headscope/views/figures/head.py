@@ -12,7 +12,7 @@ from matplotlib.lines import Line2D
 from headscope.traces import Difference
 from headscope.views.closeups import pooled
 from headscope.views.figures.arcs import draw_arcs
-from headscope.views.figures.canvas import Theme, canvas, how_read, one_line, ramp_of, signs_of
+from headscope.views.figures.canvas import Theme, canvas, how_read, letters, names_of, ramp_of, signs_of
 from headscope.views.numbers import Shown, lines
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 MOST_LINES = 20_000
 MOST_CELLS = 512
 TOKEN_INCHES = 0.19
+LETTER_INCHES = 0.07
 LONGEST_INCHES = 40.0
 
 
@@ -33,11 +34,13 @@ def draw_lines(view: "View", found: Shown, theme: Theme) -> Figure:
     if n_lines > MOST_LINES:
         strongest = np.argsort(-np.abs(values), kind="stable")[:MOST_LINES]
         heads, queries, keys, values = (one[strongest] for one in (heads, queries, keys, values))
-    sides = found.weights.queries.texts, found.weights.keys.texts
+    sides = names_of(found.weights.queries), names_of(found.weights.keys)
     length = max(map(len, sides))
     long_side = min(LONGEST_INCHES, max(2.2, TOKEN_INCHES * (length + 1) + 0.6))
     is_upright = view.selection.axis == "vertical"
-    size = (5.2, long_side) if is_upright else (long_side, 3.6)
+    # Names that stand upright need room over and under the lines.
+    tall = max(3.6, 1.6 + 2 * LETTER_INCHES * max(map(letters, (*sides[0], *sides[1]))))
+    size = (5.2, long_side) if is_upright else (long_side, tall)
     figure, axes = canvas(view, theme, size)
     ends = np.stack([np.stack([np.zeros(len(keys)), queries], 1), np.stack([np.ones(len(keys)), keys], 1)], 1)
     strength = np.abs(values) / max(
@@ -59,7 +62,7 @@ def draw_lines(view: "View", found: Shown, theme: Theme) -> Figure:
     step = max(1, math.ceil(length * TOKEN_INCHES / LONGEST_INCHES))
     for side, texts in enumerate(sides):
         for place in range(0, len(texts), step):
-            _token(axes, one_line(texts[place]), side, place, is_upright, theme)
+            _token(axes, texts[place], side, place, is_upright, theme)
     told_of_trees = draw_arcs(axes, view, found, theme) if is_upright else ""
     span, across = (-0.7, length - 0.3), (-0.02, 1.02)
     axes.set(xlim=across if is_upright else span, ylim=span[::-1] if is_upright else across[::-1])
@@ -191,7 +194,7 @@ def _ticks(axes: "Axes", weights: Any, has_texts: bool, theme: Theme) -> None:
         spine.set_color(theme["line"])
     if not has_texts:
         return
-    axes.set_xticks(range(weights.n_keys), [one_line(text) for text in weights.keys.texts], rotation=90)
-    axes.set_yticks(range(weights.n_queries), [one_line(text) for text in weights.queries.texts])
+    axes.set_xticks(range(weights.n_keys), names_of(weights.keys), rotation=90)
+    axes.set_yticks(range(weights.n_queries), names_of(weights.queries))
     for label in (*axes.get_xticklabels(), *axes.get_yticklabels()):
         label.set_parse_math(False)

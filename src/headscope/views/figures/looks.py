@@ -11,7 +11,7 @@ from matplotlib.patches import Rectangle
 from headscope.errors import InputError
 from headscope.traces.grids import Grid, grid_of
 from headscope.traces.seen import Picture
-from headscope.views.figures.canvas import Theme, canvas, how_read, one_line, ramp_of
+from headscope.views.figures.canvas import Theme, canvas, how_read, names_of, ramp_of
 from headscope.views.looks import picture_of, rollout_to, sound_of
 from headscope.views.numbers import Shown, spot
 
@@ -92,7 +92,9 @@ def draw_time(view: "View", found: Shown, theme: Theme) -> Figure:
         panel.imshow(drawn, aspect="auto", extent=extent, cmap=ramp_of(theme), interpolation="nearest")
         panel.set_yticks([])
         if is_cross and n_rows <= 60:
-            panel.set_yticks(range(n_rows), [one_line(text) for text in found.weights.queries.texts], fontsize=6)
+            panel.set_yticks(range(n_rows), names_of(found.weights.queries), fontsize=6)
+            for label in panel.get_yticklabels():
+                label.set_parse_math(False)
         panel.set_ylabel(name, fontsize=7, color=theme["ink"], rotation=0, ha="right", va="center", parse_math=False)
     axes[-1].set_xlim(0, end)
     axes[-1].set_xlabel("seconds", fontsize=7, color=theme["secondary"])
@@ -122,8 +124,8 @@ def _chosen(view: "View", found: Shown, planes: list[np.ndarray]) -> tuple[list[
     if token is None:
         return [np.nanmean(plane, 0) for plane in planes], "what each gets, on average over all queries"
     if token.side == "query":
-        return [plane[token.index] for plane in planes], f"from {found.weights.queries.texts[token.index]}"
-    return [plane[:, token.index] for plane in planes], f"to {found.weights.keys.texts[token.index]}"
+        return [plane[token.index] for plane in planes], f"from {names_of(found.weights.queries)[token.index]}"
+    return [plane[:, token.index] for plane in planes], f"to {names_of(found.weights.keys)[token.index]}"
 
 
 def _places(view: "View", found: Shown) -> np.ndarray:

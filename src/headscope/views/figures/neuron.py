@@ -7,7 +7,7 @@ from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 
 from headscope.traces import Difference
-from headscope.views.figures.canvas import Theme, canvas, one_line
+from headscope.views.figures.canvas import Theme, canvas, names_of
 from headscope.views.neuron_files import neuron_order, terms_of
 from headscope.views.neurons import full_colour
 
@@ -29,13 +29,11 @@ def draw_neurons(view: "View", theme: Theme) -> Figure:
 
 def _draw_query(view: "View", theme: Theme) -> Figure:
     selection, trace = view.selection, view.trace
-    assert selection.token is not None
     terms, order = terms_of(view), neuron_order(view)
-    queries, keys = trace.query_tokens(terms.head), trace.key_tokens(terms.head)
+    queries, keys = names_of(trace.query_tokens(terms.head)), names_of(trace.key_tokens(terms.head))
     weights = terms.weights[0].nan_to_num(nan=0.0).cpu().numpy()
-    # The strongest, and the query itself, in the order of the text.
-    shown = np.argsort(-np.abs(weights), kind="stable")[:MOST_KEYS]
-    shown = np.sort(shown)
+    # The strongest, in the order of the text.
+    shown = np.sort(np.argsort(-np.abs(weights), kind="stable")[:MOST_KEYS])
     heats: dict[str, tuple[str, np.ndarray, np.ndarray | None]] = {
         "key": ("key k", terms.key.cpu().numpy()[shown][:, order], terms.query[0].cpu().numpy()[order]),
         "product": ("q × k", terms.products[0].cpu().numpy()[shown][:, order], None),
@@ -86,8 +84,8 @@ def _draw_query(view: "View", theme: Theme) -> Figure:
                 axes.text(1, row, f"{value:.2f}", ha="right", va="center", fontsize=6.5, color=colour)
             _title(axes, name, theme)
         if place == 0:
-            _tokens(axes, [one_line(keys[int(at)].text) for at in shown], theme)
-    told = [f"query {selection.token.index}: {one_line(queries[selection.token.index].text)}"]
+            _tokens(axes, [keys[int(at)] for at in shown], theme)
+    told = [f"query {terms.queries[0]}: {queries[terms.queries[0]]}"]
     told += ["A − B in every column"] if isinstance(trace, Difference) else []
     told += [] if terms.scaling is None else [f"scaling {terms.scaling:.4g}"]
     told += [] if terms.softcap is None else [f"soft cap {terms.softcap:g}"]
@@ -104,7 +102,7 @@ def _draw_every(view: "View", theme: Theme) -> Figure:
     head = trace.layer(selection.site).site.head(selection.head)
     vectors = trace.tensor(selection.every, head).float().cpu().numpy()[:, neuron_order(view)]
     is_key = selection.every in ("key", "value")
-    texts = [one_line(text) for text in (trace.key_tokens(head) if is_key else trace.query_tokens(head)).texts]
+    texts = names_of(trace.key_tokens(head) if is_key else trace.query_tokens(head))
     height = min(12.0, 1.2 + ROW_INCHES * len(texts))
     figure, axes = canvas(view, theme, (6.8, height))
     limit = full_colour(_tensor(vectors))

@@ -13,6 +13,7 @@ from matplotlib.legend import Legend
 from matplotlib.text import Text
 
 from headscope.errors import InputError
+from headscope.views.figures.canvas import cut, letters
 from headscope.views.figures.model import NAME_ROOM
 
 if TYPE_CHECKING:
@@ -102,11 +103,17 @@ def _notes(figure: Figure, wide: float) -> None:
 
 
 def _shorten(axes: "Axes", wide: float) -> None:
-    """Tokens beside lines take at most a third of the width each; the lines are what is to be seen."""
-    longest = max(6, int(wide * 0.3 / _LETTER))
+    """Tokens beside lines take at most a third of the width each, less where there are columns to see."""
+    assert axes.figure is not None
+    longest = max(6, int(wide * (0.3 if len(axes.figure.axes) <= 2 else 0.16) / _LETTER))
     for text in [] if axes.images else axes.texts:
-        if len(text.get_text()) > longest:
-            text.set_text(text.get_text()[: longest - 1] + "…")
+        text.set_text(cut(text.get_text(), longest * SMALLEST / text.get_fontsize()))
+    for axis in (axes.xaxis, axes.yaxis):
+        told = [label.get_text() for label in axis.get_ticklabels()]
+        if any(letters(text) > longest for text in told):
+            axis.set_ticks(axis.get_ticklocs(), labels=[cut(text, longest) for text in told])
+            for label in axis.get_ticklabels():
+                label.set_parse_math(False)
 
 
 def _thin(axes: "Axes") -> None:
@@ -147,7 +154,7 @@ def _every(labels: list[Text], gap: float, needed: float) -> None:
 
 
 def _widest(labels: list[Text]) -> float:
-    return (1 + max(len(label.get_text()) for label in labels)) * _LETTER
+    return (1 + max(letters(label.get_text()) for label in labels)) * _LETTER
 
 
 def _cut(axes: "Axes", wide: float, tall: float) -> None:
@@ -157,7 +164,7 @@ def _cut(axes: "Axes", wide: float, tall: float) -> None:
     room = int(wide / n_columns / _LETTER / 1.08)
     for text in centred:
         told = text.get_text()
-        text.set_text(told if len(told) <= room else told[: room - 1] + "…" if room > 2 else "")
+        text.set_text(cut(told, room) if letters(told) <= room or room > 2 else "")
     names = [text for text in axes.texts if text.get_horizontalalignment() == "left"]
     places = sorted({text.get_position()[0] for text in names})
     if len(places) > 1:
