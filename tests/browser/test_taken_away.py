@@ -15,22 +15,15 @@ LONG = " ".join(["The farmer asked the housekeeper for the key because he wanted
 NEURON = {"text": NURSE, "view": "neuron", "at": "L3H2"}
 LORRY = {"model": "builtin:vit", "media": "preset:lorry", "view": "head"}
 RIVER = {"model": "builtin:translate", "text": "The old man sat by the river."}
-STORY = {"text": "Once upon a time there was a miller", "write": "4"}
 VIEWS = {
-    "a token that was looked at looks": NEURON | {"token": "key:5", "neurons": "contribution"},
-    "neurons by one key": NEURON | {"neurons": "3", "fold": "value"},
+    "a token that was looked at looks": NEURON | {"token": "key:5", "neurons": "3", "fold": "value"},
     "values of all tokens": NEURON | {"every": "value", "neurons": "spread"},
     "neurons between texts": RIVER | {"view": "neuron", "at": "cross.L1H2", "token": "query:2"},
-    "what heads wrote": {"text": NURSE, "view": "activations", "stream": "attention", "token": "query:3"},
     "a word's predictions": {"text": NURSE, "view": "activations", "hide": "first", "by": "words", "token": "query:2"},
     "an encoder's norms": RIVER | {"view": "activations", "at": "encoder.L1H0", "stream": "norm"},
     "patches that look": LORRY | {"at": "L3H2", "heads": "1,2", "token": "query:29", "arrows": "1"},
     "rollout": LORRY | {"at": "L5H0", "rollout": "1", "token": "query:0"},
-    "patches that are looked at": LORRY | {"at": "L3H2", "direction": "to", "token": "key:29"},
-    "a step of what was written": STORY | {"view": "head", "at": "L3H2", "step": "2", "token": "query:12"},
-    "predictions at a step": STORY | {"view": "activations", "step": "1"},
     "a step of a translation": RIVER | {"view": "head", "at": "cross.L2H1", "step": "3", "token": "query:3"},
-    "a patch neuron by neuron": LORRY | {"view": "neuron", "at": "L3H2", "token": "query:29"},
 }
 
 

@@ -1,9 +1,11 @@
 """What all figures share: colours for print and for dark slides, fonts, the canvas."""
 
 import contextlib
+import functools
 import unicodedata
 import warnings
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from headscope.errors import MissingExtraError
@@ -105,8 +107,7 @@ class _Figure(Figure):
 @contextlib.contextmanager
 def settings() -> Iterator[None]:
     """Fonts for every script that the system has fonts for, embedded; what was set before is set again after."""
-    installed = {font.name for font in font_manager.fontManager.ttflist}
-    family = [name for name in FONTS if name in installed] or ["sans-serif"]
+    family = list(_installed()) or ["sans-serif"]
     with (
         matplotlib.rc_context({"font.family": family, "pdf.fonttype": 42, "ps.fonttype": 42, "svg.fonttype": "path"}),
         warnings.catch_warnings(),
@@ -114,6 +115,22 @@ def settings() -> Iterator[None]:
         # A script that no installed font has is drawn as boxes, which everybody understands.
         warnings.filterwarnings("ignore", message=r"Glyph .* missing from")
         yield
+
+
+@functools.cache
+def _installed() -> tuple[str, ...]:
+    """Those of our fonts that the system has. Matplotlib remembers what there was when it was first used."""
+    fonts = font_manager.fontManager
+    known = {font.name for font in fonts.ttflist}
+    files = {font.fname for font in fonts.ttflist}
+    wanted = {name.replace(" ", "").split("CJK")[0] for name in FONTS if name not in known}
+    for path in font_manager.findSystemFonts() if wanted else []:
+        family, _, style = Path(path).stem.partition("-")
+        if path not in files and family.split("CJK")[0] in wanted and style in ("", "Regular"):
+            with contextlib.suppress(OSError, RuntimeError):  # one that cannot be read is as good as none
+                fonts.addfont(path)
+    known = {font.name for font in fonts.ttflist}
+    return tuple(name for name in FONTS if name in known)
 
 
 def canvas(view: "View", theme: Theme, size: tuple[float, float], with_axes: bool = True) -> tuple[Figure, Any]:

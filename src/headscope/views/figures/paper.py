@@ -107,7 +107,7 @@ def _shorten(axes: "Axes", wide: float) -> None:
     assert axes.figure is not None
     longest = max(6, int(wide * (0.3 if len(axes.figure.axes) <= 2 else 0.16) / _LETTER))
     for text in [] if axes.images else axes.texts:
-        text.set_text(cut(text.get_text(), longest * SMALLEST / text.get_fontsize()))
+        text.set_text(cut(text.get_text(), longest * SMALLEST / float(text.get_fontsize())))
     for axis in (axes.xaxis, axes.yaxis):
         told = [label.get_text() for label in axis.get_ticklabels()]
         if any(letters(text) > longest for text in told):
