@@ -65,7 +65,7 @@ class Tasks:
         return found
 
     def all(self, name: str, about: str) -> dict[str, bytes]:
-        """The results of a task about a trace, or a model alone, that are remembered: by their ids, the last one last."""
+        """Remembered results of a task about a trace, or about a model alone: by their ids, the last one last."""
         found = {id: self.results.get(id) for id in self._made.get((name, about)) or ()}
         return {id: data for id, data in found.items() if data is not None}
 
