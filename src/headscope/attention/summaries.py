@@ -6,6 +6,7 @@ Computed tile by tile: nothing as large as query × key is ever held.
 import math
 from dataclasses import dataclass, fields
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -14,6 +15,8 @@ from headscope.attention.rows import Rows
 N_TOP = 8
 # The map of a head has at most this many cells a side.
 MAP_SIZE = 96
+# From so many weights on, on a processor, the figures come from compiled code (see fused.py).
+FUSED_FROM = 2**22
 ROW_FIGURES = ("lse", "entropy", "max", "distance", "argmax")
 
 
@@ -66,6 +69,8 @@ class Summariser:
         self.figures = {name: empty(*rows) for name in ("lse", "entropy", "max", "distance")}
         self.figures["argmax"] = empty(*rows, dtype=torch.int32)
         self.n_top = min(N_TOP, n_keys)
+        # Short patterns are done before compiled code is loaded.
+        self.is_fused = self.figures["max"].device.type == "cpu" and n_heads * n_queries * n_keys >= FUSED_FROM
         self._index = torch.arange(n_heads * n_queries, device=device).view(rows)
         if not rows_only:
             self.figures["top_keys"] = empty(*rows, N_TOP, dtype=torch.int32, value=-1)
@@ -95,12 +100,16 @@ class Summariser:
     ) -> None:
         """Take in a tile of the pattern and its scores [head, row, column].
 
-        The scores are used up. Keys outside `columns` must have no weight. `rows` begins, and `columns` begins and
-        ends, on a cell of the map; `columns` begin at the first key or past the eighth. `lse` is given when the pattern
-        is no longer the softmax of the scores (it was edited, or has sinks). `gathered` is where rows wait to be
-        finished together.
+        The scores may be used up. Keys outside `columns` must have no weight. `columns` begins and ends on a cell of the
+        map, and so does `rows`, unless the figures are compiled; `columns` begins at the first key or past the eighth.
+        `lse` is given when the pattern is no longer the softmax of the scores (it was edited, or has sinks). `gathered`
+        is where rows wait to be finished together.
         """
         pattern = pattern.float().contiguous()
+        if self.is_fused and lse is None:
+            starts = (heads.start or 0, rows.indices(self.n_queries)[0], columns.indices(self.n_keys)[0])
+            self._add_fused(pattern, found.float().contiguous(), starts, query_offset)
+            return
         if lse is not None:
             pattern = pattern + 0.0  # an edit may leave −0, whose bits order below all others
         waiting = self.rows() if gathered is None else gathered
@@ -137,6 +146,21 @@ class Summariser:
         row_cells = slice(first_row // self.row_cell, first_row // self.row_cell + pooled.shape[1])
         key_cells = slice(first_key // self.key_cell, first_key // self.key_cell + pooled.shape[2])
         self.figures["map"][heads, row_cells, key_cells] = pooled.view(torch.float32)
+
+    def _add_fused(self, pattern: Tensor, found: Tensor, starts: tuple[int, int, int], query_offset: int) -> None:
+        from headscope.attention.fused import add_tile  # loads a compiler
+
+        cells = (self.row_cell, self.key_cell)
+        add_tile(pattern.numpy(), found.numpy(), *starts, query_offset, *cells, *self._arrays())
+
+    def _arrays(self) -> list[np.ndarray]:
+        """The figures as compiled code wants them, in the order of its arguments."""
+        arrays = [self.figures[name].numpy() for name in ROW_FIGURES]
+        if self.rows_only:
+            top = [np.empty((0, 0, 0), dtype) for dtype in (np.int32, np.float32)]
+            return [*arrays, *top, np.empty((0, self.n_keys), np.float32), np.empty((0, 0, 0), np.int32)]
+        arrays += [self.figures[name].numpy() for name in ("top_keys", "top_weights", "received")]
+        return [*arrays, self.figures["map"].numpy().view(np.int32)]
 
     def _away(self, rows: slice, columns: slice, query_offset: int) -> Tensor:
         """|query − key| [row, column]."""

@@ -14,9 +14,10 @@ from headscope.attention.summaries import N_TOP, Summariser, cell
 from headscope.attention.workers import run_all, shares
 from headscope.attention.workspace import Workspace
 
-# A tile of scores of about this size stays in the processor's cache between its passes.
-TILE_BYTES = 4 * 2**20
-TILE_ROWS = 256
+# A tile of scores of about this size stays in the processor's cache between its passes. Compiled figures take one pass,
+# so that tiles can be as small as the cache of one core.
+TILE_BYTES, TILE_ROWS = 4 * 2**20, 256
+FUSED_BYTES, FUSED_ROWS = 2**20, 64
 
 Edit = Callable[[str, Tensor, slice, slice], Tensor]
 
@@ -49,12 +50,16 @@ def attend_in_tiles(
     mask = formula.mask
     offset = 0 if mask is None else mask.query_offset - mask.key_offset
     is_causal = mask is not None and mask.stop is not None and _never_ahead(mask.stop, offset) and not mask.has_blind()
-    bands = list(_bands(n_queries, n_keys, mask, is_whole=edit is not None))
+    is_fused = summariser is not None and summariser.is_fused and edit is None and formula.sinks is None
+    tile_bytes = FUSED_BYTES if is_fused else TILE_BYTES
+    # Otherwise, rows of a tile are a whole number of map cells.
+    n_rows = FUSED_ROWS if is_fused else cell(n_queries) * max(1, round(TILE_ROWS / cell(n_queries)))
+    bands = list(_bands(n_queries, n_keys, mask, n_rows, is_whole=edit is not None))
 
     def work(share: slice, stop: threading.Event) -> None:
         workspace = Workspace(query.device)
         gathered = None if summariser is None else summariser.rows()
-        for heads, some in _blocks(bands, share):
+        for heads, some in _blocks(bands, share, tile_bytes):
             part = formula.heads(heads)
             bare = replace(part, mask=None)
             # Statistics need fp32 (bf16 scores are 0.06 nats off in entropy), and bf16 products are no faster on a CPU.
@@ -104,22 +109,19 @@ class _Band:
     columns: slice
     hidden: list[tuple[slice, Tensor]] | None
 
-    @property
-    def n_heads(self) -> int:
-        """How many heads of it make a tile of TILE_BYTES."""
+    def n_heads(self, tile_bytes: int) -> int:
+        """How many heads of it make a tile of this size."""
         cells = (self.rows.stop - self.rows.start) * (self.columns.stop - self.columns.start)
-        return max(1, TILE_BYTES // max(1, 4 * cells))
+        return max(1, tile_bytes // max(1, 4 * cells))
 
 
-def _bands(n_queries: int, n_keys: int, mask: Mask | None, *, is_whole: bool) -> Iterator[_Band]:
-    """Bands of about TILE_ROWS rows; rows and columns are a whole number of map cells."""
-    edges = cell(n_queries)
-    size = edges * max(1, round(TILE_ROWS / edges))
+def _bands(n_queries: int, n_keys: int, mask: Mask | None, n_rows: int, *, is_whole: bool) -> Iterator[_Band]:
+    """Bands of so many rows; their columns are a whole number of map cells."""
     edges = cell(n_keys)
     # Where limits alone hide, they do so in a few columns: found once for all heads. Other masks are as large as tiles.
     is_light = mask is None or (mask.dense is None and mask.keys is None)
-    for first_row in range(0, n_queries, size):
-        rows = slice(first_row, min(first_row + size, n_queries))
+    for first_row in range(0, n_queries, n_rows):
+        rows = slice(first_row, min(first_row + n_rows, n_queries))
         first, last = (0, n_keys) if mask is None or is_whole else mask.extent(rows)
         first = first // edges * edges
         first = first if first >= N_TOP else 0
@@ -127,12 +129,12 @@ def _bands(n_queries: int, n_keys: int, mask: Mask | None, *, is_whole: bool) ->
         yield _Band(rows, columns, (mask.hidden(rows, columns) if mask is not None else []) if is_light else None)
 
 
-def _blocks(bands: list[_Band], share: slice) -> Iterator[tuple[slice, list[_Band]]]:
+def _blocks(bands: list[_Band], share: slice, tile_bytes: int) -> Iterator[tuple[slice, list[_Band]]]:
     """Blocks of these heads with the bands to compute for them: one block after another, so that the keys and values of
     few heads stay in the cache from band to band.
     """
     n_heads = share.stop - share.start
-    for n_blocks, group in groupby(bands, key=lambda band: -(-n_heads // band.n_heads)):
+    for n_blocks, group in groupby(bands, key=lambda band: -(-n_heads // band.n_heads(tile_bytes))):
         size, some = -(-n_heads // n_blocks), list(group)
         for first in range(share.start, share.stop, size):
             yield slice(first, min(first + size, share.stop)), some

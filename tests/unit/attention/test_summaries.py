@@ -10,6 +10,8 @@ from torch import Tensor
 from headscope.attention import Summariser, summarise
 from headscope.attention.summaries import N_TOP, cell
 
+pytestmark = pytest.mark.usefixtures("either_way")
+
 # Three queries of one head: all on itself, halves on the outer keys, thirds.
 PAPER = torch.tensor([[[1.0, 0.0, 0.0], [0.5, 0.0, 0.5], [1 / 3, 1 / 3, 1 / 3]]])
 

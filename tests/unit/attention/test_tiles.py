@@ -17,6 +17,8 @@ from headscope.attention import (
 )
 from headscope.attention import tiles as tiles_module
 
+pytestmark = pytest.mark.usefixtures("either_way")
+
 LENGTHS = [5, 97, 300]
 
 
@@ -100,8 +102,9 @@ def test_long_inputs_are_pooled_in_large_cells(name):
 @pytest.mark.parametrize(("n_rows", "n_bytes"), [(7, 1), (50, 20_000), (10_000, 2**30)])
 @pytest.mark.parametrize("name", ["causal", "narrow window", "sinks", "bias", "dense"])
 def test_the_size_of_a_tile_does_not_matter(name, n_rows, n_bytes, monkeypatch):
-    monkeypatch.setattr(tiles_module, "TILE_ROWS", n_rows)
-    monkeypatch.setattr(tiles_module, "TILE_BYTES", n_bytes)
+    for name_of in ("TILE_{}", "FUSED_{}"):
+        monkeypatch.setattr(tiles_module, name_of.format("ROWS"), n_rows)
+        monkeypatch.setattr(tiles_module, name_of.format("BYTES"), n_bytes)
     compare(*drawn(130), FORMULAS[name](130))
 
 
