@@ -1,39 +1,33 @@
 """The figures of a tile, compiled for the processor: one visit to each row, while it is in the cache.
 
-As tensor operations they take ten passes over the tile, and each waits for memory. What they mean is said where
-`Summariser` has them so, for short inputs and other devices. The compiler makes vector instructions of loops over whole
-arrays and slices, but not of loops with offsets: hence the small functions. Compiled at first use, in seconds, and kept.
+As tensor operations they take ten passes over the tile, and each waits for memory. What they mean is said in
+`Summariser`, which has them so for short inputs and for other devices. The compiler makes vector instructions of loops
+over whole arrays and slices, not of loops with offsets: hence the small functions. It works at first use, for some
+seconds, and what it made is kept.
 """
 
 import math
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
 _LOWEST = np.int32(np.iinfo(np.int32).min)
-_SIGNATURE = (
-    "void(float32[:,:,::1], float32[:,:,::1], int64, int64, int64, int64, int64, int64, float32[:,::1], float32[:,::1],"
-    "float32[:,::1], float32[:,::1], int32[:,::1], int32[:,:,::1], float32[:,:,::1], float32[:,::1], int32[:,:,::1])"
-)
 # Sums may be taken in any order; NaN and infinity stay what they are.
-_OPTIONS = {"nogil": True, "fastmath": {"reassoc", "contract", "nsz"}, "boundscheck": False, "error_model": "numpy"}
+_OPTIONS: dict[str, Any] = {"nogil": True, "fastmath": {"reassoc", "contract", "nsz"}, "error_model": "numpy"}
 
 
-def _compiled(signature: str | None = None):
-    """Compile now, or load what was compiled before."""
-
-    def compiled(function):
-        given = [] if signature is None else [signature]
-        try:
-            return njit(*given, cache=True, **_OPTIONS)(function)
-        except RuntimeError:  # there is nowhere to keep it
-            return njit(*given, **_OPTIONS)(function)
-
-    return compiled
+def _compiled(function: Callable) -> Any:
+    """The function, to be compiled at its first call."""
+    try:
+        return njit(cache=True, **_OPTIONS)(function)
+    except RuntimeError:  # there is nowhere to keep what the compiler makes
+        return njit(**_OPTIONS)(function)
 
 
-@_compiled()
+@_compiled
 def _insert(best: NDArray, places: NDArray, number: int, limit: int, value: int, place: int) -> int:
     """Put a value in its place among the best so far, after equal ones; gives how many there are now."""
     if number == limit:
@@ -48,7 +42,7 @@ def _insert(best: NDArray, places: NDArray, number: int, limit: int, value: int,
     return number + 1
 
 
-@_compiled()
+@_compiled
 def _largest(bits: NDArray) -> int:
     largest = bits[0]
     for j in range(bits.shape[0]):
@@ -56,7 +50,7 @@ def _largest(bits: NDArray) -> int:
     return largest
 
 
-@_compiled()
+@_compiled
 def _strongest(bits: NDArray, cell: int, maxima: NDArray, best: NDArray, keys: NDArray) -> int:
     """The largest of a row in order, ties to the lower key, and how many there are; and the largest of every cell."""
     n_top = len(best)
@@ -76,8 +70,8 @@ def _strongest(bits: NDArray, cell: int, maxima: NDArray, best: NDArray, keys: N
     return n_best
 
 
-@_compiled()
-def _means(weights: NDArray, scores: NDArray, places: NDArray, here: float, total: NDArray) -> tuple[float, float]:
+@_compiled
+def _means(weights: NDArray, scores: NDArray, places: NDArray, here: np.float32, total: NDArray) -> Any:
     """The mean score and the mean distance from here under the weights, which are added to the total."""
     score, distance = np.float32(0), np.float32(0)
     for j in range(weights.shape[0]):
@@ -88,7 +82,7 @@ def _means(weights: NDArray, scores: NDArray, places: NDArray, here: float, tota
     return score, distance
 
 
-@_compiled(_SIGNATURE)
+@_compiled
 def add_tile(
     pattern: NDArray,
     found: NDArray,

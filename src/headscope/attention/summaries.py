@@ -100,10 +100,10 @@ class Summariser:
     ) -> None:
         """Take in a tile of the pattern and its scores [head, row, column].
 
-        The scores may be used up. Keys outside `columns` must have no weight. `columns` begins and ends on a cell of the
-        map, and so does `rows`, unless the figures are compiled; `columns` begins at the first key or past the eighth.
-        `lse` is given when the pattern is no longer the softmax of the scores (it was edited, or has sinks). `gathered`
-        is where rows wait to be finished together.
+        The scores may be used up. Keys outside `columns` must have no weight. `columns` begins and ends on a cell of
+        the map, and so does `rows`, unless the figures are compiled; `columns` begins at the first key or past the
+        eighth. `lse` is given when the pattern is no longer the softmax of the scores (it was edited, or has sinks).
+        `gathered` is where rows wait to be finished together.
         """
         pattern = pattern.float().contiguous()
         if self.is_fused and lse is None:

@@ -12,6 +12,7 @@ from transformers import FeatureExtractionMixin, ImageProcessingMixin, PreTraine
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES, MODEL_FOR_MASKED_LM_MAPPING_NAMES
 
 from headscope.errors import InputError
+from headscope.models.tokenise import Marks, marks_of
 
 _KIND_OF_NAME = {"input_ids": "text", "pixel_values": "image", "input_values": "audio", "input_features": "audio"}
 _SOURCE_LENGTHS = ("max_source_positions", "max_encoder_position_embeddings", "max_position_embeddings", "n_positions")
@@ -165,8 +166,22 @@ class Intake:
             return own if own in self.stacks else "main" if "main" in self.stacks else self.stacks[0]
         return own if len(self.kinds) > 1 else "main"
 
+    @cached_property
+    def marks(self) -> Marks | None:
+        """The special tokens, found once for all inputs of a call."""
+        return None if self.tokenizer is None else marks_of(self.tokenizer)
+
     def limit(self, role: str) -> Limit | None:
         """How many positions there are for the text of a role, or None where any length will do."""
+        if role not in self._limits:
+            self._limits[role] = self._limit(role)
+        return self._limits[role]
+
+    @cached_property
+    def _limits(self) -> dict[str, Limit | None]:
+        return {}
+
+    def _limit(self, role: str) -> Limit | None:
         is_target = role == "target"
         config = self.section("decoder" if is_target else "text")
         block = getattr(config, "block_size", None)

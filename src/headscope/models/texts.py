@@ -52,7 +52,7 @@ def text_inputs(
     """Token ids and what belongs to them, within the model's positions."""
     tokenizer: Any = intake.tokenizer
     limit = intake.limit(role)
-    options: dict[str, Any] = {"as_target": role == "target", "special": special}
+    options: dict[str, Any] = {"as_target": role == "target", "special": special, "marks": intake.marks}
     if limit and str(getattr(intake.config, "model_type", "")).startswith("siglip"):
         options["pad_to"] = limit.positions  # SigLIP was trained on full windows and has no mask
     fields, tokens = read(tokenizer, text, pair, **options)

@@ -4,7 +4,8 @@ import threading
 import unicodedata
 import warnings
 from collections.abc import Sequence
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 import regex
 
@@ -28,10 +29,12 @@ def read(
     special: bool = True,
     max_length: int | None = None,
     pad_to: int | None = None,
+    marks: "Marks | None" = None,
 ) -> tuple[dict[str, list[int]], Tokens]:
     """Tokenise one text or pair: the model's inputs as lists, and the tokens to show.
 
     Nothing is cut unless `max_length` is given; `as_target` reads the text in the target language of a translator.
+    `marks` are the tokenizer's, where they are known from the text before.
     """
     texts = (text,) if pair is None else (text, pair)
     options: dict[str, Any] = {"add_special_tokens": special, "verbose": False, "truncation": False, "padding": False}
@@ -46,8 +49,9 @@ def read(
     with _TOKENIZER:
         encoding = tokenizer(**given, **options)
     fields = {name: list(values) for name, values in encoding.items() if name != "offset_mapping"}
-    pieces = _fast_pieces(tokenizer, encoding) if tokenizer.is_fast else _slow_pieces(tokenizer, fields, texts)
-    return fields, show(tokenizer, pieces, texts)
+    marks = marks or marks_of(tokenizer)
+    pieces = _fast_pieces(tokenizer, encoding) if tokenizer.is_fast else _slow_pieces(tokenizer, fields, texts, marks)
+    return fields, show(marks, pieces, texts)
 
 
 def _check_encodable(text: str) -> None:
@@ -72,18 +76,31 @@ def tokens_of_ids(
         return Tokens(tuple(named)), [None, None]
     raws = [str(raw) for raw in tokenizer.convert_ids_to_tokens(list(ids))]
     segments = list(segments) if segments is not None else [0] * len(raws)
-    special = special_ids(tokenizer)
+    marks = marks_of(tokenizer)
     pieces = [Piece(number, raw) for number, raw in zip(ids, raws, strict=True)]
     texts: list[str] = []
     for segment in (0, 1):
         places = [place for place, of in enumerate(segments) if of == segment]
-        surfaces = surfaces_of(tokenizer, [pieces[place] for place in places], special)
+        surfaces = surfaces_of(tokenizer, [pieces[place] for place in places], marks.special)
         text, spans = joined(surfaces)
         texts.append(text.rstrip(" "))
         for place, span in zip(places, spans, strict=True):
-            if pieces[place].id not in special:
+            if pieces[place].id not in marks.special:
                 pieces[place] = Piece(pieces[place].id, pieces[place].raw, segment, span)
-    return show(tokenizer, pieces, tuple(texts)), [text or None for text in texts]
+    return show(marks, pieces, tuple(texts)), [text or None for text in texts]
+
+
+class Marks(NamedTuple):
+    """What a tokenizer's ids stand for, other than text; slow to find out."""
+
+    special: set[int]
+    stand_ins: set[int]
+    silent_unknown: str | None
+
+
+def marks_of(tokenizer: Tokenizer) -> Marks:
+    """The special ids, those of [MASK] and [UNK], and the token for what is silently not known."""
+    return Marks(special_ids(tokenizer), _stand_ins(tokenizer), _silent_unknown(tokenizer))
 
 
 def special_ids(tokenizer: Tokenizer) -> set[int]:
@@ -111,10 +128,12 @@ def _fast_pieces(tokenizer: Tokenizer, encoding: Any) -> list[Piece]:
     ]
 
 
-def _slow_pieces(tokenizer: Tokenizer, fields: dict[str, list[int]], texts: tuple[str, ...]) -> list[Piece]:
+def _slow_pieces(
+    tokenizer: Tokenizer, fields: dict[str, list[int]], texts: tuple[str, ...], marks: Marks
+) -> list[Piece]:
     """Pieces of a tokenizer that gives no offsets: rebuild the text from them and lay it along the original."""
     ids = fields["input_ids"]
-    special = special_ids(tokenizer)
+    special = marks.special
     pieces = [Piece(n, str(raw)) for n, raw in zip(ids, tokenizer.convert_ids_to_tokens(ids), strict=True)]
     places = [place for place, number in enumerate(ids) if number not in special]
     length_of_a = len(places)
@@ -134,10 +153,9 @@ def _slow_pieces(tokenizer: Tokenizer, fields: dict[str, list[int]], texts: tupl
     return pieces
 
 
-def show(tokenizer: Tokenizer, pieces: list[Piece], texts: tuple[str, ...]) -> Tokens:
+def show(marks: Marks, pieces: list[Piece], texts: tuple[str, ...]) -> Tokens:
     """Pieces as tokens to show: the person's own text, split characters joined, words and sentences counted."""
-    special, stand_ins = special_ids(tokenizer), _stand_ins(tokenizer)
-    silent_unknown = _silent_unknown(tokenizer)
+    special, stand_ins, silent_unknown = marks
     spans = _with_marks([_trimmed(piece, texts) for piece in pieces], pieces, texts)
     words, sentences = _readings(pieces, spans, texts, special, stand_ins)
     joined = [
@@ -220,6 +238,7 @@ def _with_marks(spans: list, pieces: list[Piece], texts: tuple[str, ...]) -> lis
     return longer
 
 
+@lru_cache(2**14)
 def _is_blank(raw: str) -> bool:
     return not raw.replace("▁", "").replace("Ġ", "").strip(" ")
 

@@ -13,6 +13,7 @@ from headscope.sites import Head
 
 _TOTAL, _QUERIES, _CHANCE, _EXAMPLES = range(4)
 _NAMES = ["measure", "key", "head", "example"]
+_SUMS = ["total", "n_queries", "chance"]
 
 
 class Ledger:
@@ -55,14 +56,19 @@ class Ledger:
         sums = self._room(measure, tally.key, blocks)
         chance = float("nan") if tally.chance is None else numbers(tally.chance)
         values = (numbers(tally.total), numbers(tally.n_queries), chance, numbers(tally.n_examples))
+        spread = np.empty((len(values), *shape))
         for which, value in enumerate(values):
             try:
-                spread = np.broadcast_to(np.asarray(value, dtype=np.float64), shape)
+                spread[which] = value
             except ValueError as error:
                 raise HeadscopeError(
                     f"{measure} gave sums of shape {np.shape(value)} for {shape[0]} examples and {shape[1]} heads."
                 ) from error
-            np.add.at(sums[which], (blocks[:, None], columns[None, :]), spread)
+        where = (np.arange(len(values))[:, None, None], blocks[:, None], columns)
+        if len(set(blocks.tolist())) == len(blocks):
+            sums[where] += spread
+        else:  # slower, and right where examples share a block
+            np.add.at(sums, where, spread)
 
     def _columns(self, heads: Sequence[Head]) -> np.ndarray:
         """The columns of heads; the measures of a layer share the list, which is looked up once."""
@@ -97,10 +103,10 @@ class Ledger:
         }
         sink = pa.BufferOutputStream()
         schema = _schema(pa).with_metadata(about)
-        # Sums are all different: a dictionary of them would be larger than they are.
-        with pq.ParquetWriter(
-            sink, schema, compression="zstd", use_dictionary=_NAMES, write_statistics=_NAMES
-        ) as writer:
+        # Sums are all different, and a dictionary of them would be larger than they are; but their first bytes are much
+        # alike, and so are their last.
+        how = {"use_dictionary": _NAMES, "use_byte_stream_split": _SUMS, "write_statistics": ["measure"]}
+        with pq.ParquetWriter(sink, schema, compression="lz4", **how) as writer:
             for measure in measures:
                 keys = sorted(key for name, key in self.sums if name == measure)
                 if keys:
