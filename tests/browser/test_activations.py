@@ -6,6 +6,7 @@ from playwright.sync_api import expect
 
 import headscope as hs
 from browser.conftest import TEXTS
+from browser.word_model import words
 
 NURSE = "The doctor asked the nurse a question. She"
 STORY = "Once upon a time there was a miller"
@@ -62,6 +63,16 @@ def test_a_long_text_is_read_in_parts(bench):
     bench.press("Home")
     expect(bench.label("<|endoftext|>").first).to_be_visible()
     expect(bench.label("…")).to_have_count(0)
+
+
+def test_norms_of_thousands_of_tokens_on_one_screen(bench, word_model):
+    bench.open(word_model, text=words(4000), view="activations", stream="norm", token="query:3001")
+    expect(bench.status).to_contain_text("6 layers × 4,000 tokens")
+    numbers = sorted((x, int(text)) for text, x, _ in bench._texts() if re.fullmatch(r"\d+", text))
+    assert len(numbers) >= 5 and all(number % 100 == 0 for _, number in numbers)
+    token = bench.page.locator(".view span:visible").filter(has_text=re.compile(r"^[bdfg][aeiou][klmnprst]$"))
+    box = token.first.bounding_box()
+    assert all(abs(x - box["x"]) > 30 for x, _ in numbers)  # they make room for it
 
 
 def test_text_that_the_model_writes_step_by_step(bench):

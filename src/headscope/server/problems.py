@@ -44,7 +44,8 @@ def problem_of(error: HeadscopeError) -> Problem:
     elif isinstance(error, BudgetError):
         hint = "To let it keep more, start the server with --max-memory, as in --max-memory 8GB."
     elif isinstance(error, InputError) and "truncate=True" in message:
-        message, hint = re.sub(r"\. [^.]*`truncate=True`.*", ".", message), "Shorten the text, or have it cut."
+        what = "Give a shorter sound" if message.startswith("the sound") else "Shorten the text"
+        message, hint = re.sub(r"\. [^.]*`truncate=True`.*", ".", message), f"{what}, or have it cut."
     return Problem(type(error).__name__, message, hint)
 
 

@@ -422,18 +422,24 @@ export class Workbench {
       this.address.write(this.link, wanted.history);
       this.#remember({ request, when: Date.now() }, before);
       this.progress = null;
-      if (this.settings && !this.model?.is_loaded) {
-        this.settings = await settings(stop.signal);
-        this.#fitForm();
-      }
+      await this.#learn(stop.signal);
     } catch (thrown) {
       if (this.#stop !== stop) return;
       this.edits.revert();
       if (isAborted(thrown)) this.wasCancelled = true;
       else this.problem = problemOf(thrown);
+      // What the model takes is known by now: the form offers it, to try again. Where nobody answers, that was said.
+      await this.#learn(stop.signal).catch(() => {});
     } finally {
       if (this.#stop === stop) this.progress = null;
     }
+  }
+
+  /** A model that a run has loaded tells more of itself. */
+  async #learn(signal: AbortSignal) {
+    if (!this.settings || this.model?.is_loaded) return;
+    this.settings = await settings(signal);
+    this.#fitForm();
   }
 
   /** What an edited run is compared with: remembered here, or by the server, or run. */

@@ -471,26 +471,28 @@ class ActivationsView implements Mounted {
     });
     const special = new Set(stackOf(this.host.trace, this.stackName).special);
     const written = writtenFrom(this.host.trace, this.stackName) ?? this.texts.length;
-    const step = Math.max(1, Math.ceil(READABLE.width / width));
+    // Getting it goes through all tokens: once is enough.
+    const { pinned } = this;
+    const isNumbered = width < READABLE.width;
+    const step = isNumbered ? round(READABLE.width / width) : 1;
+    const pinnedAt = pinned === null ? Number.NEGATIVE_INFINITY : this.xOf(pinned);
     for (let position = first; position < last; position++) {
-      const isPinned = position === this.pinned;
-      if (width < READABLE.width && !isPinned && position % step) continue;
-      const x = this.xOf(position) + (width < READABLE.width ? 0 : width / 2);
+      const isPinned = position === pinned;
+      if (isNumbered && !isPinned && position % step) continue;
+      const x = this.xOf(position) + (isNumbered ? 0 : width / 2);
       if (x < this.left - 2 || x > right) continue;
-      const text = width < READABLE.width && !isPinned ? String(position) : (this.texts[position] ?? String(position));
+      // Numbers make room for the token in focus, and end with the picture.
+      if (isNumbered && !isPinned && (Math.abs(x - pinnedAt) < READABLE.width || x > right - 30)) continue;
+      const text = isNumbered && !isPinned ? String(position) : (this.texts[position] ?? String(position));
       const isWritten = position >= written;
-      const colour = isPinned
-        ? theme.accent
-        : special.has(position) || width < READABLE.width
-          ? theme.tertiary
-          : theme.ink;
+      const colour = isPinned ? theme.accent : special.has(position) || isNumbered ? theme.tertiary : theme.ink;
       labels.push({
         text,
-        x,
+        x: isNumbered && isPinned ? Math.min(x, right - READABLE.width) : x,
         y: TOP / 2 + 2,
-        align: width < READABLE.width ? "left" : "centre",
+        align: isNumbered ? "left" : "centre",
         width: Math.max(width - 6, READABLE.width - 6),
-        size: width < READABLE.width ? 11 : 13,
+        size: isNumbered ? 11 : 13,
         colour,
         isBold: isPinned,
         isWritten,
@@ -675,6 +677,12 @@ interface Box {
 
 function sized({ x, y, width, height }: Box, scale: number): Box {
   return { x: x * scale, y: y * scale, width: width * scale, height: height * scale };
+}
+
+/** The next of 1, 2, 5, 10, 20, … */
+function round(least: number): number {
+  const power = 10 ** Math.floor(Math.log10(least));
+  return ([1, 2, 5].find((one) => one * power >= least) ?? 10) * power;
 }
 
 function named(stream: string): string {
