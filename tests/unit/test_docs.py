@@ -45,6 +45,12 @@ def test_examples_run(page, tmp_path, monkeypatch):
         exec(compile(block, page, "exec"), names)  # one page, one conversation
 
 
+def test_pictures_are_small():
+    # Everybody who clones the repository gets them: a palette (`browser/workbench.py: small`) is enough for a screen.
+    large = {one.name: one.stat().st_size for one in ROOT.glob("docs/**/*.png") if one.stat().st_size > 160_000}
+    assert not large
+
+
 def test_links_between_pages_lead_somewhere():
     for page in [ROOT / "README.md", ROOT / "ARCHITECTURE.md", *ROOT.glob("docs/*.md")]:
         for target in re.findall(r"\]\(([^)#]+?)(?:#[^)]*)?\)", page.read_text()):

@@ -1,0 +1,96 @@
+"""The pictures of the workbench in the documentation, taken anew: `HEADSCOPE_PICTURES=docs/pictures` says where to."""
+
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from itertools import product
+from pathlib import Path
+
+import pytest
+
+from browser.server import Server
+from browser.workbench import Workbench
+
+pytestmark = pytest.mark.skipif(not os.environ.get("HEADSCOPE_PICTURES"), reason="no pictures are wanted")
+
+NURSE = "The doctor asked the nurse a question. She"
+RED = "The cat found the red key, and the king laughed. The cat found the red"
+WHO = ("nurse", "patient"), ("teacher", "student"), ("farmer", "neighbour"), ("baker", "customer"), ("driver", "guest")
+SAID = (
+    "The {0} told the {1} that he would finish before dinner.",
+    "The {0} asked the {1} whether she had slept well.",
+    "The {1} thanked the {0} because he had been of help.",
+    "The {0} gave the {1} the tools that she needed.",
+    "The {1} said to the {0} that it was late, and that he was tired.",
+    "The {0} and the {1} met again when the snow was gone.",
+    "The {1} never forgot what the {0} had told her that day.",
+    "The {0} wrote to the {1} that all was well in the village.",
+)
+STORY = [said.format(*who) for who, said in product(WHO, SAID)]
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory, word_model: str) -> Iterator[Server]:
+    """As a user starts it, without a corpus."""
+    folder = tmp_path_factory.mktemp("server")
+    with Server(folder / "log", "--allow", str(Path(word_model).parent)) as running:
+        yield running
+
+
+@pytest.fixture(params=["light", "dark"])
+def theme(request: pytest.FixtureRequest, bench: Workbench) -> str:
+    bench.page.emulate_media(color_scheme=request.param)
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def long_llama(tmp_path_factory: pytest.TempPathFactory, shared_weights: Path, word_model: str) -> str:
+    """A Llama for 256 tokens that is said to take 8,192: its positions are rotations, which have no end."""
+    folder = Path(word_model).parent / "longllama"  # where the server may read
+    shutil.copytree(shared_weights / "stories15m-llama-fp16", folder)
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | {"max_position_embeddings": 8192}))
+    return str(folder)
+
+
+@pytest.mark.parametrize("tokens", [12, 120, 1200])
+def test_short_and_long(bench: Workbench, theme: str, tokens: int, request: pytest.FixtureRequest) -> None:
+    text = {12: NURSE, 120: " ".join(STORY[:8]), 1200: " ".join((STORY * 3)[:88])}[tokens]
+    model = "builtin:gpt" if tokens < 1200 else request.getfixturevalue("long_llama")
+    few = {"filter": "threshold", "threshold": "0.05"} if tokens == 1200 else {}
+    bench.open(model, text=text)
+    bench.picture(f"model-{tokens}-{theme}")
+    bench.open(model, text=text, view="head", at="L5H6" if tokens == 12 else "L3H2", hide="first", **few)
+    bench.picture(f"head-{tokens}-{theme}")
+
+
+def test_the_first_of_all(bench: Workbench) -> None:
+    pair = {"text": "The boy bought a new bicycle yesterday.", "pair": "Yesterday the boy bought a new bike."}
+    bench.open("builtin:bert", **pair, view="head", at="L2H3")
+    bench.hover("bought", "query")
+    bench.picture("workbench")
+
+
+def test_neurons(bench: Workbench, theme: str) -> None:
+    bench.open(text=NURSE, view="neuron", at="L3H2", neurons="contribution")
+    bench.picture(f"neuron-{theme}")
+
+
+def test_an_edit_and_what_it_did(bench: Workbench) -> None:
+    bench.open(text=RED, view="head", at="L4H1", edit="silence('L4H1')")
+    card = bench.page.locator("aside.right")
+    card.get_by_role("button", name="Write 20 tokens with and without").click()
+    card.get_by_text("without", exact=True).wait_for()
+    bench.picture("edit-silence")
+    bench.open(text=RED, at="L3H2", edit="silence('L3H2')")
+    card.get_by_role("button", name="Difference", exact=True).click()
+    bench.status.get_by_text("full colour").wait_for()
+    bench.picture("edit-difference")
+
+
+def test_patches(bench: Workbench) -> None:
+    bench.open(
+        "builtin:vit", media="preset:sailing boat", view="head", at="L4H1", heads="0,1,2,3,4,5", token="query:30"
+    )
+    bench.picture("image-heads")
