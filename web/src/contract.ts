@@ -269,7 +269,7 @@ export interface SavedProps {
   theme: "system" | "light" | "dark";
 }
 
-/** One stack, layer by layer. `places` name where the residual stream is read; `texts` what `lens` counts in. Arrays: `norm`, `cosine` [place, token]; `attention`, `cross`, `mlp` [layer, token], norms of what was written; of the tokens from `first` on: `lens`, `logprob` [place, token, k], `rank`, `answer` [place, token], `neuron`, `value`, `share` [layer, token, k], and by attention layer (`heads/L3`) what its heads wrote [head, token]. */
+/** One stack, layer by layer. `places` name where the residual stream is read; `texts` what `lens` counts in. Arrays: `norm`, `cosine` [place, token]; `attention`, `cross`, `mlp` [layer, token], norms of what was written; of the tokens from `first` on: `lens`, `logprob` [place, token, k], `rank`, `answer` [place, token], `neuron`, `value`, `share` [layer, token, k], and by attention layer (`heads/L3`) what its heads wrote [head, token]. Of two runs there are `one:norm` and `other:norm`, and so on: `activation_differences.py` lists them. */
 export interface ActivationsProps {
   stack: string;
   places: string[];
@@ -495,6 +495,7 @@ export interface Selection {
   compare: "off" | "side" | "difference";
   beside: string;
   stream: "lens" | "norm" | "attention" | "cross" | "mlp" | "cosine";
+  whose: "either" | "A" | "B";
   step: number | null;
   direction: "from" | "to";
   arrows: boolean;

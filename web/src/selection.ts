@@ -59,6 +59,9 @@ export interface Selection {
   beside: string;
   /** Activations: what each layer would predict, norms of the residual stream and of what was written, cosines. */
   stream: "lens" | "norm" | "attention" | "cross" | "mlp" | "cosine";
+  /** Activations of two runs: whose prediction is followed: at each place what changed most in either, or what A or B
+   *  predicts in the end. */
+  whose: "either" | "A" | "B";
   /** Of text that the model wrote: the step whose tokens alone are shown, null for all. */
   step: number | null;
   /** Over a picture or a sound: what the token in focus looks at, or who looks at it. */
@@ -103,6 +106,7 @@ export const DEFAULT: Selection = {
   compare: "off",
   beside: "",
   stream: "lens",
+  whose: "either",
   step: null,
   direction: "from",
   arrows: false,
@@ -127,6 +131,7 @@ const CHOICES = {
   every: ["query", "key", "value", "mixed"],
   compare: ["off", "side", "difference"],
   stream: ["lens", "norm", "attention", "cross", "mlp", "cosine"],
+  whose: ["either", "A", "B"],
   direction: ["from", "to"],
   arcs: ["none", "gold", "A", "AT", "A+AT"],
 } as const;

@@ -100,6 +100,14 @@ class Stream(StrEnum):
     cosine = "cosine"
 
 
+class Whose(StrEnum):
+    """Whose prediction a difference follows through the layers."""
+
+    either = "either"
+    a = "A"
+    b = "B"
+
+
 ModelName = Annotated[str, typer.Argument(help="builtin:gpt, a folder, a hub id, or a folder that `trace -o` wrote.")]
 Output = Annotated[
     Path | None,
@@ -261,20 +269,28 @@ def activations_view(
     stream: Annotated[
         Stream, typer.Option(help="What each layer would predict, or norms of the stream and of what is written.")
     ] = Stream.lens,
+    whose: Annotated[
+        Whose, typer.Option(help="Of a difference: the prediction that differs most, or the last one of A or B.")
+    ] = Whose.either,
     *,
     given: Given,
+    other: Against,
     look: Look,
     loading: Loading,
     told: Told,
 ) -> None:
     """Layers by tokens: the logit lens, or norms of the residual stream; without -o, one token's as a table."""
-    if is_saved(model):
-        raise InputError(f"{model} holds a trace, and activations take the model: give the model and the text.")
+    for name in (model, other.against_model or model):
+        if is_saved(name):
+            raise InputError(f"{name} holds a trace, and activations take the model: give the model and the text.")
     trace = trace_of(model, text, output, loading, given)
+    trace = other.minus(trace, model, loading, given)
     from headscope.views import activations_view as view_of
 
+    one = loading.model(model)
+    source = (one, loading.model(other.against_model)) if other.against_model else one
     with working("Reading activations"):
-        view = view_of(trace, loading.model(model), token=token, stream=stream.value, theme=look.theme.value)
+        view = view_of(trace, source, token=token, stream=stream.value, whose=whose.value, theme=look.theme.value)
     finish(view, output, look, told)
 
 

@@ -1,7 +1,7 @@
 """Activations of a run: it is run once more, and what passes is reduced as it passes, so that memory stays small.
 
 Of the residual stream all is held (places × tokens × width, asked of the budget first); of MLP neurons the few that are
-furthest from 0, of heads and of what a layer writes only norms.
+furthest from 0, all only of the tokens that are asked for (`rows`); of heads and of what a layer writes only norms.
 """
 
 import threading
@@ -19,19 +19,18 @@ from headscope.interventions import Intervention
 from headscope.models.batches import collate
 from headscope.models.budget import SHARE, told
 from headscope.models.hooks import session_of
+from headscope.models.lens import lens_stack, read_lens, why_no_lens
 from headscope.models.recorder import Captured
 from headscope.models.session import Session
 from headscope.models.validate import check_tokens, listed, resolve
 from headscope.sites import Site
 from headscope.traces import Inputs, Tokens, Trace
-from headscope.traces.activations import Activations, Lens
+from headscope.traces.activations import Activations
 
 if TYPE_CHECKING:
     from headscope.models.model import Model
 
 N_NEURONS = 10
-# Logits that are held at a time: as many rows of the vocabulary as fit.
-LOGITS = 2**24
 # A layer's change is what was written if it differs by less than this share, rounding in half precision included.
 NEARLY = 0.02
 
@@ -55,11 +54,24 @@ class Streams:
     n_neurons: int
     heads: dict[Site, Tensor] = field(default_factory=dict)
     no_written: str = ""
+    rows: Tensor | None = None
+    """All neurons [layer, row, neuron] of the tokens `row_places`, as the model made them."""
+    row_places: tuple[int, ...] = ()
+
+    @property
+    def layers(self) -> tuple[Site, ...]:
+        """The layers between the places."""
+        return tuple(Site(self.stack, layer) for layer in range(len(self.residual) - 1))
+
+    @property
+    def no_neurons(self) -> str:
+        """Why there are no MLP neurons; empty where there are."""
+        return _NO_NEURONS if self.neurons is None else ""
 
     def nbytes(self) -> int:
         """Bytes held."""
         held = [self.residual, *self.written.values(), *self.heads.values()]
-        held += [one for one in (self.neurons, self.values, self.squares) if one is not None]
+        held += [one for one in (self.neurons, self.values, self.squares, self.rows) if one is not None]
         return sum(one.numel() * one.element_size() for one in held)
 
     def read(
@@ -77,7 +89,7 @@ class Streams:
         if not 0 <= first < length:
             raise InputError(f"there is no token {first}: {self.stack} has {length}, 0 to {length - 1}.")
         last = length if count is None else min(length, first + max(1, count))
-        no_lens = self._why_no_lens(model)
+        no_lens = why_no_lens(model, self.stack)
         lens = None if no_lens else read_lens(model, self.residual[:, first:last], k, check=check, progress=progress)
         neurons = values = shares = None
         if self.neurons is not None and self.values is not None and self.squares is not None:
@@ -85,10 +97,10 @@ class Streams:
             shares = values**2 / self.squares[:, first:last, None].clamp_min(1e-30).numpy()
         return Activations(
             stack=self.stack,
-            layers=tuple(Site(self.stack, layer) for layer in range(len(self.residual) - 1)),
+            layers=self.layers,
             tokens=self.tokens,
             norms=torch.stack([one.float().norm(dim=-1) for one in self.residual]).numpy(),
-            cosines=np.stack([_cosine(one, self.residual[-1]) for one in self.residual]),
+            cosines=np.stack([cosine(one, self.residual[-1]) for one in self.residual]),
             written={name: one.numpy() for name, one in self.written.items()},
             is_sum=self.is_sum,
             first=first,
@@ -99,24 +111,12 @@ class Streams:
             n_neurons=self.n_neurons,
             heads={site: one[:, first:last].numpy() for site, one in self.heads.items()},
             no_lens=no_lens,
-            no_neurons="" if neurons is not None else _NO_NEURONS,
+            no_neurons=self.no_neurons,
             no_written=self.no_written,
         )
 
-    def _why_no_lens(self, model: "Model") -> str:
-        """Empty where there is one."""
-        if not model.layout.lens:
-            return model.layout.no_lens
-        own = lens_stack(model)
-        return "" if self.stack == own else f"the {own} predicts, the {self.stack} does not"
-
 
 _NO_NEURONS = "no MLP with one row of neurons was found (a mixture of experts has several)"
-
-
-def lens_stack(model: "Model") -> str:
-    """The stack whose last residual stream becomes the model's answer."""
-    return "decoder" if model.is_encoder_decoder else "main"
 
 
 def watch(
@@ -125,11 +125,13 @@ def watch(
     interventions: Sequence[Intervention] = (),
     *,
     stack: str | None = None,
+    rows: Sequence[int] = (),
     budget: int | None = None,
     cancel: threading.Event | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Streams:
-    """Run an input (a text, or the inputs of a trace) and keep what passed through one stack."""
+    """Run an input (a text, or the inputs of a trace) and keep what passed through one stack; of the tokens `rows` all
+    MLP neurons."""
     interventions = listed(interventions)
     inputs = source.inputs if isinstance(source, Trace) else source
     if inputs is None:
@@ -150,7 +152,7 @@ def watch(
     real = {name: one for name, one in batch.real.items() if one.shape[1]}
     at_run = [one for one in interventions if one.stage != "tokens"]
     allowed = int(psutil.virtual_memory().available * SHARE) if budget is None else budget
-    session = _Watching(model, at_run, stack, allowed, cancel=cancel, tokens=tokens, real=real, progress=progress)
+    session = _Watching(model, at_run, stack, allowed, rows, cancel=cancel, tokens=tokens, real=real, progress=progress)
     handles = session.hook()
     try:
         with session:
@@ -164,9 +166,18 @@ def watch(
 class _Watching(Session):
     """A session that reduces what passes through one stack."""
 
-    def __init__(self, model: "Model", interventions: Sequence[Intervention], stack: str, allowed: int, **options: Any):
+    def __init__(
+        self,
+        model: "Model",
+        interventions: Sequence[Intervention],
+        stack: str,
+        allowed: int,
+        rows: Sequence[int],
+        **options: Any,
+    ):
         super().__init__(model, interventions, **options)
-        self.stack, self.allowed = stack, allowed
+        self.stack, self.allowed, self.row_places = stack, allowed, tuple(rows)
+        self.rows: dict[int, Tensor] = {}
         self.stream: dict[int, Tensor] = {}
         self.norms: dict[tuple[str, int], Tensor] = {}
         self.top: dict[int, tuple[Tensor, Tensor, Tensor]] = {}
@@ -197,12 +208,25 @@ class _Watching(Session):
         """Keep the neurons furthest from 0."""
         activations = super().neurons(site, activations)
         if site.stack == self.stack:
-            one = self._unflattened(activations)[0].detach().float()
+            whole = self._unflattened(activations)[0].detach()
+            if self.row_places and max(self.row_places) < len(whole):
+                self.rows[site.layer] = self._rows(whole)
+            one = whole.float()
             best = one.abs().topk(min(N_NEURONS, one.shape[-1]), dim=-1).indices
             squares = one.square().sum(-1)
             self.top[site.layer] = (best.int().cpu(), one.gather(-1, best).cpu(), squares.cpu())
             self.n_neurons = one.shape[-1]
         return activations
+
+    def _rows(self, whole: Tensor) -> Tensor:
+        """All neurons of the tokens that they are asked of."""
+        size = len(self.row_places) * whole.shape[-1] * whole.element_size() * len(self.model.layout.neurons)
+        if size > self.allowed:
+            raise BudgetError(
+                f"all MLP neurons of {len(self.row_places)} tokens take {told(size)}, the budget is "
+                f"{told(self.allowed)}: ask for fewer tokens at a time."
+            )
+        return whole[torch.tensor(self.row_places, device=whole.device)].cpu()
 
     def finish(self, captured: Captured) -> None:
         """Keep how much every head wrote."""
@@ -274,52 +298,9 @@ class _Watching(Session):
             n_neurons=self.n_neurons if has_neurons else 0,
             heads={site: one for site, one in self.head_norms.items() if one.shape[1] == length},
             no_written=f"the module that writes what {' and '.join(missing)} found was not seen" if missing else "",
+            rows=torch.stack([self.rows[layer] for layer in layers]) if has_neurons and self.rows else None,
+            row_places=self.row_places,
         )
-
-
-def read_lens(
-    model: "Model",
-    stream: Tensor,
-    k: int = 5,
-    *,
-    check: Callable[[], None] | None = None,
-    progress: Callable[[int, int], None] | None = None,
-) -> Lens:
-    """The logit lens of a residual stream [place, token, dim]; only some rows of logits are held at a time."""
-    chain = model.layout.lens
-    if not chain:
-        raise NotRecordedError(f"no logit lens for {model.name}: {model.layout.no_lens}.")
-    n_places, length = stream.shape[:2]
-
-    def logits(part: Tensor) -> Tensor:
-        with torch.no_grad():
-            part = part.to(model.device, model.dtype)
-            for name in chain:
-                part = model.module.get_submodule(name)(part)
-        return part.float()
-
-    step = max(1, LOGITS // logits(stream[-1, :1]).shape[-1])
-    best = torch.zeros(length, dtype=torch.long)
-    ids, logprobs, ranks, answers = [], [], [], []
-    for place in reversed(range(n_places)):  # the last first: the others are compared with its answer
-        rows: list[tuple[Tensor, ...]] = []
-        for first in range(0, length, step):
-            if check is not None:
-                check()
-            found = logits(stream[place, first : first + step]).log_softmax(-1)
-            if place == n_places - 1:
-                best[first : first + step] = found.argmax(-1).cpu()
-            own = found.gather(-1, best[first : first + step, None].to(found.device))
-            top = found.topk(min(k, found.shape[-1]), dim=-1)
-            rows.append(tuple(one.cpu() for one in (top.indices, top.values, (found > own).sum(-1), own[:, 0])))
-        for into, at in ((ids, 0), (logprobs, 1), (ranks, 2), (answers, 3)):
-            into.append(torch.cat([row[at] for row in rows]))
-        if progress is not None:
-            progress(n_places - place, n_places)
-    whole = [torch.stack(one[::-1]).numpy() for one in (ids, logprobs, ranks, answers)]
-    name = model._names_of_ids()
-    names = {int(one): name(int(one)) for one in np.unique(whole[0])}
-    return Lens(whole[0].astype(np.int32), whole[1], whole[2].astype(np.int32), whole[3], names)
 
 
 class _Column(Session):
@@ -345,5 +326,6 @@ def neuron_values(model: "Model", inputs: Inputs, site: Site, index: int) -> np.
     return session.column.numpy()
 
 
-def _cosine(one: Tensor, other: Tensor) -> np.ndarray:
+def cosine(one: Tensor, other: Tensor) -> np.ndarray:
+    """Between vectors of the same tokens [token, dim]."""
     return torch.nn.functional.cosine_similarity(one.float(), other.float(), dim=-1).numpy()

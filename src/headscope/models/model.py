@@ -33,7 +33,9 @@ from headscope.traces.trace import Record
 
 if TYPE_CHECKING:
     from headscope.models.generate import Generation
+    from headscope.traces import Comparison
     from headscope.traces.activations import Activations
+    from headscope.traces.activations_difference import ActivationsDifference
 
 BATCH_SIZE = 8
 
@@ -309,7 +311,7 @@ class Model:
         """The logit lens: what the residual stream before each layer, and after the last, would predict
         [layer][token][k].
         """
-        from headscope.models.activations import lens_stack, read_lens
+        from headscope.models.lens import lens_stack, read_lens
 
         if not self.layout.lens:
             raise NotRecordedError(f"no logit lens for {self.name}: {self.layout.no_lens}.")
@@ -361,6 +363,38 @@ class Model:
         if not len(tokens) or tokens.step != 1 or not 0 <= tokens.start < tokens.stop <= length:
             raise InputError(f"tokens={tokens!r} is no range of the {length} tokens: give range(0, {length}).")
         return found.read(self, tokens.start, len(tokens), k)
+
+    def activations_difference(
+        self,
+        comparison: "Comparison",
+        other: "Model | None" = None,
+        *,
+        interventions: tuple[Sequence[Intervention], Sequence[Intervention]] | None = None,
+        stack: str | None = None,
+        tokens: range | None = None,
+        k: int = 5,
+        budget: int | None = None,
+        cancel: threading.Event | None = None,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> "ActivationsDifference":
+        """Activations of two runs, the first minus the second, on the tokens that both have.
+
+        `other` is the model of the second run, where that is another; both inputs are run once more, with the edits
+        that their traces tell of (or `interventions`, a pair). `tokens` counts among the aligned ones.
+        """
+        from headscope.models.activations_difference import watch_both
+
+        return watch_both(
+            (self, other or self),
+            comparison,
+            interventions,
+            stack=stack,
+            tokens=tokens,
+            k=k,
+            budget=budget,
+            cancel=cancel,
+            progress=progress,
+        )
 
     def probe(self, *args: Any, **inputs: Any) -> Layout:
         """Find out where the model attends, with inputs that reach all of it. Called for you at load or at the first

@@ -236,7 +236,7 @@ def _add_traces(app: FastAPI, workbench: Workbench) -> None:
     async def page(id: Id, wanted: PageRequest, request: Request) -> Response:
         """One HTML file that shows the selection without a server."""
         gold, trace = runs.find(id).gold, _subject(runs, id, wanted.minus)
-        more = workbench.beside(id, wanted.selection)
+        more = workbench.beside(id, wanted.selection, wanted.minus)
         key = f"page {wanted} {sorted(more)}"  # by the ids of results: the same task may have been asked for more since
 
         def saved() -> bytes:

@@ -67,14 +67,14 @@ class Workbench:
         """Stop all work; whether all threads are free."""
         return all([self.jobs.close(), self.parts.close()])
 
-    def beside(self, id: str, selection: Selection) -> dict[str, Callable[[], dict[str, Part]]]:
-        """What a saved page of a run holds beside the trace's own parts, as far as it was shown: activations, a report,
-        the relevance of an answer, heads that were found, a use case that they are coloured by. By what tells one from
-        another; read, as parts by key, by whoever has the time.
+    def beside(self, id: str, selection: Selection, minus: str = "") -> dict[str, Callable[[], dict[str, Part]]]:
+        """What a saved page of a run (less another) holds beside the trace's own parts, as far as it was shown:
+        activations, a report, the relevance of an answer, heads that were found, a use case that they are coloured by.
+        By what tells one from another; read, as parts by key, by whoever has the time.
         """
         found: dict[str, Callable[[], dict[str, Part]]] = {}
         model = self.runs.find(id).request.model
-        activations = self.tasks.all("activations", id)
+        activations = self.tasks.all("activations", id, minus)
         if activations:
             found[f"activations {' '.join(activations)}"] = lambda: _activations(activations.values())
         if self.reports.has(model):

@@ -16,19 +16,19 @@ if TYPE_CHECKING:
 
 def activations_part(found: Activations) -> Part:
     """Norms of all tokens; lens, neurons and heads of those that were read."""
-    arrays: dict[str, np.ndarray | Coded] = {"norm": _floats(found.norms), "cosine": _floats(found.cosines)}
-    arrays |= {name: _floats(one) for name, one in found.written.items()}
+    arrays: dict[str, np.ndarray | Coded] = {"norm": floats(found.norms), "cosine": floats(found.cosines)}
+    arrays |= {name: floats(one) for name, one in found.written.items()}
     texts: list[str] = []
     if found.lens is not None:
         known = sorted(found.lens.names)
-        texts = [_plain(found.lens.names[one]) for one in known]
+        texts = [plain(found.lens.names[one]) for one in known]
         arrays["lens"] = np.searchsorted(np.array(known), found.lens.ids).astype(np.int32)
-        arrays["logprob"], arrays["answer"] = _floats(found.lens.logprobs), _floats(found.lens.answers)
+        arrays["logprob"], arrays["answer"] = floats(found.lens.logprobs), floats(found.lens.answers)
         arrays["rank"] = found.lens.ranks.astype(np.int32)
     if found.neurons is not None and found.values is not None and found.shares is not None:
         arrays["neuron"] = found.neurons.astype(np.int32)
-        arrays["value"], arrays["share"] = _floats(found.values), _floats(found.shares)
-    arrays |= {f"heads/{site}": _floats(one) for site, one in found.heads.items()}
+        arrays["value"], arrays["share"] = floats(found.values), floats(found.shares)
+    arrays |= {f"heads/{site}": floats(one) for site, one in found.heads.items()}
     props = ActivationsProps(
         stack=found.stack,
         places=found.places,
@@ -67,13 +67,15 @@ def joined(windows: Sequence[Part]) -> Part:
             texts.setdefault(text, len(texts))
     arrays = dict(best[0].arrays)
     for name in arrays:
-        if name in _OF_SOME or name.startswith("heads/"):
+        own = name.rpartition(":")[2]  # of two runs, `one:logprob` and `other:logprob`
+        if own in _OF_SOME or own.startswith("heads/"):
             arrays[name] = np.concatenate([_own(one, name, texts) for one in best], axis=1)
     return Part("activations", best[0].props | {"count": _count(best), "texts": list(texts)}, arrays)
 
 
-# What belongs to single tokens.
-_OF_SOME = ("lens", "logprob", "answer", "rank", "neuron", "value", "share")
+# What belongs to single tokens, [row, token, …]; and what of it counts in `texts`, −1 for none.
+_OF_SOME = ("lens", "candidate", "predicted", "logprob", "answer", "rank", "neuron", "value", "share")
+_OF_TEXTS = ("lens", "candidate", "predicted")
 
 
 def _count(windows: Sequence[Part]) -> int:
@@ -88,15 +90,16 @@ def _depths(window: Part) -> dict[str, tuple[int, ...]]:
 def _own(window: Part, name: str, texts: dict[str, int]) -> np.ndarray:
     values = window.arrays[name]
     assert isinstance(values, np.ndarray)
-    if name != "lens":
+    if name not in _OF_TEXTS:
         return values
-    return np.array([texts[one] for one in window.props["texts"]], np.int32)[values]
+    places = np.array([texts[one] for one in window.props["texts"]], np.int32)[values]
+    return np.where(values < 0, np.int32(-1), places)
 
 
 def activations_table(view: "View") -> Table:
     """A row for each place and token, in their order: norms, and what the place would predict."""
     found = view.activations
-    assert found is not None  # an activations view has them
+    assert isinstance(found, Activations)  # an activations view has them
     n_places, n_tokens = found.norms.shape
     chosen = view.selection.token
     tokens = np.arange(n_tokens) if chosen is None else np.array([chosen.index])
@@ -122,9 +125,11 @@ def activations_table(view: "View") -> Table:
     return Table(columns)
 
 
-def _floats(values: np.ndarray) -> np.ndarray:
+def floats(values: np.ndarray) -> np.ndarray:
+    """As they travel."""
     return np.ascontiguousarray(values, np.float32)
 
 
-def _plain(text: str) -> str:
+def plain(text: str) -> str:
+    """Without halves of surrogate pairs, which some tokens are."""
     return text.encode("utf-8", "replace").decode()

@@ -457,7 +457,8 @@ class ActivationsProps:
 
     Arrays: `norm`, `cosine` [place, token]; `attention`, `cross`, `mlp` [layer, token], norms of what was written; of
     the tokens from `first` on: `lens`, `logprob` [place, token, k], `rank`, `answer` [place, token], `neuron`, `value`,
-    `share` [layer, token, k], and by attention layer (`heads/L3`) what its heads wrote [head, token].
+    `share` [layer, token, k], and by attention layer (`heads/L3`) what its heads wrote [head, token]. Of two runs there
+    are `one:norm` and `other:norm`, and so on: `activation_differences.py` lists them.
     """
 
     stack: str

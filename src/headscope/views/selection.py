@@ -25,6 +25,7 @@ Order = Literal["index", "contribution", "token", "spread"]
 Fold = Literal["key", "product", "value", "weighted"]
 Compare = Literal["off", "side", "difference"]
 Stream = Literal["lens", "norm", "attention", "cross", "mlp", "cosine"]
+Whose = Literal["either", "A", "B"]
 
 Places = str | Head | Site | Sequence["str | Head | Site"]
 
@@ -72,6 +73,7 @@ class Selection:
     compare: Compare = "off"
     beside: str = ""
     stream: Stream = "lens"
+    whose: Whose = "either"
     step: int | None = None
     direction: Direction = "from"
     arrows: bool = False

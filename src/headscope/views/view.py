@@ -12,7 +12,9 @@ from headscope.scores import Scores
 from headscope.sites import Head
 from headscope.traces import Comparison, Difference, Trace
 from headscope.traces.activations import Activations
+from headscope.traces.activations_difference import ActivationsDifference
 from headscope.views.about import short_name
+from headscope.views.activation_differences import difference_part, difference_table
 from headscope.views.activations import activations_part, activations_table
 from headscope.views.contract import By, Vectors, Way, What
 from headscope.views.differences import difference_scores
@@ -37,6 +39,7 @@ from headscope.views.selection import (
     Spot,
     Stream,
     Thumbnails,
+    Whose,
     check_form,
     check_step,
     check_what,
@@ -69,7 +72,7 @@ class View:
     selection: Selection
     scores: tuple[Scores, ...] = ()
     theme: Theme = "system"
-    activations: Activations | None = None
+    activations: Activations | ActivationsDifference | None = None
     gold: Example | None = None
     parts: Mapping[str, Part] = field(default_factory=dict)
     """What a saved page holds beyond the trace's own parts, by key."""
@@ -102,7 +105,9 @@ class View:
     def table(self) -> Table:
         """The numbers shown, strongest first: weights between tokens; in a model view, heads with their scores; in a
         neuron view, keys with all terms of their weights; of activations, each place and token in their order."""
-        return activations_table(self) if self.kind == "activations" else table_of(self)
+        if self.kind != "activations":
+            return table_of(self)
+        return activations_table(self) if isinstance(self.activations, Activations) else difference_table(self)
 
     def figure(
         self, *, theme: Literal["light", "dark"] = "light", width: Literal["column", "page"] | float | None = None
@@ -367,11 +372,12 @@ def neuron_view(
 
 
 def activations_view(
-    trace: Trace,
-    source: "Model | Activations",
+    trace: Trace | Comparison,
+    source: "Model | tuple[Model, Model] | Activations | ActivationsDifference | None" = None,
     *,
     token: int | None = None,
     stream: Stream = "lens",
+    whose: Whose = "either",
     step: int | None = None,
     theme: Theme = "system",
 ) -> View:
@@ -381,14 +387,19 @@ def activations_view(
     "norm", "attention", "mlp" (how much each wrote) or "cosine" (to the last place). `token` is the one in focus. Of
     text that the model wrote, the page of the view shows what was there at one `step`.
 
+    Of a comparison all of it is the first run minus the second, on the tokens that both have: `source` is the model of
+    both runs, a pair of models, or what `model.activations_difference` gave. The lens then shows the change in the
+    probability of one candidate: at each place the one that changed most, or with `whose` "A" or "B" what the first or
+    the second run answers in the end.
+
     >>> import headscope as hs
     >>> hs.activations_view(trace, model, token=-1).save("activations.html")  # doctest: +SKIP
+    >>> hs.activations_view(hs.compare(one, other), model).save("difference.html")  # doctest: +SKIP
     """
-    if isinstance(trace, Comparison | Difference):
-        raise InputError("a difference has no activations of its own: give one of its two runs.")
     trace = _checked(trace)
     choice("stream", stream, Stream)
-    found = source if isinstance(source, Activations) else source.activations(trace)
+    choice("whose", whose, Whose)
+    found = _activations_of(trace, source)
     length = len(trace.tokens.get(found.stack, ()))
     if len(found.tokens) != length:
         raise InputError(f"these activations are of {len(found.tokens)} tokens, the trace has {length}.")
@@ -403,11 +414,33 @@ def activations_view(
         site=str(layer.site),
         shown=[0],
         stream=stream,
+        whose=whose,
         step=check_step(trace, step),
         token=None if place is None else Spot("query", place),
     )
-    parts = {f"activations/{found.stack}": activations_part(found)}
+    part = activations_part(found) if isinstance(found, Activations) else difference_part(found)
+    parts = {f"activations/{found.stack}": part}
     return View("activations", trace, selection, theme=_theme(theme), activations=found, parts=parts)
+
+
+def _activations_of(trace: Trace, source: Any) -> Activations | ActivationsDifference:
+    """What was given, or what the model finds; of a difference that of both runs."""
+    is_two = isinstance(trace, Difference)
+    if source is None:
+        raise InputError(
+            "activations take the model, which runs the input once more: hs.activations_view(trace, model)."
+        )
+    if isinstance(source, Activations | ActivationsDifference):
+        if is_two != isinstance(source, ActivationsDifference):
+            raise InputError(
+                "a comparison takes what model.activations_difference gives, one run what model.activations gives."
+            )
+        return source
+    if not is_two:
+        return source.activations(trace)
+    assert trace.comparison is not None
+    one, other = source if isinstance(source, tuple) else (source, None)
+    return one.activations_difference(trace.comparison, other)
 
 
 def _checked(trace: Trace | Comparison) -> Trace:

@@ -165,6 +165,20 @@ def test_a_difference_to_another_text_another_model_or_a_saved_trace(call, model
     assert refused.exit_code != 0 and "side by side" in refused.output
 
 
+def test_neurons_and_activations_are_subtracted_too(call, models, refused, tmp_path):
+    given = (models / "gpt", "the cat sat", "--against", "the dog sat")
+    result = call("view", "neuron", *given, "--head", "L1H2", "-o", tmp_path / "x.html")
+    assert result.exit_code == 0 and "difference, neuron view" in result.stdout, result.output
+    told = json.loads(call("view", "activations", *given, "--whose", "B", "--json").stdout)
+    assert {"norm A", "norm B", "norm A − B", "log-probability A − B"} <= set(told["columns"])
+    assert call("view", "activations", *given, "--stream", "norm", "-o", tmp_path / "x.png").exit_code == 0
+    same = ("view", "activations", models / "gpt", "the cat sat", "--against-model", models / "gpt", "--json")
+    told = json.loads(call(*same).stdout)
+    assert {row[told["columns"].index("norm A − B")] for row in told["rows"]} == {0.0}
+    call("trace", models / "gpt", "the cat sat", "-o", tmp_path / "run")
+    assert "take the model" in refused("view", "activations", *given[:2], "--against-model", tmp_path / "run")
+
+
 def test_a_picture_for_a_paper_has_its_width(call, refused, models, tmp_path):
     head = ("view", "head", models / "gpt", "the cat sat", "--head", "L0H1")
     call(*head, "-o", tmp_path / "x.png", "--width", "column")

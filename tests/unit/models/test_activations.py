@@ -10,8 +10,9 @@ from torch import nn
 
 import headscope as hs
 from headscope.errors import BudgetError, InputError, NotRecordedError, UnknownTokenError
-from headscope.models import Model, activations
-from headscope.models.activations import Streams, read_lens
+from headscope.models import Model, lens
+from headscope.models.activations import Streams
+from headscope.models.lens import read_lens
 from headscope.traces import Tokens
 
 TEXT = "the cat sat on the mat"
@@ -60,17 +61,17 @@ def test_norms_and_cosines_on_paper():
 
 def test_the_lens_on_paper():
     stream = torch.tensor([[[0.0, 1.0, 2.0]], [[1.0, 0.0, 3.0]], [[5.0, 0.0, 1.0]]])
-    lens = read_lens(on_paper([]), stream, 2)  # type: ignore[arg-type]
-    assert lens.ids[:, 0].tolist() == [[2, 1], [2, 0], [0, 2]]
-    assert lens.ranks[:, 0].tolist() == [2, 1, 0]  # of "a", which is first in the end
+    found = read_lens(on_paper([]), stream, 2)  # type: ignore[arg-type]
+    assert found.ids[:, 0].tolist() == [[2, 1], [2, 0], [0, 2]]
+    assert found.ranks[:, 0].tolist() == [2, 1, 0]  # of "a", which is first in the end
     expected = stream[:, 0].log_softmax(-1)[:, 0]
-    assert lens.answers[:, 0] == pytest.approx(expected.numpy())
-    assert lens.names == {0: "a", 1: "b", 2: "c"}
+    assert found.answers[:, 0] == pytest.approx(expected.numpy())
+    assert found.names == {0: "a", 1: "b", 2: "c"}
 
 
 @pytest.mark.parametrize("name", ["gpt2", "llama", "bert", "opt", "bart"])
 def test_the_numbers_are_those_of_a_full_record(name, monkeypatch):
-    monkeypatch.setattr(activations, "LOGITS", 300)  # a few rows at a time
+    monkeypatch.setattr(lens, "LOGITS", 300)  # a few rows at a time
     model = made(name)
     trace = model.run(TEXT, target="a mat" if name == "bart" else None, record="full")
     found = model.activations(trace, k=3)
@@ -78,11 +79,13 @@ def test_the_numbers_are_those_of_a_full_record(name, monkeypatch):
     for place in range(len(found.places)):
         stream = trace.residuals[stack][place]
         assert np.allclose(found.norms[place], stream.norm(dim=-1), atol=1e-4)
-    lens = model.lens(trace, 3)
+    whole = model.lens(trace, 3)
     for place, where in enumerate(found.places):
         for token in range(length):
             told = found.predictions(token)[where]
-            assert [one.logprob for one in told] == pytest.approx([one.logprob for one in lens[place][token]], abs=1e-4)
+            assert [one.logprob for one in told] == pytest.approx(
+                [one.logprob for one in whole[place][token]], abs=1e-4
+            )
     for layer in found.layers:
         neurons = trace.neurons(str(layer))
         for token in range(length):

@@ -14,6 +14,7 @@ from starlette.testclient import TestClient
 from headscope.errors import Cancelled
 from headscope.models import Model
 from headscope.server.tasks import Desk, Task
+from headscope.traces import compare
 from headscope.views.contract import RowProps
 from headscope.views.wire import Part, decode
 
@@ -49,6 +50,57 @@ def test_activations_follow_the_edits_of_their_run(client: TestClient, run) -> N
         last = asked(client, name="activations", trace=trace)[-1]
         norms.append(np.asarray(decode(client.get(f"/api/results/{last['result']}").content).arrays["norm"]))
     assert np.allclose(norms[0][0], norms[1][0]) and not np.allclose(norms[0][-1], norms[1][-1])
+
+
+def test_activations_of_two_runs_are_those_of_python(client: TestClient, run) -> None:
+    traces = [run(client, edits=edits)[-1]["trace"] for edits in (["silence('L0H1')"], [])]
+    options = {"k": 2, "first": 1, "count": 3, "minus": traces[1]}
+    last = asked(client, name="activations", trace=traces[0], options=options)[-1]
+    assert last["state"] == "done", last
+    part = decode(client.get(f"/api/results/{last['result']}").content)
+    workbench = client.workbench  # type: ignore[attr-defined]
+    one, other = (workbench.runs.find(trace) for trace in traces)
+    model = workbench.catalogue.load(one.request.model)
+    found = model.activations_difference(compare(one.trace, other.trace), tokens=range(1, 4), k=2)
+    for side, own in (("one", found.one), ("other", found.other)):
+        assert np.asarray(part.arrays[f"{side}:norm"]) == pytest.approx(own.norms, abs=1e-5)
+        assert np.asarray(part.arrays[f"{side}:value"]) == pytest.approx(own.values, abs=1e-5)
+    assert (part.props["first"], part.props["count"]) == (1, 3)
+    itself = asked(client, name="activations", trace=traces[0], options={"minus": traces[0]})[-1]["result"]
+    arrays = decode(client.get(f"/api/results/{itself}").content).arrays
+    assert all((np.asarray(arrays[f"one:{name}"]) == arrays[f"other:{name}"]).all() for name in ("norm", "value"))
+
+
+def test_a_page_holds_the_activations_of_what_it_shows(client: TestClient, run) -> None:
+    one, other = (run(client, edits=edits)[-1]["trace"] for edits in (["silence('L0H1')"], []))
+    wanted = {"view": "activations", "selection": {"scale": "activations", "site": "L1", "shown": [0]}}
+    asked(client, name="activations", trace=one)
+    refused = client.post(f"/api/traces/{one}/page", json=wanted | {"minus": other})
+    assert refused.status_code == 422 and "not read yet" in refused.json()["message"]
+    for first, count in ((3, 512), (0, 3)):
+        asked(client, name="activations", trace=one, options={"minus": other, "first": first, "count": count})
+    pages = [client.post(f"/api/traces/{one}/page", json=wanted | more).text for more in ({}, {"minus": other})]
+    parts = [re.findall(r'data-key="activations/main">([^<]+)<', page) for page in pages]
+    plain, joined = (decode(gzip.decompress(base64.b64decode(part))) for (part,) in parts)
+    assert "norm" in plain.arrays and "one:norm" not in plain.arrays
+    # What was read some tokens at a time is there as if it had been read at once.
+    once = asked(client, name="activations", trace=one, options={"minus": other})[-1]["result"]
+    whole = decode(client.get(f"/api/results/{once}").content)
+    assert joined.props["count"] == whole.props["count"] and set(joined.arrays) == set(whole.arrays)
+    for name in ("one:norm", "one:answer", "other:rank", "one:value", "other:heads/L1"):
+        assert np.asarray(joined.arrays[name]) == pytest.approx(np.asarray(whole.arrays[name]), abs=1e-4), name
+    texts = [np.array([*part.props["texts"], ""], object)[part.arrays["predicted"]] for part in (joined, whole)]
+    assert (texts[0] == texts[1]).all()
+
+
+def test_runs_that_cannot_be_subtracted_say_why(client: TestClient, run) -> None:
+    trace, other = run(client)[-1]["trace"], run(client, text="zebras")[-1]["trace"]
+    last = asked(client, name="activations", trace=trace, options={"minus": other})[-1]
+    assert last["state"] == "failed" and "no token in common" in last["message"]
+    answer = client.post("/api/tasks", json={"name": "activations", "trace": trace, "options": {"minus": "nothing"}})
+    assert answer.status_code == 404
+    last = asked(client, name="activations", trace=trace, options={"minus": trace, "first": 99})[-1]
+    assert last["state"] == "failed" and "in both runs" in last["message"]
 
 
 def test_a_run_is_repeated_once_for_all_its_tokens(client: TestClient, run, monkeypatch) -> None:

@@ -11,7 +11,7 @@ from headscope.traces import Tokens, Trace, compare
 from headscope.views import differences, layers
 from headscope.views.contract import DifferenceProps
 from headscope.views.parts import part
-from headscope.views.view import activations_view, head_view, model_view, neuron_view
+from headscope.views.view import head_view, model_view, neuron_view
 from headscope.views.wire import Coded, decode
 from tests.made_traces import made_layer, made_trace
 
@@ -234,7 +234,5 @@ def test_two_views_go_side_by_side(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("made", [lambda: compare(ONE, OTHER), lambda: compare(ONE, OTHER).difference()])
-def test_a_difference_has_neurons_but_no_activations(made):
+def test_a_difference_has_neurons(made):
     assert neuron_view(made()).kind == "neuron"
-    with pytest.raises(InputError, match="no activations of its own"):
-        activations_view(made(), None)

@@ -3,13 +3,10 @@
 import type { AlignmentProps, RunEvent, RunRequest, TraceProps } from "../contract";
 import { Aligned, type Run } from "../data/aligned";
 import { differenceSource, minus, run, traceSource } from "../hosts/page";
-import { fitted, type Scale, type Selection, type Side } from "../selection";
+import { fitted, type Selection, type Side } from "../selection";
 import { isAborted, problemOf, type SourceError } from "../source";
 import type { Mounted } from "../views/view";
 import { QUEUED, type Shown, type Workbench } from "./workbench.svelte";
-
-/** The scales whose views draw a difference; others are given the other run (`host.other`) and do with it what they can. */
-const SIGNED: ReadonlySet<Scale> = new Set(["model", "head", "neuron"]);
 
 /** The other run, once it is there. */
 export interface Compared {
@@ -43,10 +40,6 @@ export class Comparing {
 
   get isOn(): boolean {
     return this.bench.other !== null && this.bench.selection.compare !== "off";
-  }
-
-  differenceFor(scale: Scale): Shown | null {
-    return SIGNED.has(scale) ? this.difference : null;
   }
 
   /** Run something, and compare what is on screen with it. */
@@ -159,7 +152,7 @@ export class Comparing {
   /** The pointer is on a token of one run: show its partner in the other. */
   point(from: Run, token: Token | null) {
     const { shown, other, selection, view } = this.bench;
-    if (!shown || !other || selection.compare !== "side" || selection.scale !== "head") return;
+    if (!shown || !other || selection.compare !== "side" || !/^(head|activations)$/.test(selection.scale)) return;
     const target = from === "one" ? this.beside : view;
     const how = { one: selection, other: this.selectionBeside(selection) };
     const traces = { one: shown.trace, other: other.trace };

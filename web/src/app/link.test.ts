@@ -39,6 +39,7 @@ describe("links", () => {
       sort: "induction",
       colour: "confidence",
       stream: "norm",
+      whose: "B",
       step: null,
       least: 0.4,
       order: "token",

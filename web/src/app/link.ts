@@ -199,6 +199,7 @@ function places(selection: Selection): Record<string, string> {
   put("compare", selection.compare, DEFAULT.compare);
   put("beside", selection.beside, "");
   put("stream", selection.stream, DEFAULT.stream);
+  put("whose", selection.whose, DEFAULT.whose);
   put("step", selection.step === null ? "" : String(selection.step), "");
   put("direction", selection.direction, DEFAULT.direction);
   put("arrows", selection.arrows ? "1" : "", "");
@@ -245,6 +246,7 @@ function selectionOf(given: URLSearchParams): Selection {
     compare: given.get("compare"),
     beside: given.get("beside") ?? "",
     stream: given.get("stream"),
+    whose: given.get("whose"),
     step: number("step"),
     direction: given.get("direction"),
     arrows: given.get("arrows") === "1",

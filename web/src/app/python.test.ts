@@ -28,11 +28,32 @@ describe("code that gives what is on screen", () => {
     const code = pythonOfTwo(...runs, trace(), { ...head, compare: "difference" });
     expect(code).toContain('other = model.run("say")');
     expect(code).toContain('view = hs.head_view(comparison, "L1H2")');
-    const neuron = pythonOfTwo(...runs, trace(), { ...head, scale: "neuron", compare: "difference" });
-    expect(neuron).toContain('view = hs.neuron_view(comparison, "L1H2")');
     const two = pythonOfTwo(runs[0], { trace: trace({ model: "builtin:bert" }), request }, null, head);
-    expect(two).toContain('model = hs.load("builtin:bert")');
+    expect(two).toContain('second = hs.load("builtin:bert")');
+    expect(two).toContain("other = second.run(");
     expect(two).toContain("comparison.relation(");
+  });
+
+  test("subtracts neurons and activations of two runs", () => {
+    const difference = trace({ difference: { one: "she", other: "he", line: "" } });
+    const runs = [
+      { trace: trace(), request },
+      { trace: trace({ model: "step-2000" }), request },
+    ] as const;
+    const neurons = pythonOfTwo(runs[0], runs[0], difference, { ...head, scale: "neuron" });
+    expect(neurons).toContain('view = hs.neuron_view(comparison, "L1H2")');
+    const activations = { ...head, scale: "activations", whose: "B", token: { side: "query", index: 3 } } as const;
+    expect(pythonOfTwo(runs[0], runs[0], difference, activations)).toContain(
+      'view = hs.activations_view(comparison, model, token=3, whose="B")',
+    );
+    expect(pythonOfTwo(...runs, difference, { ...activations, token: null, whose: "either" })).toContain(
+      "view = hs.activations_view(comparison, (model, second))",
+    );
+    const encoder = fitted({ ...DEFAULT, scale: "activations", site: "encoder.L0" }, translation());
+    const two = { trace: translation(), request };
+    expect(pythonOfTwo(two, two, translation(), encoder)).toContain(
+      'hs.activations_view(comparison, model.activations_difference(comparison, stack="encoder"))',
+    );
   });
 
   test("leaves the weights to the view where stacks lose different tokens", () => {

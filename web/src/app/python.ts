@@ -181,6 +181,7 @@ function activationsView(trace: TraceProps, selection: Selection): string {
   const token = stack ? positionOf(stackOf(trace, stack), selection) : null;
   if (token !== null) given.push(`token=${token}`);
   if (selection.stream !== DEFAULT.stream) given.push(`stream=${literal(selection.stream)}`);
+  if (trace.difference && selection.whose !== DEFAULT.whose) given.push(`whose=${literal(selection.whose)}`);
   if (selection.step !== null) given.push(`step=${selection.step}`);
   return `hs.activations_view(${given.join(", ")})`;
 }

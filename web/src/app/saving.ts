@@ -1,6 +1,7 @@
 /** Taking things away: files, links, code. Each says what it did, or why it could not. */
 
 import type { SiteProps } from "../contract";
+import { differencesOf } from "../data/activation-differences";
 import { activationsOf } from "../data/activations";
 import { copyOfPage } from "../hosts/file";
 import { savedPage, table } from "../hosts/page";
@@ -22,7 +23,7 @@ export function savePage(bench: Workbench) {
   return attempt(bench, async () => {
     const { shown, selection } = bench;
     if (!shown) return;
-    if (selection.scale === "activations" && shown.source.task) await readAll(bench, shown);
+    if (selection.scale === "activations" && shown.source.task) await readAll(bench, bench.pictured ?? shown);
     const page = await pageOf(bench, shown.trace.id);
     download(page, `${fileName(bench)}.html`);
     bench.say(`Saved ${fileName(bench)}.html (${size(page)}). It opens without a server.`);
@@ -33,7 +34,8 @@ export function savePage(bench: Workbench) {
 async function readAll(bench: Workbench, { source, trace }: Shown): Promise<void> {
   const { stack } = siteOf(trace, bench.selection.site);
   const count = stackOf(trace, stack).texts.length;
-  await activationsOf(source, stack).whole(count, (done) => {
+  const of = trace.difference ? differencesOf(source, stack) : activationsOf(source, stack);
+  await of.whole(count, (done) => {
     if (done) bench.say(`Reading all tokens, ${done.toLocaleString("en")} of ${count.toLocaleString("en")} …`);
   });
 }

@@ -148,9 +148,7 @@ export class Workbench {
 
   /** What the view draws: the run, or where it is compared the difference to the other. */
   get pictured(): Shown | null {
-    return (
-      (this.selection.compare === "difference" && this.comparing.differenceFor(this.selection.scale)) || this.shown
-    );
+    return (this.selection.compare === "difference" && this.comparing.difference) || this.shown;
   }
 
   get model(): ModelProps | undefined {

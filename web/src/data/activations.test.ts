@@ -1,51 +1,10 @@
 import { describe, expect, test } from "vitest";
-import type { ActivationsProps } from "../contract";
 import type { Source } from "../source";
-import type { Grid, Part } from "../wire";
 import { activationsOf, visible, Window } from "./activations";
-
-function floats(shape: number[], values: number[]): Grid {
-  return { dtype: "float32", code: "linear", shape, values: Float32Array.from(values) };
-}
-
-function whole(shape: number[], values: number[]): Grid {
-  return { dtype: "int32", code: "linear", shape, values: Int32Array.from(values) };
-}
-
-/** One layer, three tokens, of which the last two are read one by one. */
-function part(first = 1): Part<ActivationsProps> {
-  return {
-    kind: "activations",
-    props: {
-      stack: "main",
-      places: ["input", "L0"],
-      layers: ["L0"],
-      first,
-      count: 2,
-      texts: ["a", "b"],
-      n_neurons: 9,
-      is_sum: true,
-      no_lens: "",
-      no_neurons: "",
-      no_written: "",
-    },
-    arrays: {
-      norm: floats([2, 3], [1, 2, 3, 4, 5, 6]),
-      mlp: floats([1, 3], [7, 8, 9]),
-      lens: whole([2, 2, 1], [0, 1, 1, 1]),
-      logprob: floats([2, 2, 1], [-1, -2, -3, -4]),
-      rank: whole([2, 2], [5, 6, 0, 0]),
-      answer: floats([2, 2], [-9, -8, -3, -4]),
-      neuron: whole([1, 2, 1], [4, 7]),
-      value: floats([1, 2, 1], [-2, 0.5]),
-      share: floats([1, 2, 1], [0.5, 0.25]),
-      "heads/L0": floats([2, 2], [10, 11, 12, 13]),
-    },
-  };
-}
+import { plainPart } from "./activations.test-data";
 
 describe("a window of activations", () => {
-  const window = new Window(part());
+  const window = new Window(plainPart());
 
   test("has norms of all tokens, and of what was written none before the first layer", () => {
     expect(window.value("norm", 1, 0)).toBe(4);
@@ -75,7 +34,7 @@ describe("activations of a source", () => {
       task: async (_name, options, _hear, signal) => {
         asked.push(options.first as number);
         stopped.push(signal);
-        return part(options.first as number) as never;
+        return plainPart(options.first as number) as never;
       },
     };
     const of = activationsOf(source, "main");

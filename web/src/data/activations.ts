@@ -19,17 +19,20 @@ export interface Neuron {
   share: number;
 }
 
-/** Norms of all tokens; candidates, neurons and heads of those from `first` on. */
-export class Window {
+/** What there is a number of for every place and token, in the order that it is told. */
+export const NUMBERS = ["norm", "cosine", "attention", "cross", "mlp"] as const;
+export type Numbers = (typeof NUMBERS)[number];
+
+/** Some tokens of one run or of two: numbers of all of them, and what belongs to single tokens of those from `first` on. */
+export abstract class AnyWindow {
   readonly props: ActivationsProps;
 
-  constructor(private readonly part: Part<ActivationsProps>) {
+  constructor(protected readonly part: Part<ActivationsProps>) {
     this.props = part.props;
   }
 
-  get nTokens(): number {
-    return this.part.arrays.norm?.shape[1] ?? 0;
-  }
+  abstract get nTokens(): number;
+  abstract hasStream(stream: string): boolean;
 
   get nPlaces(): number {
     return this.props.places.length;
@@ -39,11 +42,39 @@ export class Window {
     return position >= this.props.first && position < this.props.first + this.props.count;
   }
 
-  /** A row of numbers over all tokens; NaN where there are none, as before the first layer, which wrote nothing. */
-  value(stream: "norm" | "cosine" | "attention" | "cross" | "mlp", place: number, position: number): number {
-    const grid = this.part.arrays[stream];
+  /** A number of a place and a token; NaN where there is none, as before the first layer, which wrote nothing. */
+  protected number(name: string, stream: Numbers, place: number, position: number): number {
+    const grid = this.part.arrays[name];
     const row = stream === "norm" || stream === "cosine" ? place : place - 1;
     return grid && row >= 0 ? (grid.values[row * this.nTokens + position] as number) : Number.NaN;
+  }
+
+  /** Where the numbers of a place (or layer) and a token begin. */
+  protected cell(grid: Grid, row: number, position: number): number {
+    const [, width = 0, depth = 1] = grid.shape;
+    return (row * width + position - this.props.first) * depth;
+  }
+
+  /** A number for each head of an attention layer. */
+  protected ofHeads(name: string, position: number): number[] {
+    const grid = this.part.arrays[name];
+    if (!grid || !this.has(position)) return [];
+    const [count = 0, width = 0] = grid.shape;
+    return Array.from(
+      { length: count },
+      (_, head) => grid.values[head * width + position - this.props.first] as number,
+    );
+  }
+}
+
+/** Activations of one run. */
+export class Window extends AnyWindow {
+  get nTokens(): number {
+    return this.part.arrays.norm?.shape[1] ?? 0;
+  }
+
+  value(stream: Numbers, place: number, position: number): number {
+    return this.number(stream, stream, place, position);
   }
 
   hasStream(stream: string): boolean {
@@ -85,28 +116,17 @@ export class Window {
 
   /** How much each head of an attention layer wrote. */
   heads(site: string, position: number): number[] {
-    const grid = this.part.arrays[`heads/${site}`];
-    if (!grid || !this.has(position)) return [];
-    const [count = 0, width = 0] = grid.shape;
-    return Array.from(
-      { length: count },
-      (_, head) => grid.values[head * width + position - this.props.first] as number,
-    );
-  }
-
-  private cell(grid: Grid, row: number, position: number): number {
-    const [, width = 0, depth = 1] = grid.shape;
-    return (row * width + position - this.props.first) * depth;
+    return this.ofHeads(`heads/${site}`, position);
   }
 }
 
 type Hear = (event: RunEvent | null) => void;
 
-/** What is known of one stack of one trace, and how to learn more. */
-export class ActivationsOf {
+/** What is known of one stack of one trace (or of one minus another), and how to learn more. */
+export class ActivationsOf<Known extends AnyWindow = Window> {
   /** Any window: norms are in all of them. */
-  any: Window | null = null;
-  private readonly windows = new Map<number, Window>();
+  any: Known | null = null;
+  private readonly windows = new Map<number, Known>();
   private readonly coming = new Map<number, Promise<void>>();
   private readonly listeners = new Set<Hear>();
   private stop = new AbortController();
@@ -114,9 +134,20 @@ export class ActivationsOf {
   constructor(
     private readonly source: Source,
     private readonly stack: string,
+    private readonly read: (part: Part<ActivationsProps>) => Known,
   ) {}
 
-  at(position: number): Window | null {
+  /** Whether what has not come yet still can. */
+  get isLive(): boolean {
+    return !!this.source.task;
+  }
+
+  /** All windows that have come. */
+  get all(): Iterable<Known> {
+    return this.windows.values();
+  }
+
+  at(position: number): Known | null {
     const found = this.windows.get(Math.floor(position / WINDOW)) ?? this.any;
     return found?.has(position) ? found : null;
   }
@@ -163,7 +194,7 @@ export class ActivationsOf {
     return work;
   }
 
-  private async load(index: number, signal: AbortSignal): Promise<Window> {
+  private async load(index: number, signal: AbortSignal): Promise<Known> {
     const { source, stack } = this;
     if (!source.task) {
       if (source.has?.(`activations/${stack}`) === false) {
@@ -173,13 +204,13 @@ export class ActivationsOf {
           "NotSaved",
         );
       }
-      return new Window(await source.part<ActivationsProps>(`activations/${stack}`, signal));
+      return this.read(await source.part<ActivationsProps>(`activations/${stack}`, signal));
     }
     const options = { stack, first: index * WINDOW, count: WINDOW, k: N_CANDIDATES };
     const hear = (event: RunEvent) => {
       for (const one of this.listeners) one(event);
     };
-    return new Window(await source.task<ActivationsProps>("activations", options, hear, signal));
+    return this.read(await source.task<ActivationsProps>("activations", options, hear, signal));
   }
 
   private halt(): void {
@@ -190,15 +221,18 @@ export class ActivationsOf {
 }
 
 /** One for each stack of each source, as long as somebody holds the source. */
-const known = new WeakMap<Source, Map<string, ActivationsOf>>();
-
-export function activationsOf(source: Source, stack: string): ActivationsOf {
-  const stacks = known.get(source) ?? new Map<string, ActivationsOf>();
-  known.set(source, stacks);
-  const found = stacks.get(stack) ?? new ActivationsOf(source, stack);
-  stacks.set(stack, found);
-  return found;
+export function remembering<Known extends AnyWindow>(read: (part: Part<ActivationsProps>) => Known) {
+  const known = new WeakMap<Source, Map<string, ActivationsOf<Known>>>();
+  return (source: Source, stack: string): ActivationsOf<Known> => {
+    const stacks = known.get(source) ?? new Map<string, ActivationsOf<Known>>();
+    known.set(source, stacks);
+    const found = stacks.get(stack) ?? new ActivationsOf(source, stack, read);
+    stacks.set(stack, found);
+    return found;
+  };
 }
+
+export const activationsOf = remembering((part) => new Window(part));
 
 /** A prediction without what cannot be seen, unless that is all there is. */
 export function visible(text: string): string {

@@ -40,12 +40,13 @@ class Tasks:
             raise Refused(404, "UnknownTask", told)
         options = _options(task, wanted.options)
         run = self.runs.find(wanted.trace) if task.of_trace else None
+        other = self.runs.find(minus) if (minus := _minus(options)) else None
         model = run.request.model if run else self.catalogue.permitted(wanted.model)
         id = self._id(task, wanted.trace, model, options)
         if self.results.get(id) is not None:
-            self._belongs(task, run, model, id)
+            self._belongs(task, run, other, model, id)
             return id
-        return self.jobs.submit(f"task {id}", lambda job: self._work(job, id, task, model, run, options))
+        return self.jobs.submit(f"task {id}", lambda job: self._work(job, id, task, model, run, other, options))
 
     def made(self, wanted: TaskRequest) -> bytes | None:
         """The result of a task of a run, if it was asked for and is still kept."""
@@ -64,40 +65,49 @@ class Tasks:
             raise Refused(404, "UnknownResult", f"there is no result {id[:40]!r} (any more).", "Ask for it again.")
         return found
 
-    def all(self, name: str, about: str) -> dict[str, bytes]:
-        """Remembered results of a task about a trace, or about a model alone: by their ids, the last one last."""
-        found = {id: self.results.get(id) for id in self._made.get((name, about)) or ()}
+    def all(self, name: str, about: str, minus: str = "") -> dict[str, bytes]:
+        """Remembered results of a task about a trace (less another), or about a model alone: by their ids, the last one
+        last."""
+        found = {id: self.results.get(id) for id in self._made.get((name, about, minus)) or ()}
         return {id: data for id, data in found.items() if data is not None}
 
     def latest(self, name: str, about: str) -> tuple[str, bytes] | None:
         """The last of those, and its id."""
         return next(reversed(self.all(name, about).items()), None)
 
-    def _belongs(self, task: Task, run: Run | None, model: str, id: str) -> None:
-        about = task.name, model if run is None else run.id
+    def _belongs(self, task: Task, run: Run | None, other: Run | None, model: str, id: str) -> None:
+        about = task.name, model if run is None else run.id, other.id if other else ""
         others = [one for one in self._made.get(about) or () if one != id]
         self._made.put(about, (*others[-_MOST_RESULTS:], id), 1)
 
-    def _work(self, job: Job, id: str, task: Task, model: str, run: Run | None, options: Any) -> RunEvent:
+    def _work(
+        self, job: Job, id: str, task: Task, model: str, run: Run | None, other: Run | None, options: Any
+    ) -> RunEvent:
         """In the thread of runs."""
-        if not self.catalogue.is_loaded(model):
+        if not all(self.catalogue.is_loaded(one) for one in (model, *([other.request.model] if other else []))):
             job.tell_from_thread(RunEvent("loading"))
         loaded = self.catalogue.load(model)
+        second = (self.catalogue.load(other.request.model), other) if other else None
         job.tell_from_thread(RunEvent("running"))
 
         def progress(done: int, of: int) -> None:
             job.tell_from_thread(RunEvent("running", done=done, of=of))
 
         data = task.work(
-            Desk(loaded, run, job.cancel, progress, self._aside, self.catalogue.options.corpus), options
+            Desk(loaded, run, job.cancel, progress, self._aside, self.catalogue.options.corpus, second), options
         ).encode()
 
         def keep() -> None:
             self.results.put(id, data, len(data))
-            self._belongs(task, run, model, id)
+            self._belongs(task, run, other, model, id)
 
         job.in_loop(keep)
         return RunEvent("done", result=id)
+
+
+def _minus(options: Any) -> str:
+    """The run that is subtracted, where a task takes one and it is named."""
+    return getattr(options, "minus", "")
 
 
 def _options(task: Task, given: dict[str, object]) -> Any:

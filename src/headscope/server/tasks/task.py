@@ -25,13 +25,16 @@ class Desk:
     """What tasks leave for those that come after, bounded; the oldest is forgotten."""
     corpus: Path | None = None
     """The corpus that the server was started with."""
+    other: tuple[Model, Run] | None = None
+    """The run that is subtracted, with its model, where the options name one."""
 
 
 @dataclass(frozen=True)
 class Task:
     """A name, the dataclass of its options, and the work itself, which gives one part.
 
-    `of_trace` says whether it needs a run. The work looks at `cancel` (or hands it on) and raises `Cancelled`.
+    `of_trace` says whether it needs a run; one that can be of two has an option `minus`, the id of the second. The work
+    looks at `cancel` (or hands it on) and raises `Cancelled`.
     """
 
     name: str

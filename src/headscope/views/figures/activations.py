@@ -1,11 +1,17 @@
-"""Layers × tokens: predictions of the logit lens, or norms of the residual stream."""
+"""Layers × tokens: predictions of the logit lens, or norms of the residual stream; of one run or of two subtracted."""
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from matplotlib.colors import Colormap
 from matplotlib.figure import Figure
 
-from headscope.views.figures.canvas import Theme, canvas, letters, names_of, one_line, ramp_of
+from headscope.traces.activations import Activations
+from headscope.traces.activations_difference import ActivationsDifference
+from headscope.views.activation_differences import followed
+from headscope.views.figures.canvas import Theme, canvas, how_read, letters, names_of, one_line, ramp_of, signs_of
+from headscope.views.selection import Selection
 
 if TYPE_CHECKING:
     from headscope.views.view import View
@@ -15,12 +21,30 @@ _WORDS = 24
 _NAMES = 60
 _TOLD = {
     "lens": "what each layer would predict, coloured by its probability",
-    "norm": "norm of the residual stream, on the log scale",
-    "attention": "norm of what attention wrote, on the log scale",
-    "cross": "norm of what cross-attention wrote, on the log scale",
-    "mlp": "norm of what the MLP wrote, on the log scale",
+    "norm": "norm of the residual stream",
+    "attention": "norm of what attention wrote",
+    "cross": "norm of what cross-attention wrote",
+    "mlp": "norm of what the MLP wrote",
     "cosine": "cosine to the last layer's stream",
 }
+_WHOSE = {
+    "either": "the prediction whose probability differs most",
+    "A": "the probability of what A predicts in the end",
+    "B": "the probability of what B predicts in the end",
+}
+# What is less than this share of the runs' own numbers is rounding, and stays pale.
+_ROUNDING = 1e-5
+
+
+@dataclass(frozen=True)
+class _Grid:
+    """What is drawn: a shade for each row and token, words where there is room, and what it says below."""
+
+    rows: list[str]
+    shade: np.ndarray
+    """From 0 to 1, or of a difference from −1 to 1."""
+    words: np.ndarray | None
+    note: str
 
 
 def draw_activations(view: "View", theme: Theme) -> Figure:
@@ -29,31 +53,22 @@ def draw_activations(view: "View", theme: Theme) -> Figure:
     assert found is not None
     tokens = slice(found.first, found.first + found.count) if stream == "lens" else slice(None)
     texts = names_of(found.tokens)[tokens]
-    if stream == "lens":
-        assert found.lens is not None
-        values, rows = np.exp(found.lens.logprobs[:, :, 0]), found.places
-        shade = np.sqrt(values)
-    elif stream == "cosine":
-        values, rows = found.cosines, found.places
-        shade = np.clip(values, 0, 1)
-    else:
-        values = found.norms if stream == "norm" else found.written[stream]
-        rows = found.places if stream == "norm" else [str(site) for site in found.layers]
-        logs = np.log(np.maximum(values, 1e-12))
-        shade = (logs - logs.min()) / max(1e-9, float(logs.max() - logs.min()))
-    has_words = stream == "lens" and len(texts) <= _WORDS
+    is_two = isinstance(found, ActivationsDifference)
+    grid = _difference(found, view.selection) if is_two else _one_run(found, view.selection)
+    has_words = grid.words is not None and len(texts) <= _WORDS
     width = max(3.3, min(14.0, len(texts) * (0.62 if has_words else 0.24) + 1.2))
     named = max(map(letters, texts), default=0) * 0.06 if len(texts) <= _NAMES else 0
-    figure, axes = canvas(view, theme, (width, len(rows) * (0.26 if has_words else 0.2) + 0.9 + max(0.5, named)))
-    axes.imshow(shade, cmap=ramp_of(theme), vmin=0, vmax=1, aspect="auto", interpolation="nearest")
-    if has_words and found.lens is not None:
-        for (row, column), share in np.ndenumerate(shade):
-            text = found.lens.names[int(found.lens.ids[row, column, 0])]
-            is_dark = (share > 0.55) == (theme["background"] == "#ffffff")
-            colour = "#ffffff" if is_dark else "#1c1d1f" if share > 0.3 else theme["ink"]
-            shown = one_line(text.strip() or text, 9)
+    height = len(grid.rows) * (0.26 if has_words else 0.2) + 0.9 + max(0.5, named)
+    figure, axes = canvas(view, theme, (width, height))
+    colours = signs_of(theme) if is_two else ramp_of(theme)
+    low = -1 if is_two else 0
+    axes.imshow(grid.shade, cmap=colours, vmin=low, vmax=1, aspect="auto", interpolation="nearest")
+    if has_words and grid.words is not None:
+        for (row, column), share in np.ndenumerate(grid.shade):
+            colour = _contrast(colours, (share - low) / (1 - low))
+            shown = one_line(str(grid.words[row, column]), 9)
             axes.text(column, row, shown, ha="center", va="center", fontsize=6, color=colour, parse_math=False)
-    axes.set_yticks(range(len(rows)), rows)
+    axes.set_yticks(range(len(grid.rows)), grid.rows)
     if len(texts) <= _NAMES:
         axes.set_xticks(
             range(len(texts)), texts, rotation=90 if not has_words else 45, ha="center" if not has_words else "left"
@@ -64,6 +79,58 @@ def draw_activations(view: "View", theme: Theme) -> Figure:
     axes.tick_params(colors=theme["secondary"], labelsize=7, length=0)
     for spine in axes.spines.values():
         spine.set_visible(False)
-    note = _TOLD[stream] + (f": {values.min():.3g} to {values.max():.3g}" if stream != "lens" else "")
+    note = f"{grid.note}\n{how_read(view)}" if is_two else grid.note
     figure.supxlabel(note, fontsize=7, color=theme["secondary"], parse_math=False)
     return figure
+
+
+def _one_run(found: Activations, selection: Selection) -> _Grid:
+    stream = selection.stream
+    if stream == "lens":
+        assert found.lens is not None
+        best = found.lens.ids[:, :, 0]
+        words = np.vectorize(lambda one: _word(found.lens.names[int(one)]), otypes=[object])(best)  # type: ignore[union-attr]
+        return _Grid(found.places, np.sqrt(np.exp(found.lens.logprobs[:, :, 0])), words, _TOLD["lens"])
+    rows, values = _rows(found, stream), _values(found, stream)
+    told = f"{values.min():.3g} to {values.max():.3g}"
+    if stream == "cosine":
+        return _Grid(rows, np.clip(values, 0, 1), None, f"{_TOLD[stream]}: {told}")
+    logs = np.log(np.maximum(values, 1e-12))
+    shade = (logs - logs.min()) / max(1e-9, float(logs.max() - logs.min()))
+    return _Grid(rows, shade, None, f"{_TOLD[stream]}, on the log scale: {told}")
+
+
+def _difference(found: ActivationsDifference, selection: Selection) -> _Grid:
+    """A − B on the root scale, as far as the largest difference."""
+    stream, words = selection.stream, None
+    if stream == "lens":
+        assert found.lens is not None
+        ids, one, other = followed(found.lens, selection.whose)
+        one, other = np.exp(one), np.exp(other)
+        words = np.vectorize(lambda id: _word(found.lens.names[int(id)]), otypes=[object])(ids)  # type: ignore[union-attr]
+        rows, told = found.places, _WHOSE[selection.whose]
+    else:
+        rows, told = _rows(found.one, stream), _TOLD[stream]
+        one, other = (_values(side, stream) for side in (found.one, found.other))
+    values = one - other
+    most = max(1e-12, float(np.abs(values).max()), _ROUNDING * float(np.abs(one).max()))
+    shade = np.sign(values) * np.sqrt(np.abs(values) / most)
+    return _Grid(rows, shade, words, f"A − B: {told}; full colour: a difference of {most:.3g}")
+
+
+def _rows(found: Activations, stream: str) -> list[str]:
+    return found.places if stream in ("norm", "cosine") else [str(site) for site in found.layers]
+
+
+def _values(found: Activations, stream: str) -> np.ndarray:
+    return {"norm": found.norms, "cosine": found.cosines}.get(stream, found.written.get(stream, found.norms))
+
+
+def _word(text: str) -> str:
+    return text.strip() or text
+
+
+def _contrast(colours: Colormap, share: float) -> str:
+    """Ink or paper, whichever is read better on a colour."""
+    red, green, blue, _ = colours(share)
+    return "#1c1d1f" if 0.299 * red + 0.587 * green + 0.114 * blue > 0.55 else "#ffffff"

@@ -1,0 +1,167 @@
+/** What stands in the cells of the activations view where two runs are subtracted: A − B, blue where A has more. */
+
+import { apart, type Changed, moved, type SignedWindow, type Two, type Whose } from "../data/activation-differences";
+import { type ActivationsOf, NUMBERS, type Numbers, visible } from "../data/activations";
+import { number } from "../data/measures";
+import { exact } from "../data/neuron";
+import type { Selection } from "../selection";
+import { type Cells, drawn, named, noteOnSum, notesOn, type Stream, titleOf, type Words } from "./activations-cells";
+
+/** What is less than this share of the runs' own numbers is rounding, and stays pale. */
+const ROUNDING = 1e-5;
+const FOLLOWED: Record<Whose, string> = {
+  either: "the prediction whose probability differs most",
+  A: "the probability of what A predicts in the end",
+  B: "the probability of what B predicts in the end",
+};
+
+/** With its sign, also where that is +. */
+export function signed(value: number): string {
+  const text = number(value);
+  return value > 0 && text !== "0" ? `+${text}` : text;
+}
+
+/** A share as a percentage. */
+export function percent(logprob: number): string {
+  return `${(100 * Math.exp(logprob)).toFixed(1)} %`;
+}
+
+export class SignedCells implements Cells {
+  readonly isSigned = true;
+  readonly stream: Stream;
+  private readonly whose: Whose;
+
+  constructor(
+    private readonly of: ActivationsOf<SignedWindow>,
+    private readonly selection: Selection,
+  ) {
+    this.stream = drawn(of.any, selection.stream);
+    this.whose = selection.whose;
+  }
+
+  /** On the root scale, as in the other views. */
+  shade(place: number, position: number): number {
+    const value = this.difference(place, position);
+    return Number.isNaN(value) ? 0 : Math.sign(value) * Math.sqrt(Math.min(1, Math.abs(value) / this.most()));
+  }
+
+  words(place: number, position: number): Words {
+    if (this.stream !== "lens") {
+      const value = this.difference(place, position);
+      const text = Number.isNaN(value) ? "" : signed(value);
+      return { text, isQuiet: text === "0" };
+    }
+    const one = this.of.at(position)?.followed(this.whose, place, position);
+    if (!one) return { text: this.of.isLive ? "…" : "" };
+    const [text, change] = [visible(one.text), signed(moved(one))];
+    if (change === "0") return { text: this.whose === "either" ? text : change, isQuiet: true };
+    return { text: this.whose === "either" ? text : change, whole: `${text} ${change}` };
+  }
+
+  tip(place: number, position: number): string[] {
+    const known = this.of.any;
+    if (!known) return [];
+    const lines: string[] = [];
+    for (const stream of NUMBERS) {
+      const two = known.value(stream, place, position);
+      if (known.hasStream(stream) && !Number.isNaN(two.one)) lines.push(`${named(stream)}  ${three(two)}`);
+    }
+    const here = this.of.at(position);
+    const followed = this.whose === "either" ? null : here?.followed(this.whose, place, position);
+    const shown = followed ? [followed] : (here?.candidates(place, position, 6) ?? []);
+    for (const one of shown) lines.push(told(one));
+    const answers = [here?.answer("A", place, position), here?.answer("B", place, position)];
+    const isSame = answers[0]?.text === answers[1]?.text;
+    answers.slice(0, isSame ? 1 : 2).forEach((answer, run) => {
+      if (!answer) return;
+      const places = `number ${answer.ranks.one + 1} in A, ${answer.ranks.other + 1} in B`;
+      lines.push(`the answer of ${isSame ? "both" : "AB"[run]}, ${visible(answer.text)}: ${places}`);
+    });
+    return lines;
+  }
+
+  told(): { title: string; notes: string[] } {
+    const known = this.of.any;
+    if (!known) return { title: "", notes: [] };
+    const title = this.stream === "lens" ? FOLLOWED[this.whose] : titleOf(this.stream);
+    const notes = notesOn(known, this.selection.stream, this.stream);
+    const [full, { most, own }] = [this.most(), this.extent()];
+    if (most === 0) notes.push("no difference in anything shown");
+    else if (most < ROUNDING * own) notes.push("no difference beyond rounding");
+    else notes.push(`full colour: a difference of ${full < 0.001 ? exact(full) : number(full)}, on the root scale`);
+    return { title: `A − B: ${title}`, notes: [...notes, ...noteOnSum(known, this.stream)] };
+  }
+
+  columns(): string[] {
+    const names = [...this.shown.map(named), "log-probability"].map((one) => [`${one} A`, `${one} B`, `${one} A − B`]);
+    return [...names.slice(0, -1).flat(), "prediction", ...(names.at(-1) ?? [])];
+  }
+
+  row(place: number, position: number): (string | number)[] {
+    const one = this.of.at(position)?.followed(this.whose, place, position);
+    const none: Two = { one: Number.NaN, other: Number.NaN };
+    const values = this.shown.map((stream) => this.of.any?.value(stream, place, position) ?? none);
+    const parts = (two: Two) => [two.one, two.other, apart(two)];
+    return [...values.flatMap(parts), one?.text ?? "", ...parts(one ?? none)];
+  }
+
+  private get shown(): Numbers[] {
+    return NUMBERS.filter((one) => this.of.any?.hasStream(one));
+  }
+
+  /** A − B: of a prediction, of its probability. */
+  private difference(place: number, position: number): number {
+    if (this.stream === "lens") {
+      const one = this.of.at(position)?.followed(this.whose, place, position);
+      return one ? moved(one) : Number.NaN;
+    }
+    const two = this.of.any?.value(this.stream, place, position);
+    return two ? apart(two) : Number.NaN;
+  }
+
+  /** The difference that has the full colour. */
+  private most(): number {
+    const { most, own } = this.extent();
+    return Math.max(most, ROUNDING * own, 1e-12);
+  }
+
+  private known: { most: number; own: number; windows: number } | null = null;
+
+  /** The largest difference, and the largest number itself: of all tokens, or of those whose predictions have come. */
+  private extent(): { most: number; own: number } {
+    const windows = [...this.of.all];
+    if (this.known?.windows === windows.length) return this.known;
+    const found = { most: 0, own: 0, windows: windows.length };
+    const take = (two: Two | null | undefined, how: (two: Two) => number, size: number) => {
+      if (!two || Number.isNaN(two.one)) return;
+      found.most = Math.max(found.most, Math.abs(how(two)));
+      found.own = Math.max(found.own, size);
+    };
+    const { stream } = this;
+    for (const window of stream === "lens" ? windows : windows.slice(0, 1)) {
+      const first = stream === "lens" ? window.props.first : 0;
+      const last = stream === "lens" ? first + window.props.count : window.nTokens;
+      for (let place = 0; place < window.nPlaces; place++) {
+        for (let position = first; position < last; position++) {
+          if (stream === "lens") take(window.followed(this.whose, place, position), moved, 1);
+          else {
+            const two = window.value(stream, place, position);
+            take(two, apart, Math.abs(two.one));
+          }
+        }
+      }
+    }
+    this.known = found;
+    return found;
+  }
+}
+
+/** A number in both runs, and the difference. */
+export function three(two: Two): string {
+  return `${signed(apart(two))}: ${exact(two.one)} less ${exact(two.other)}`;
+}
+
+/** A candidate in both runs, and the difference of its log-probabilities. */
+function told(one: Changed): string {
+  return `${visible(one.text)}  ${percent(one.one)} less ${percent(one.other)}, log-probability ${signed(apart(one))}`;
+}
