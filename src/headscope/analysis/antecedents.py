@@ -4,6 +4,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from headscope.analysis.fitting import check_fits
 from headscope.analysis.measure import scores_of
 from headscope.analysis.pronouns import Sentences, sentences_of
 from headscope.analysis.samples import Sample
@@ -48,6 +49,7 @@ def antecedents(
     cancel: threading.Event | None = None,
 ) -> Antecedents:
     """Rank heads by how often they lead from pronouns to the right person, in sentences as `bias` takes them."""
+    check_fits("antecedents", model)
     held: dict[Head, list[Sample]] = {}
     n_skipped = n_used = 0
     chosen = sentences_of(sentences)

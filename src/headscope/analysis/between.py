@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from headscope.analysis.fitting import check_fits
 from headscope.analysis.measure import MEASURES, samples_on
 from headscope.analysis.pronouns import schemas
 from headscope.analysis.significance import paired
@@ -48,6 +49,7 @@ def between_sentences(
     cancel: threading.Event | None = None,
 ) -> Between:
     """Rank heads by how much more they cross between sentences that belong together; built-in pairs unless given."""
+    check_fits("between_sentences", model, needs_pairs=True)
     chosen = list(pairs) if pairs is not None else built_in_pairs()
     if len(chosen) < 2:
         raise InputError(f"shuffling needs at least two pairs, got {len(chosen)}.")

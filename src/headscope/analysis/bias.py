@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from headscope.analysis.antecedents import positions, self_sites
+from headscope.analysis.fitting import check_fits
 from headscope.analysis.likelihood import logprobs, perplexity, predicts_tokens
 from headscope.analysis.pronouns import Schema, Sentences, sentences_of
 from headscope.analysis.significance import paired
@@ -89,6 +90,7 @@ def bias(
     >>> import headscope as hs
     >>> hs.bias(hs.load("builtin:gpt"), "templates.tsv").significant()[:3]  # doctest: +SKIP
     """
+    check_fits("bias", model)
     chosen = sentences_of(sentences)
     steps = Steps(len(chosen) + n_random + 2, progress, cancel)
     pairs: list[tuple[Schema, Trace, Trace]] = []

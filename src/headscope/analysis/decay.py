@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from headscope.analysis.fitting import check_fits
 from headscope.analysis.likelihood import perplexity, predicts_tokens
 from headscope.analysis.pronouns import PEOPLE, schemas
 from headscope.analysis.steps import Progress, Steps
@@ -22,6 +23,8 @@ from headscope.traces import Trace
 
 FARTHEST = 24
 N_ROUNDS = 30
+# Of fewer, the means of queries and distances are about as many as the scores they are of.
+LEAST_TOKENS = 16
 
 
 @dataclass(frozen=True)
@@ -78,13 +81,22 @@ def decay(
 
     Another head can be given. Built-in texts are used unless others are given; each should have 30 tokens or more.
     """
+    check_fits("decay", model)
     chosen = list(texts) if texts is not None else built_in_texts()
+    if not chosen:
+        raise InputError("decay needs texts: give some, or none at all for the built-in ones.")
     steps = Steps(len(chosen) + n_random + 3, progress, cancel)
     traces = []
     for text in chosen:
         steps.next()
         traces.append(model.run(text, record="heads", cancel=cancel))
     steps.next()
+    longest = max(sum(not token.special for token in trace.tokens["main"]) for trace in traces)
+    if longest < LEAST_TOKENS:
+        raise InputError(
+            f"the texts are too short to tell how scores fall with distance: the longest has {longest} tokens, and "
+            f"{LEAST_TOKENS} is the least; 30 or more are better."
+        )
     heads = [one for one in traces[0].heads if one.kind == "self" and one.stack == "main"]
     found = {one: _fit(traces, one) for one in heads}
     falling = {one: share if rate > 0 else 0.0 for one, (share, rate) in found.items()}

@@ -81,7 +81,8 @@ def _show(report: "HeadsReport") -> None:
         print_text(table)
     print_text(f"{n_without} of {len(report.roles)} heads have no clear role.")
     for one in report.outcome:
-        print_text(Text.assemble((f"{one.question} ", "bold"), shown(one.answer)))
+        stop = " " if one.question.endswith("?") else ": "
+        print_text(Text.assemble((one.question + stop, "bold"), shown(one.answer)))
     for name in ("relevance", "gate_importance", "ablation"):
         if name in report.about["absent"]:
             print_text(f"No {name.replace('_', ' ')}: {shown(report.about['absent'][name])}")

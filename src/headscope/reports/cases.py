@@ -33,7 +33,7 @@ N_CASES, N_PAIRS = 3, 3
 FIRST = 2000
 LONGEST = 160
 _AT_A_TIME = 32
-# Of measures that are counted by groups of examples, so many of the best group are looked at.
+# Of measures that are counted by groups of examples, so many of the best groups are looked at.
 _OF_A_GROUP = 6
 _WITHOUT_ROLE = "confidence_plain"
 
@@ -131,13 +131,16 @@ def _wanted(
     size = run.manifest["plan"]["block"]
     step = max(size, GROUP) if is_grouped else size
     key = f"{offset:+d}" if offset is not None else key
-    found = _best(tables[measure], key, head, examples, size, step) if measure in tables else []
+    relation = key.partition("→")[0] if measure == "syntactic" else None
+    found = _best(tables[measure], key, head, examples, size, step, relation) if measure in tables else []
     return _Wanted(name, role, tuple(found), offset)
 
 
-def _best(table: Table, key: str, head: Head, examples: Sequence[Example], size: int, step: int) -> list[int]:
-    """Numbers of the examples in which a head scores highest; long texts are passed over. Blocks are `size` examples
-    apart and hold `step`.
+def _best(
+    table: Table, key: str, head: Head, examples: Sequence[Example], size: int, step: int, relation: str | None = None
+) -> list[int]:
+    """Numbers of the examples in which a head scores highest; long texts are passed over, and those that lack the
+    relation. Blocks are `size` examples apart and hold `step`.
     """
     if key not in set(table.keys()):
         return []
@@ -149,17 +152,19 @@ def _best(table: Table, key: str, head: Head, examples: Sequence[Example], size:
     strength = blocks.total[:, at] / (blocks.n_queries[:, at] + 2)
     order = np.argsort(-strength, kind="stable")
     found: list[int] = []
+    most = _OF_A_GROUP if step > 1 else N_CASES
     for block in order:
-        if not blocks.n_queries[block, at] or len(found) >= (_OF_A_GROUP if step > 1 else N_CASES):
+        if not blocks.n_queries[block, at] or len(found) >= most:
             break
         first = int(block) * size
-        readable = [place for place in range(first, min(first + step, len(examples))) if _is_readable(examples[place])]
-        found += readable[:_OF_A_GROUP] if step > 1 else readable
-    return found
+        places = range(first, min(first + step, len(examples)))
+        found += [place for place in places if _is_readable(examples[place], relation)]
+    return found[:most]
 
 
-def _is_readable(example: Example) -> bool:
-    return example.text is None or len(example.text) <= LONGEST
+def _is_readable(example: Example, relation: str | None) -> bool:
+    has_it = relation is None or relation in example.relations
+    return has_it and (example.text is None or len(example.text) <= LONGEST)
 
 
 # Which cells

@@ -241,15 +241,15 @@
     const order = relevance ?? confidence;
     if (!order) { $("three").closest("section").hidden = true; return; }
     const score = (index) => (isKnown(order.values[index]) ? order.values[index] : -Infinity);
-    const panels = [];
-    for (const stack of data.stacks) {
-      const tag = stack.label ? `${stack.label}: ` : "";
+    const stacks = data.stacks.map((stack) => {
+      const panels = [], tag = stack.label ? `${stack.label}: ` : "";
       const add = (title, options) => panels.push(make("div", {}, make("h3", { text: tag + title }), orderedGrid(stack, score, options)));
       if (relevance) { const limits = range(relevance); add("relevance", (index) => byMeasure(index, relevance, limits)); }
       if (confidence) { const limits = range(confidence); add("confidence", (index) => byMeasure(index, confidence, limits)); }
       add("functions", byRole);
-    }
-    $("three").replaceChildren(...panels);
+      return make("div", { class: "three" }, ...panels);
+    });
+    $("three").replaceChildren(...stacks);
     $("three-note").textContent = `Layers are columns; within each, heads go by ${relevance ? "relevance" : "confidence"}, so a head has the same place in every panel (after Voita et al., 2019, figure 2).${relevance ? "" : ` No relevance: ${data.absent.relevance ?? "it was not asked for"}`}`;
   }
   const LINES = ["#4477aa", "#aa3377", "#228833", "#b85c00"];

@@ -8,9 +8,10 @@ from typing import Any
 from headscope.analysis import antecedents, between_sentences, bias, decay
 from headscope.analysis.between import built_in_pairs
 from headscope.analysis.decay import built_in_texts
+from headscope.analysis.fitting import check_fits
 from headscope.analysis.pronouns import Sentences, sentences_of
 from headscope.analysis.steps import Progress
-from headscope.errors import HeadscopeError, InputError
+from headscope.errors import HeadscopeError
 from headscope.models import Model
 from headscope.reports.evidence import Cell, Column, Evidence, EvidenceTable, written
 from headscope.scores import Scores
@@ -48,21 +49,8 @@ def use_case(
     known = USE_CASES.get(name)
     if known is None:
         raise HeadscopeError(f"there is no use case {name!r}: there are {', '.join(USE_CASES)}.")
-    why = unfit(known, model)
-    if why:
-        raise InputError(f"{known.title} does not fit {model.name}: {why}.")
+    check_fits(known.title, model, needs_pairs=known.needs_pairs)
     return known.work(model, data, progress=progress, cancel=cancel)
-
-
-def unfit(case: UseCase, model: Model) -> str:
-    """Why a use case cannot be tried on a model; empty when it can."""
-    if model.is_encoder_decoder:
-        return "it reads one text that attends to itself, and this model has a source and a target"
-    if model.tokenizer is None or (model.has_layout and "main" not in model.stacks):
-        return "it needs a model that reads text"
-    if case.needs_pairs and model.is_causal:
-        return "it needs a model that reads pairs of sentences both ways, such as builtin:bert"
-    return ""
 
 
 def _bias(model: Model, data: Sentences | None, **going: Any) -> Evidence:

@@ -1,6 +1,7 @@
 """Cases: the words that a head joins, where its role says so."""
 
 import base64
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -8,7 +9,8 @@ import torch
 from headscope import runs
 from headscope.analysis.roles import Finding, Verdict
 from headscope.corpora import Example
-from headscope.reports.cases import _case, _cells, _shown, _Wanted, _wanted, thumbnails
+from headscope.reports.cases import _best, _case, _cells, _shown, _Wanted, _wanted, thumbnails
+from headscope.runs.table import Blocks
 from headscope.sites import Head
 from headscope.traces import Tokens, Trace
 from headscope.traces.tokens import Token
@@ -104,3 +106,21 @@ def test_a_verdict_that_only_repeated_tokens_show_has_cases_of_its_largest_weigh
     tables = {"confidence_plain": run.table("confidence_plain")}
     best = _wanted(HEAD, Verdict(HEAD, (found,)), run, tables, [SAID], report.scores)
     assert (best.measure, best.about, best.places) == ("confidence_plain", "the largest weights", (0,))
+
+
+def test_cases_of_a_rare_relation_come_from_sentences_that_have_it() -> None:
+    class Counted:
+        """Two groups of sixteen; the head does better in the second."""
+
+        def keys(self):
+            return ["obj→head"]
+
+        def blocks(self, key):
+            total, n_queries = np.zeros((32, 1)), np.zeros((32, 1))
+            total[[0, 16], 0], n_queries[[0, 16], 0] = (2, 2), (4, 2)
+            return Blocks([HEAD], total, n_queries)
+
+    other = replace(SAID, relations=("nsubj", "root", "punct"))
+    examples = [SAID if place in (3, 9, 20, 31) else other for place in range(32)]
+    assert _best(Counted(), "obj→head", HEAD, examples, 1, 16, "obj") == [20, 31, 3, 9]  # type: ignore[arg-type]
+    assert _best(Counted(), "obj→head", HEAD, examples, 1, 16)[0] == 16  # type: ignore[arg-type]

@@ -8,10 +8,11 @@ import pytest
 import headscope as hs
 from headscope.analysis.between import built_in_pairs
 from headscope.analysis.decay import built_in_texts
+from headscope.analysis.fitting import unfit
 from headscope.analysis.pronouns import schemas
 from headscope.errors import Cancelled, HeadscopeError, InputError
 from headscope.reports.evidence import Column, EvidenceTable, written
-from headscope.reports.usecases import USE_CASES, unfit, use_case
+from headscope.reports.usecases import use_case
 from headscope.server.tasks.usecase import evidence_part
 from headscope.views.wire import decode
 
@@ -94,9 +95,9 @@ def test_its_python_runs_as_it_is_printed(bert):
 
 def test_models_that_do_not_fit_are_told_why(gpt):
     translate = hs.load("builtin:translate")
-    assert "source and a target" in unfit(USE_CASES["bias"], translate)
-    assert "reads text" in unfit(USE_CASES["bias"], hs.load("builtin:vit"))
-    assert not unfit(USE_CASES["bias"], gpt)
+    assert "source and a target" in unfit(translate)
+    assert "reads text" in unfit(hs.load("builtin:vit"))
+    assert not unfit(gpt)
     with pytest.raises(InputError, match="Locating heads does not fit builtin:gpt"):
         use_case("between", gpt)
     with pytest.raises(HeadscopeError, match="there is no use case 'dance': there are bias"):
