@@ -160,7 +160,9 @@ def test_activations_side_by_side(bench: Workbench):
     assert beside.locator("canvas").screenshot() != before  # its twin is marked
 
 
-def test_saved_activations_of_two_runs_open_without_a_server(bench: Workbench, offline: Workbench, tmp_path):
+def test_saved_activations_of_two_runs_open_without_a_server(
+    bench: Workbench, offline: Workbench, tmp_path, monkeypatch
+):
     edited(bench, token="query:9")
     page = bench.page
     page.get_by_role("button", name="Save").click()
@@ -172,6 +174,15 @@ def test_saved_activations_of_two_runs_open_without_a_server(bench: Workbench, o
     expect(offline.status).to_contain_text("A − B: the prediction whose probability differs most")
     expect(offline.page.get_by_role("group", name="Comparison")).to_contain_text("all 10 tokens aligned")
     expect(offline.page.get_by_role("table", name="Candidates in both runs")).to_be_visible()
+    # The copied Python gives the same.
+    status = bench.status.inner_text()
+    page.get_by_role("button", name="Save").click()
+    page.get_by_role("button", name="Copy as Python").click()
+    expect(page.get_by_text("Python copied: it runs as pasted.")).to_be_visible()
+    monkeypatch.chdir(tmp_path)
+    exec(page.evaluate("navigator.clipboard.readText()"), {})
+    offline.visit(file.as_uri())
+    expect(offline.status).to_have_text(status)
 
 
 def test_side_by_side_shares_the_selection(bench: Workbench):

@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
+from urllib.parse import urlencode
 
 import pytest
 
@@ -87,6 +88,12 @@ def test_an_edit_and_what_it_did(bench: Workbench) -> None:
     card.get_by_role("button", name="Difference", exact=True).click()
     bench.status.get_by_text("full colour").wait_for()
     bench.picture("edit-difference")
+
+
+def test_where_an_edit_changes_the_answer(bench: Workbench) -> None:
+    two = {"edit": "silence('L3H2')", "with": urlencode({"edit": ""}), "compare": "difference"}
+    bench.open(text=RED, view="activations", at="L4H0", token="query:16", **two)
+    bench.picture("activations-difference")
 
 
 def test_patches(bench: Workbench) -> None:

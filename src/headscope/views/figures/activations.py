@@ -1,6 +1,7 @@
 """Layers × tokens: predictions of the logit lens, or norms of the residual stream; of one run or of two subtracted."""
 
 from dataclasses import dataclass
+from textwrap import fill
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 # Tokens whose predictions are still read in print.
 _WORDS = 24
 _NAMES = 60
+# Of a note, to the inch.
+_LETTERS = 15
 _TOLD = {
     "lens": "what each layer would predict, coloured by its probability",
     "norm": "norm of the residual stream",
@@ -65,7 +68,7 @@ def draw_activations(view: "View", theme: Theme) -> Figure:
     axes.imshow(grid.shade, cmap=colours, vmin=low, vmax=1, aspect="auto", interpolation="nearest")
     if has_words and grid.words is not None:
         for (row, column), share in np.ndenumerate(grid.shade):
-            colour = _contrast(colours, (share - low) / (1 - low))
+            colour = _contrast(colours, (share - low) / (1 - low)) if share or not is_two else theme["secondary"]
             shown = one_line(str(grid.words[row, column]), 9)
             axes.text(column, row, shown, ha="center", va="center", fontsize=6, color=colour, parse_math=False)
     axes.set_yticks(range(len(grid.rows)), grid.rows)
@@ -79,7 +82,7 @@ def draw_activations(view: "View", theme: Theme) -> Figure:
     axes.tick_params(colors=theme["secondary"], labelsize=7, length=0)
     for spine in axes.spines.values():
         spine.set_visible(False)
-    note = f"{grid.note}\n{how_read(view)}" if is_two else grid.note
+    note = fill(f"{grid.note}; {how_read(view)}", int(_LETTERS * width)) if is_two else grid.note
     figure.supxlabel(note, fontsize=7, color=theme["secondary"], parse_math=False)
     return figure
 
