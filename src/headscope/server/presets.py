@@ -12,7 +12,7 @@ from headscope.server.media import PICTURES, PRESET, SOUNDS
 from headscope.views.contract import PresetProps
 
 # Words of a model's own vocabulary, where it does not know those of the examples.
-N_WORDS = 8
+N_WORDS = 6
 MASK = "[MASK]"
 
 
@@ -89,5 +89,8 @@ def _own_words(intake: Intake) -> list[PresetProps]:
     entries = sorted((place, piece) for piece, place in tokenizer.get_vocab().items() if place not in special)
     pieces = (tokenizer.convert_tokens_to_string([piece]).strip() for _, piece in entries[:5000])
     words = list(dict.fromkeys(piece for piece in pieces if piece.isalnum()))[:N_WORDS]
-    found = PresetProps("words of its vocabulary", "", " ".join(words))
+    if not words:
+        return []
+    # A very small vocabulary, as of a model that sorts three letters, is gone through more than once.
+    found = PresetProps("words of its vocabulary", "", " ".join((words * N_WORDS)[:N_WORDS]))
     return [found] if _is_read(intake, found) else []
