@@ -101,6 +101,12 @@ describe("code that gives what is on screen", () => {
     expect(coloured.split("hs.relevance(")).toHaveLength(2);
   });
 
+  test("runs activations with the edits of the run", () => {
+    const edited = trace({ edits: ["hs.silence('L1H2')"] });
+    const code = python(edited, request, { ...fitted(DEFAULT, trace()), scale: "activations" });
+    expect(code).toContain("hs.activations_view(trace, model.activations(trace, interventions=[hs.silence('L1H2')]))");
+  });
+
   test("takes the mean only where the page does", () => {
     const several = { ...head, shown: [1, 2] };
     expect(python(trace(), request, several)).toContain('for head in ["L1H1", "L1H2"]');

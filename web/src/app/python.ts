@@ -177,7 +177,11 @@ function activationsView(trace: TraceProps, selection: Selection): string {
   const given = ["trace", "model"];
   const stack = trace.layers.find((one) => one.site === selection.site)?.stack;
   const usual = trace.stacks.some((one) => one.name === "decoder") ? "decoder" : "main";
-  if (stack && stack !== usual) given[1] = `model.activations(trace, stack=${literal(stack)})`;
+  const how = [
+    ...(trace.edits.length && !trace.difference ? [`interventions=[${trace.edits.join(", ")}]`] : []),
+    ...(stack && stack !== usual ? [`stack=${literal(stack)}`] : []),
+  ];
+  if (how.length) given[1] = `model.activations(trace, ${how.join(", ")})`;
   const token = stack ? positionOf(stackOf(trace, stack), selection) : null;
   if (token !== null) given.push(`token=${token}`);
   if (selection.stream !== DEFAULT.stream) given.push(`stream=${literal(selection.stream)}`);
