@@ -10,7 +10,7 @@ from browser.conftest import WINDOW
 from browser.lab import Lab, Notebook
 
 pytest.importorskip("jupyterlab")
-SHOW_HEADS, SHOW_MODEL, READ, SET, HEARD, REFUSED, KEYS, NEURONS, ACTIVATIONS = range(9)
+SHOW_HEADS, SHOW_MODEL, READ, SET, HEARD, REFUSED, KEYS, NEURONS, ACTIVATIONS, WALKED = range(10)
 CELLS = [
     """import headscope as hs
 gpt = hs.load("builtin:gpt")
@@ -38,6 +38,13 @@ print(model.widget.selected.head, '|', token.text, token.position)""",
     "print('still here')",
     "hs.neuron_view(trace, 'L3H2')",
     "hs.activations_view(trace, gpt)",
+    """for _ in range(100):
+    if model.widget.selected.selection.order == "contribution":
+        break
+    time.sleep(0.1)
+chosen, shown = model.widget.selected, model.widget.view
+print(chosen.scale, chosen.head, chosen.token.text, shown.kind, shown.table().columns["query position"][0])
+shown.figure()""",
 ]
 
 
@@ -148,6 +155,21 @@ def test_the_theme_is_the_notebooks_unless_the_view_has_its_own(notebook: Notebo
 def test_other_views_are_drawn_by_the_same_messages(notebook: Notebook, cell: int):
     notebook.run(cell)
     assert is_painted(notebook.page, notebook.view(cell))
+
+
+def test_python_follows_through_scales(notebook: Notebook):
+    """From all heads to one, its neurons, another query, another order: what is on screen is what Python has."""
+    model = notebook.view(SHOW_MODEL)
+    model.get_by_role("button", name="Model", exact=True).click()
+    notebook.view(SHOW_MODEL)
+    notebook.page.mouse.click(*head_at(model, "L2", "H3"))
+    notebook.view(SHOW_MODEL)
+    for key in ("3", "ArrowUp", "ArrowUp"):
+        notebook.page.keyboard.press(key)
+        notebook.view(SHOW_MODEL)
+    model.get_by_label("Sort neurons by").select_option("contribution")
+    notebook.view(SHOW_MODEL)
+    expect(notebook.run(WALKED)).to_contain_text("neuron L2H3 question neuron 7")
 
 
 def test_a_page_is_saved_from_the_kernel(notebook: Notebook, tmp_path):

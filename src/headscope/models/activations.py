@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from headscope.models.model import Model
 
 N_NEURONS = 10
+# Tokens that are read one by one unless more are asked for.
+MOST_READ = 512
 # A layer's change is what was written if it differs by less than this share, rounding in half precision included.
 NEARLY = 0.02
 
@@ -117,6 +119,19 @@ class Streams:
 
 
 _NO_NEURONS = "no MLP with one row of neurons was found (a mixture of experts has several)"
+
+
+def read_around(tokens: range | int | None, length: int) -> range:
+    """The tokens whose lens, neurons and heads are read: as many as take moments, those about a position among them."""
+    if isinstance(tokens, range):
+        return tokens
+    if length <= MOST_READ:
+        return range(length)
+    if tokens is None:
+        return range(length - MOST_READ // 2, length)
+    place = tokens % length if -length <= tokens < length else length
+    first = max(0, min(length - MOST_READ, place - MOST_READ // 2))
+    return range(first, first + MOST_READ) if place < length else range(place, place)
 
 
 def watch(

@@ -12,7 +12,7 @@ from torch import Tensor
 from headscope.errors import HeadscopeError, InputError
 from headscope.interventions import Intervention
 from headscope.interventions.calls import parse
-from headscope.models.activations import N_NEURONS, Streams, cosine, watch
+from headscope.models.activations import N_NEURONS, Streams, cosine, read_around, watch
 from headscope.models.lens import lens_stack, logits_of, read_lenses, why_no_lens
 from headscope.traces import Comparison, Trace
 from headscope.traces.activations import Activations
@@ -73,7 +73,7 @@ def watch_both(
     interventions: tuple[Sequence[Intervention], Sequence[Intervention]] | None = None,
     *,
     stack: str | None = None,
-    tokens: range | None = None,
+    tokens: range | int | None = None,
     k: int = 5,
     budget: int | None = None,
     cancel: threading.Event | None = None,
@@ -86,8 +86,7 @@ def watch_both(
             "give both models."
         )
     length = len(Paired.of(models[0], comparison, stack).alignment)
-    if tokens is None:
-        tokens = range(length) if length <= 512 else range(length - 256, length)
+    tokens = read_around(tokens, length)
     if not len(tokens) or tokens.step != 1 or not 0 <= tokens.start < tokens.stop <= length:
         raise InputError(f"tokens={tokens!r} is no range of the {length} tokens of both runs: give range(0, {length}).")
     paired = Paired.of(models[0], comparison, stack, tokens.start, len(tokens))

@@ -338,7 +338,7 @@ class Model:
         interventions: Sequence[Intervention] = (),
         *,
         stack: str | None = None,
-        tokens: range | None = None,
+        tokens: range | int | None = None,
         k: int = 5,
         budget: int | None = None,
         cancel: threading.Event | None = None,
@@ -347,9 +347,10 @@ class Model:
         """What passed through a stack, layer by layer: norms, the logit lens, MLP neurons, what each head wrote.
 
         `source` is a trace, which is run once more (give its `interventions` if it had any), or an input. `tokens`
-        says of which the lens, neurons and heads are read: all of a short input, the last 256 of a long one.
+        says of which the lens, neurons and heads are read: all of a short input; of one beyond 512 tokens the last 256,
+        or those around a position.
         """
-        from headscope.models.activations import watch
+        from headscope.models.activations import read_around, watch
 
         if isinstance(source, Trace) and source.edits and not interventions:
             raise InputError(
@@ -358,8 +359,7 @@ class Model:
             )
         found = watch(self, source, interventions, stack=stack, budget=budget, cancel=cancel, progress=progress)
         length = len(found.tokens)
-        if tokens is None:
-            tokens = range(length) if length <= 512 else range(length - 256, length)
+        tokens = read_around(tokens, length)
         if not len(tokens) or tokens.step != 1 or not 0 <= tokens.start < tokens.stop <= length:
             raise InputError(f"tokens={tokens!r} is no range of the {length} tokens: give range(0, {length}).")
         return found.read(self, tokens.start, len(tokens), k)
@@ -371,7 +371,7 @@ class Model:
         *,
         interventions: tuple[Sequence[Intervention], Sequence[Intervention]] | None = None,
         stack: str | None = None,
-        tokens: range | None = None,
+        tokens: range | int | None = None,
         k: int = 5,
         budget: int | None = None,
         cancel: threading.Event | None = None,

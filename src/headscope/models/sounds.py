@@ -26,8 +26,8 @@ def read_channels(source: str | Path | BinaryIO) -> tuple[np.ndarray, int]:
     """The samples of a wav file [time, channel], and the rate: whole numbers of 8 to 32 bits, floats of 32 or 64."""
     is_path = isinstance(source, str | Path)
     name = repr(str(source)) if is_path else "the sound"
+    file = io.BytesIO(existing_file(source).read_bytes()) if is_path else source  # type: ignore[arg-type]
     try:
-        file = io.BytesIO(existing_file(source).read_bytes()) if is_path else source  # type: ignore[arg-type]
         kind, n_channels, rate, bits, data = _chunks(file)
     except (struct.error, ValueError) as error:
         raise InputError(f"{name} cannot be read as sound ({error}): give an uncompressed PCM .wav file.") from error

@@ -383,7 +383,8 @@ def activations_view(
 ) -> View:
     """Layers × tokens: what each layer would predict (the logit lens), or the norms of the residual stream.
 
-    `source` is the model, which runs the trace's input once more, or what `model.activations` gave. `stream` is "lens",
+    `source` is the model, which runs the trace's input once more, or what `model.activations` gave; of a long input the
+    model reads predictions of the last tokens, or of those around `token`. `stream` is "lens",
     "norm", "attention", "mlp" (how much each wrote) or "cosine" (to the last place). `token` is the one in focus. Of
     text that the model wrote, the page of the view shows what was there at one `step`.
 
@@ -399,7 +400,7 @@ def activations_view(
     trace = _checked(trace)
     choice("stream", stream, Stream)
     choice("whose", whose, Whose)
-    found = _activations_of(trace, source)
+    found = _activations_of(trace, source, token)
     length = len(trace.tokens.get(found.stack, ()))
     if len(found.tokens) != length:
         raise InputError(f"these activations are of {len(found.tokens)} tokens, the trace has {length}.")
@@ -423,7 +424,7 @@ def activations_view(
     return View("activations", trace, selection, theme=_theme(theme), activations=found, parts=parts)
 
 
-def _activations_of(trace: Trace, source: Any) -> Activations | ActivationsDifference:
+def _activations_of(trace: Trace, source: Any, token: int | None) -> Activations | ActivationsDifference:
     """What was given, or what the model finds; of a difference that of both runs."""
     is_two = isinstance(trace, Difference)
     if source is None:
@@ -437,10 +438,10 @@ def _activations_of(trace: Trace, source: Any) -> Activations | ActivationsDiffe
             )
         return source
     if not is_two:
-        return source.activations(trace)
+        return source.activations(trace, tokens=token)
     assert trace.comparison is not None
     one, other = source if isinstance(source, tuple) else (source, None)
-    return one.activations_difference(trace.comparison, other)
+    return one.activations_difference(trace.comparison, other, tokens=token)
 
 
 def _checked(trace: Trace | Comparison) -> Trace:

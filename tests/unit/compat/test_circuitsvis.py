@@ -64,6 +64,9 @@ def test_names_say_which_layer_heads_are_of():
     assert [str(head) for head in trace.heads] == ["L0H0", "L0H1", "L1H0", "L1H1"]
     assert np.allclose(trace.pattern("L1H0"), ATTENTION[0])
     assert np.allclose(trace.pattern("L0H0"), ATTENTION[2])
+    view = cv.attention.attention_patterns(TOKENS, ATTENTION, [f"L9H{head}" for head in range(3)])
+    assert (view.title, view.selection.site) == ("attention, L9: head view", "L9")  # one layer of many
+    assert np.allclose(view.trace.pattern("L9H2"), ATTENTION[2])
     with pytest.warns(HeadscopeWarning, match="L0H1 is 9.9"):
         cv.attention.attention_heads(ATTENTION, TOKENS, ["9.6", "9.9", "10.0"])
 

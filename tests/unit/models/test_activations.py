@@ -11,7 +11,7 @@ from torch import nn
 import headscope as hs
 from headscope.errors import BudgetError, InputError, NotRecordedError, UnknownTokenError
 from headscope.models import Model, lens
-from headscope.models.activations import Streams
+from headscope.models.activations import Streams, read_around
 from headscope.models.lens import read_lens
 from headscope.traces import Tokens
 
@@ -160,6 +160,16 @@ def test_some_tokens_alone():
         model.activations(TEXT, stack="encoder")
     with pytest.raises(BudgetError, match="shorten"):
         model.activations(TEXT, budget=100)
+
+
+def test_of_a_long_input_the_tokens_around_one_are_read():
+    assert read_around(None, 500) == range(500)
+    assert read_around(3, 500) == range(500)
+    assert read_around(None, 1000) == range(744, 1000)
+    assert read_around(600, 1000) == range(344, 856)
+    assert read_around(-1, 1000) == range(488, 1000)
+    assert read_around(7, 1000) == range(512)
+    assert read_around(range(4, 6), 1000) == range(4, 6)
 
 
 def test_nothing_stays_behind_in_the_model():

@@ -240,7 +240,7 @@ def test_whisper_starts_once():
         prepare(processor, model, np.zeros(16000), sampling_rate=8000)
     with pytest.raises(InputError, match="positions for 9"):
         prepare(processor, model, (sound, "the nurse " * 9), sampling_rate=8000)
-    with pytest.raises(InputError, match="the file 'the nurse' does not exist"):
+    with pytest.raises(InputError, match=r"^the file 'the nurse' does not exist"):
         prepare(processor, model, "the nurse")
 
 

@@ -7,7 +7,9 @@ from made_traces import made_layer, made_trace
 
 import headscope as hs
 from headscope.attention import Formula
+from headscope.sites import Site
 from headscope.traces import Trace
+from headscope.traces.activations import Activations, Lens
 
 pytest.importorskip("matplotlib")
 TRACE = made_trace(made_layer(Formula(1.0), 9), made_layer(Formula(1.0), 9))
@@ -94,6 +96,17 @@ def test_neurons_are_drawn_in_their_signs_and_add_up():
     bars = [bar.get_width() for bar in drawn["softmax"].patches]
     assert bars == pytest.approx(TRACE.pattern("L1H2")[4], abs=1e-6)
     assert "query 4: m4" in figure.get_supxlabel()
+
+
+def test_predictions_of_some_tokens_stand_at_their_own_positions():
+    trace = made_trace(made_layer(Formula(1.0), 90))
+    lens = Lens(np.zeros((2, 70, 1), int), np.zeros((2, 70, 1)), np.zeros((2, 70), int), np.zeros((2, 70)), {0: "so"})
+    norms, tokens = np.ones((2, 90), np.float32), trace.tokens["main"]
+    found = Activations("main", (Site("main", 0),), tokens, norms, norms, first=20, lens=lens)
+    figure = hs.activations_view(trace, found).figure(width="column")
+    assert figure.axes[0].images[0].get_extent()[:2] == [19.5, 89.5]
+    assert "tokens 20 to 89 of 90" in figure.get_supxlabel().replace("\n", " ")
+    assert "tokens" not in hs.activations_view(trace, found, stream="norm").figure().get_supxlabel()
 
 
 def test_of_many_keys_the_strongest_are_drawn():

@@ -3,7 +3,7 @@
 import re
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import torch
@@ -118,7 +118,10 @@ def _trace(
     if mask_upper_tri:
         weights = weights.tril()
     layers = _layers(weights, names)
-    return Trace.from_patterns(layers, _tokens(tokens), model="attention"), "L0"
+    made = Trace.from_patterns(list(layers.values()), _tokens(tokens), model="attention")
+    sites = [replace(site, layer=number) for site, number in zip(made.layers, layers, strict=True)]
+    named = {site: replace(one, site=site) for site, one in zip(sites, made.layers.values(), strict=True)}
+    return replace(made, layers=named), str(sites[0])
 
 
 def _tensor(attention: Any) -> Tensor:
@@ -136,20 +139,21 @@ def _tokens(tokens: Any) -> Tokens:
     return tokens_of(tokens, prettify=True)
 
 
-def _layers(weights: Tensor, names: Sequence[str] | None) -> list[Tensor]:
-    """By layer, where the names of heads say which they are of; else all in one, in their order."""
+def _layers(weights: Tensor, names: Sequence[str] | None) -> dict[int, Tensor]:
+    """By the number of the layer, where the names of heads say which they are of; else all in one, in their order."""
     if names is None:
-        return [weights]
+        return {0: weights}
     if len(names) != len(weights):
         raise InputError(f"attention_head_names has {len(names)} names for {len(weights)} heads.")
     found = [_NAME.fullmatch(str(name).strip()) for name in names]
     places = {(int(one[1]), int(one[2])): number for number, one in enumerate(found) if one}
-    n_layers, n_heads = (1 + max((place[axis] for place in places), default=-1) for axis in (0, 1))
-    if len(places) == len(names) == n_layers * n_heads:
-        return [weights[[places[layer, head] for head in range(n_heads)]] for layer in range(n_layers)]
+    layers = sorted({layer for layer, _ in places})
+    n_heads = 1 + max((head for _, head in places), default=-1)
+    if len(places) == len(names) == len(layers) * n_heads:
+        return {layer: weights[[places[layer, head] for head in range(n_heads)]] for layer in layers}
     told = ", ".join(f"L0H{number} is {name}" for number, name in enumerate(names))
     warnings.warn(f"heads are shown as L0H0, L0H1, … in their order: {told}.", HeadscopeWarning, stacklevel=4)
-    return [weights]
+    return {0: weights}
 
 
 def _unused(*given: Any) -> None:

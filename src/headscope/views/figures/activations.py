@@ -65,16 +65,22 @@ def draw_activations(view: "View", theme: Theme) -> Figure:
     figure, axes = canvas(view, theme, (width, height))
     colours = signs_of(theme) if is_two else ramp_of(theme)
     low = -1 if is_two else 0
-    axes.imshow(grid.shade, cmap=colours, vmin=low, vmax=1, aspect="auto", interpolation="nearest")
+    first = tokens.start or 0
+    extent = (first - 0.5, first + len(texts) - 0.5, len(grid.rows) - 0.5, -0.5)
+    look = {"vmin": low, "vmax": 1, "aspect": "auto", "interpolation": "nearest", "extent": extent}
+    axes.imshow(grid.shade, cmap=colours, **look)
     if has_words and grid.words is not None:
         for (row, column), share in np.ndenumerate(grid.shade):
             colour = _contrast(colours, (share - low) / (1 - low)) if share or not is_two else theme["secondary"]
             shown = one_line(str(grid.words[row, column]), 9)
-            axes.text(column, row, shown, ha="center", va="center", fontsize=6, color=colour, parse_math=False)
+            axes.text(first + column, row, shown, ha="center", va="center", fontsize=6, color=colour, parse_math=False)
     axes.set_yticks(range(len(grid.rows)), grid.rows)
     if len(texts) <= _NAMES:
         axes.set_xticks(
-            range(len(texts)), texts, rotation=90 if not has_words else 45, ha="center" if not has_words else "left"
+            range(first, first + len(texts)),
+            texts,
+            rotation=90 if not has_words else 45,
+            ha="center" if not has_words else "left",
         )
         axes.xaxis.tick_top()
     for label in axes.get_xticklabels():
@@ -82,7 +88,10 @@ def draw_activations(view: "View", theme: Theme) -> Figure:
     axes.tick_params(colors=theme["secondary"], labelsize=7, length=0)
     for spine in axes.spines.values():
         spine.set_visible(False)
-    note = fill(f"{grid.note}; {how_read(view)}", int(_LETTERS * width)) if is_two else grid.note
+    note = grid.note
+    if len(texts) < len(found.tokens):
+        note += f"; tokens {first} to {first + len(texts) - 1} of {len(found.tokens):,}"
+    note = fill(f"{note}; {how_read(view)}", int(_LETTERS * width)) if is_two else note
     figure.supxlabel(note, fontsize=7, color=theme["secondary"], parse_math=False)
     return figure
 

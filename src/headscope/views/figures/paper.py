@@ -161,7 +161,7 @@ def _cut(axes: "Axes", wide: float, tall: float) -> None:
     """Words in cells: as much of each as its cell holds. Names over tiles: all where there is room, or none."""
     n_columns = max(1e-9, abs(axes.get_xlim()[1] - axes.get_xlim()[0]))
     centred = [text for text in axes.texts if text.get_horizontalalignment() == "center"]
-    room = int(wide / n_columns / _LETTER / 1.08)
+    room = int(wide / n_columns / _LETTER / 1.08 - 0.4)  # some paper between neighbours
     for text in centred:
         told = text.get_text()
         text.set_text(cut(told, room) if letters(told) <= room or room > 2 else "")
