@@ -8,6 +8,7 @@ from playwright.sync_api import Browser, Page, expect
 import headscope as hs
 from headscope.reports import HeadsReport, heads
 
+IMAGES = Path(hs.__file__).parent / "builtin" / "images"
 TEXTS = [
     "The doctor asked the nurse a question.",
     "She did not know what <b>he</b> meant.",
@@ -92,3 +93,19 @@ def test_a_narrow_window_loses_nothing_to_the_side(browser: Browser, report: Hea
     narrow.get_by_role("button", name="Close").click()
     expect(narrow.locator("#card")).to_be_hidden()
     context.close()
+
+
+def test_patches_of_a_case_are_named_as_in_the_workbench_from_one(browser: Browser, tmp_path: Path) -> None:
+    report = heads("builtin:vit", IMAGES, tmp_path / "vit", relevance=False, importance=False)
+    case = report.cases[hs.Head("main", 1, 3)][0]
+    query, key, _ = case.pairs[0]
+    page = browser.new_page()
+    page.goto(f"{report.page.as_uri()}#head=L1H3")
+    shown = page.locator("#card .case").first
+    assert case.grid is not None and case.grid[1] == 8
+    expect(shown.locator("button").first).to_contain_text(
+        f"row {query // 8 + 1}, column {query % 8 + 1} \u2192 row {key // 8 + 1}, column {key % 8 + 1}"
+    )
+    expect(page.locator("#card .thumbs span").first).to_have_text("aeroplane.png")
+    expect(page.locator("#choose-x")).to_have_value("patch_distance")
+    page.close()

@@ -280,7 +280,7 @@ def thumbnails(model: Model, examples: Sequence[Example], *, n: int = 3, size: i
             scaled = np.sqrt(np.clip(maps, 0.0, 1.0)) * 255
             packed = base64.b64encode(np.round(scaled).astype(np.uint8).tobytes()).decode()
             sites[str(site)] = {"rows": maps.shape[1], "columns": maps.shape[2], "maps": packed}
-        found.append({"id": example.id, "text": example.text or example.label or example.id, "sites": sites})
+        found.append({"id": example.id, "text": example.text or example.id, "sites": sites})
     return found
 
 

@@ -108,7 +108,7 @@
     const asked = new URLSearchParams(location.hash.slice(1));
     const known = (name, fallback) => (measures.has(asked.get(name)) ? asked.get(name) : fallback);
     state.measure = known("measure", first("confidence_plain", "confidence"));
-    state.x = known("x", first("distance_plain", "distance", "patch_distance"));
+    state.x = known("x", first("distance_plain", "patch_distance", "distance"));
     state.y = known("y", first("relevance", "confidence_plain", "confidence"));
     state.head = place.has(asked.get("head")) ? asked.get("head") : null;
   }
@@ -403,7 +403,7 @@
       buttons.forEach((button, number) => button.setAttribute("aria-pressed", String(number === at)));
       shown.replaceChildren(one.image ? pictureCase(one, one.pairs[at]) : textCase(one, one.pairs[at]));
     };
-    const grid = (patch) => (patch < 0 ? "special token" : `row ${Math.floor(patch / one.grid[1])}, column ${patch % one.grid[1]}`);
+    const grid = (patch) => (patch < 0 ? "special token" : `row ${Math.floor(patch / one.grid[1]) + 1}, column ${(patch % one.grid[1]) + 1}`);
     const name = (tokens, places) => places.map((at) => tokens[at][0]).join("") || "␣";
     const buttons = one.pairs.map((pair, at) => {
       const [from, to] = one.image ? [grid(pair[0]), grid(pair[1])] : ((ends) => [name(one.queries ?? one.tokens, ends[0]), name(one.tokens, ends[1])])(wordsOf(one, pair));
@@ -436,7 +436,7 @@
   }
   function pictureCase(one, pair) {
     const [rows, columns] = one.grid, size = 160;
-    const canvas = make("canvas", { class: "picture", width: size * 2, height: size * 2, role: "img", "aria-label": `${one.id}: patch ${pair[0]} looks at ${pair[1]}` });
+    const canvas = make("canvas", { class: "picture", width: size * 2, height: size * 2, role: "img", "aria-label": `${one.id}: the patch that looks, and the one it looks at` });
     const context = canvas.getContext("2d"), picture = new Image();
     const centre = (patch) => [((patch % columns) + 0.5) * (2 * size / columns), (Math.floor(patch / columns) + 0.5) * (2 * size / rows)];
     picture.onload = () => {

@@ -60,8 +60,11 @@ def take_sample(model: Model, examples: Sequence[Example], n: int) -> Sample:
             found.inputs.append(masked[0])
             found.targets.append(masked[1])
             found.ids.append(example.id)
-    if found.inputs and model.run(found.inputs[0], record="rows", truncate=True).answers is None:
-        raise InputError(f"{model.name} gives no answer, not even to a masked word: it has no head to explain.")
+    masked_text: Any = found.inputs[0] if found.inputs else getattr(model.tokenizer, "mask_token", None)
+    if model.run(masked_text, record="rows", truncate=True).answers is None:
+        raise InputError("the model gives no answer, not even to a masked word: it has no head to explain.")
+    if not found.inputs:
+        raise InputError(f"in none of {len(spread)} texts was there a word of one piece to mask and to ask for.")
     return found
 
 

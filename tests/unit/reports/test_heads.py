@@ -10,9 +10,11 @@ from tiny_models import FAMILIES, tiny_tokenizer
 
 import headscope as hs
 from headscope import runs
+from headscope.corpora import Example
 from headscope.errors import Cancelled, InputError, LoadError
 from headscope.reports import HeadsReport, heads
 from headscope.reports.heads import chosen
+from headscope.reports.sample import take_sample
 
 
 def test_every_head_has_a_verdict_and_every_measure_that_applies_a_score(report, gpt) -> None:
@@ -124,3 +126,18 @@ def test_an_extra_measure_is_run_along(gpt, tmp_path) -> None:
     done = heads(gpt, ["the cat sat.", "a dog."], tmp_path / "x", extra=extra, relevance=False, importance=False)
     assert set(done.scores["ones"].values()) == {1.0}
     assert Path(done.folder, "run", "manifest.json").is_file()
+
+
+def test_why_something_is_absent_does_not_tell_the_folder_of_the_model(tmp_path) -> None:
+    whole, folder = hs.load("builtin:bert"), tmp_path / "encoder"
+    folder.mkdir()
+    encoder = hs.Model(whole.module.bert, whole.processor, name=str(folder))
+    report = heads(encoder, ["the cat sat on the mat.", "it was tired."], tmp_path / "report", sample=2)
+    assert report.about["model"] == "encoder" and "no head to explain" in report.about["absent"]["relevance"]
+    assert str(tmp_path) not in report.page.read_text()
+
+
+def test_texts_without_a_word_to_mask_are_said_to_have_none() -> None:
+    texts = [Example("a:1", text="3 4 5 6 7 8 9 10 11 12 13")]
+    with pytest.raises(InputError, match="none of 1 texts"):
+        take_sample(hs.load("builtin:bert"), texts, 2)

@@ -47,8 +47,8 @@ const LEAST = 0.01; // of the largest: below, no colour
 
 export class Relevance {
   readonly props: RelevanceProps;
-  /** The largest relevance of a single token, by size: what full colour stands for. Of a picture, that of a patch:
-   *  [CLS] often has more than all of them together, and is no place in it. */
+  /** The largest relevance of a single token, by size: what full colour stands for. Of a picture, that of a
+   *  patch: [CLS], whatever it brings, is no place in it. */
   readonly most: number;
   private readonly stacks = new Map<string, Float32Array>();
 
