@@ -149,6 +149,20 @@ def test_predictions_and_neurons_of_two_runs(bench: Workbench, gpt: hs.Model):
     expect(bench.status).to_contain_text("no difference in anything shown")
 
 
+def test_tokens_without_a_partner_are_left_out_and_named(bench: Workbench, gpt: hs.Model):
+    other = "A doctor asked the nurse two long questions. He"
+    bench.open(
+        text=SHE, view="activations", stream="norm", **{"with": urlencode({"text": other}), "compare": "difference"}
+    )
+    bar = bench.page.get_by_role("group", name="Comparison")
+    expect(bar).to_contain_text("8 of 10 and 11 tokens aligned")
+    expect(bar).to_contain_text("only in A: a question; only in B: two long questions")
+    expect(bench.status).to_contain_text("6 layers × 8 tokens")
+    expect(bench.label("question")).to_have_count(0)
+    norms = gpt.activations_difference(hs.compare(gpt.run(SHE), gpt.run(other))).norms
+    expect(bench.label(f"{norms[-1, 7]:+.2f}".replace("-", "−")).first).to_be_attached()
+
+
 def test_activations_side_by_side(bench: Workbench):
     page = bench.page
     edited(bench, compare="side", token="query:9")

@@ -56,5 +56,7 @@ describe("aligned tokens", () => {
 
   it("knows whether all tokens have partners", () => {
     expect(aligned.isWhole).toBe(false);
+    expect(aligned.alone("one", traces.one)).toEqual([]);
+    expect(aligned.alone("other", traces.other)).toEqual(["x"]);
   });
 });

@@ -30,6 +30,16 @@ export class Aligned {
     return this.props.by === "tokens" && this.props.stacks.every((one) => one.is_whole);
   }
 
+  /** Tokens of a run that the other has not, and that no difference shows. */
+  alone(run: Run, trace: TraceProps): string[] {
+    return this.props.stacks.flatMap((stack) => {
+      const name = run === "one" ? stack.stack : stack.other;
+      const { texts, special } = stackOf(trace, name);
+      const pairs = this.pairs[run].get(name);
+      return texts.filter((_, place) => pairs?.[place] === -1 && !special.includes(place));
+    });
+  }
+
   /** The positions in the other run that some positions of a stack stand for. */
   partners(from: Run, stack: string, positions: number[]): { stack: string; positions: number[] } | null {
     const paired = this.props.stacks.find((one) => (from === "one" ? one.stack : one.other) === stack);
