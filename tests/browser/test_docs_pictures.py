@@ -55,27 +55,33 @@ def long_llama(tmp_path_factory: pytest.TempPathFactory, shared_weights: Path, w
     return str(folder)
 
 
+def taken(bench: Workbench, name: str) -> None:
+    """A picture, once the card of the head has its measures, which come last."""
+    bench.page.locator("aside.right .bars, aside.right table").first.wait_for()
+    bench.picture(name)
+
+
 @pytest.mark.parametrize("tokens", [12, 120, 1200])
 def test_short_and_long(bench: Workbench, theme: str, tokens: int, request: pytest.FixtureRequest) -> None:
     text = {12: NURSE, 120: " ".join(STORY[:8]), 1200: " ".join((STORY * 3)[:88])}[tokens]
     model = "builtin:gpt" if tokens < 1200 else request.getfixturevalue("long_llama")
     few = {"filter": "threshold", "threshold": "0.05"} if tokens == 1200 else {}
     bench.open(model, text=text)
-    bench.picture(f"model-{tokens}-{theme}")
+    taken(bench, f"model-{tokens}-{theme}")
     bench.open(model, text=text, view="head", at="L5H6" if tokens == 12 else "L3H2", hide="first", **few)
-    bench.picture(f"head-{tokens}-{theme}")
+    taken(bench, f"head-{tokens}-{theme}")
 
 
 def test_the_first_of_all(bench: Workbench) -> None:
     pair = {"text": "The boy bought a new bicycle yesterday.", "pair": "Yesterday the boy bought a new bike."}
     bench.open("builtin:bert", **pair, view="head", at="L2H3")
     bench.hover("bought", "query")
-    bench.picture("workbench")
+    taken(bench, "workbench")
 
 
 def test_neurons(bench: Workbench, theme: str) -> None:
     bench.open(text=NURSE, view="neuron", at="L3H2", neurons="contribution")
-    bench.picture(f"neuron-{theme}")
+    taken(bench, f"neuron-{theme}")
 
 
 def test_an_edit_and_what_it_did(bench: Workbench) -> None:
@@ -83,11 +89,11 @@ def test_an_edit_and_what_it_did(bench: Workbench) -> None:
     card = bench.page.locator("aside.right")
     card.get_by_role("button", name="Write 20 tokens with and without").click()
     card.get_by_text("without", exact=True).wait_for()
-    bench.picture("edit-silence")
+    taken(bench, "edit-silence")
     bench.open(text=RED, at="L3H2", edit="silence('L3H2')")
     card.get_by_role("button", name="Difference", exact=True).click()
     bench.status.get_by_text("full colour").wait_for()
-    bench.picture("edit-difference")
+    taken(bench, "edit-difference")
 
 
 def test_where_an_edit_changes_the_answer(bench: Workbench) -> None:
@@ -100,4 +106,4 @@ def test_patches(bench: Workbench) -> None:
     bench.open(
         "builtin:vit", media="preset:sailing boat", view="head", at="L4H1", heads="0,1,2,3,4,5", token="query:30"
     )
-    bench.picture("image-heads")
+    taken(bench, "image-heads")

@@ -315,6 +315,7 @@ class ModelView implements Mounted {
       });
     }
     if (!grid.caption) return labels;
+    const isOfEach = !sort && !colour && !this.host.trace.difference;
     for (const place of grid.places) {
       const name = headName(place.site.site, place.head);
       if (!this.passes(name)) continue;
@@ -326,8 +327,13 @@ class ModelView implements Mounted {
       const isStacked = grid.caption > 20;
       const room = this.ruler.width(number(value), 10) + 4;
       const width = isStacked ? grid.size + 6 : grid.size - room;
-      // A name that is cut says nothing: the number alone says more.
       const isNamed = sort !== "" || this.ruler.width(text, 10) <= width;
+      if (!isNamed && isOfEach) {
+        // A number of a measure that is not named says nothing.
+        labels.push({ ...small, text, x: place.x, y, align: "left", width: grid.size + 6, colour: tone });
+        continue;
+      }
+      // Of a measure that all heads are coloured by, the number alone says more than a name that is cut.
       if (isNamed) labels.push({ ...small, text, x: place.x, y, align: "left", width, colour: tone });
       if (isStacked) {
         const below = isNamed ? y + 12 : y;
