@@ -74,7 +74,7 @@ def test_views_of_a_comparison_are_files_like_others(model, both, tmp_path):
     assert 'data-key="activations/main"' in text
     for stream in ("lens", "norm", "attention", "mlp", "cosine"):
         figure = hs.activations_view(both, model, stream=stream).figure()
-        told = figure.get_supxlabel()
+        told = " ".join(figure.get_supxlabel().split())
         assert "A − B" in told and "full colour: a difference of" in told and "more in A" in told
     view.save(tmp_path / "difference.svg")
     assert hs.activations_view(both.difference(), model).kind == "activations"

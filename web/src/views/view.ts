@@ -11,8 +11,6 @@ import type { Painting } from "./painting";
 export interface Host {
   readonly source: Source;
   readonly trace: TraceProps;
-  /** The run that this one is compared with, if any. */
-  readonly other: { trace: TraceProps; source: Source } | null;
   /** Measures of all heads, once they are there. */
   readonly scores: Part<ScoresProps> | null;
   /** Cells that are being painted on the matrix, if any: dragging paints then. */
