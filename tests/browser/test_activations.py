@@ -66,8 +66,8 @@ def test_a_long_text_is_read_in_parts(bench):
 
 
 def test_norms_of_thousands_of_tokens_on_one_screen(bench, word_model):
-    bench.open(word_model, text=words(4000), view="activations", stream="norm", token="query:3001")
-    expect(bench.status).to_contain_text("6 layers × 4,000 tokens")
+    bench.open(word_model, text=words(2000), view="activations", stream="norm", token="query:1501")
+    expect(bench.status).to_contain_text("6 layers × 2,000 tokens")
     numbers = sorted((x, int(text)) for text, x, _ in bench._texts() if re.fullmatch(r"\d+", text))
     assert len(numbers) >= 5 and all(number % 100 == 0 for _, number in numbers)
     token = bench.page.locator(".view span:visible").filter(has_text=re.compile(r"^[bdfg][aeiou][klmnprst]$"))

@@ -17,12 +17,10 @@ LORRY = {"model": "builtin:vit", "media": "preset:lorry", "view": "head"}
 RIVER = {"model": "builtin:translate", "text": "The old man sat by the river."}
 VIEWS = {
     "a token that was looked at looks": NEURON | {"token": "key:5", "neurons": "3", "fold": "value"},
-    "values of all tokens": NEURON | {"every": "value", "neurons": "spread"},
     "neurons between texts": RIVER | {"view": "neuron", "at": "cross.L1H2", "token": "query:2"},
     "a word's predictions": {"text": NURSE, "view": "activations", "hide": "first", "by": "words", "token": "query:2"},
     "an encoder's norms": RIVER | {"view": "activations", "at": "encoder.L1H0", "stream": "norm"},
-    "patches that look": LORRY | {"at": "L3H2", "heads": "1,2", "token": "query:29", "arrows": "1"},
-    "rollout": LORRY | {"at": "L5H0", "rollout": "1", "token": "query:0"},
+    "patches that look": LORRY | {"at": "L5H0", "rollout": "1", "token": "query:29", "arrows": "1"},
     "a step of a translation": RIVER | {"view": "head", "at": "cross.L2H1", "step": "3", "token": "query:3"},
 }
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from headscope.views import View
 
 ROWS_SHOWN = 20
+NEURONS_SHOWN = 6
 # Of a model view, what tells heads apart at a glance; a terminal has no room for all measures.
 MEASURES_SHOWN = ("confidence", "previous_token", "first_token", "distance")
 
@@ -141,8 +142,10 @@ def _show(view: "View", table: Any) -> None:
     if view.kind == "model":
         names = _measures_shown(view, names)
     elif view.kind == "neuron":
-        # Neurons by the dozen have no room in a terminal.
-        names = [name for name in names if not re.search(r" \d+$", name)][3 if view.selection.every is None else 0 :]
+        # Neurons by the dozen have no room in a terminal: of vectors the first, in the order asked for.
+        neurons = [name for name in names if re.search(r" \d+$", name)]
+        names = [name for name in names if name not in neurons]
+        names = names[3:] if view.selection.every is None else names[1:] + neurons[:NEURONS_SHOWN]
     drawn = Table(title=Text(shown(view.title)), title_justify="left", title_style="bold")
     for name in names:
         drawn.add_column(name)

@@ -131,6 +131,8 @@ def test_a_neuron_view_is_written_or_printed(call, models, refused, tmp_path):
     told = json.loads(call(*given, "--sort", "1", "--json").stdout)
     assert told["selection"]["against"] == 1
     assert {"q·k", "score", "weight", "q×k 3", "a·v 0"} <= set(told["columns"])
+    every = call("view", "neuron", models / "gpt", "the cat sat", "--every", "query").stdout
+    assert "query 0" in every and "query 5" in every and "more columns" in every
     assert "'mixed'" in refused("view", "neuron", models / "gpt", "the cat", "--every", "heads")
     assert "0 to" in refused("view", "neuron", models / "gpt", "the cat", "--token", 99)
 

@@ -13,7 +13,7 @@ from headscope.traces.activations import Activations, Lens
 
 pytest.importorskip("matplotlib")
 TRACE = made_trace(made_layer(Formula(1.0), 9), made_layer(Formula(1.0), 9))
-NASTY = Trace.from_patterns([torch.eye(4)[None]], ["$x_1$", "a\nb", "日本", "   "], model="$m$")
+NASTY = Trace.from_patterns([torch.eye(4)[None]], ["$x_1$", "a\nb", "می\u200cروم", "   "], model="$m$")
 
 
 def pixels(figure) -> np.ndarray:
@@ -53,7 +53,7 @@ def test_every_kind_is_drawn(view, theme):
 def test_tokens_are_texts_not_formulas(tmp_path):
     figure = hs.head_view(NASTY).figure()
     texts = [text.get_text() for text in figure.axes[0].texts]
-    assert texts == ["$x_1$", "a⏎b", "日本", "␣␣␣"] * 2
+    assert texts == ["$x_1$", "a⏎b", "می\u200cروم", "␣␣␣"] * 2
     figure.savefig(tmp_path / "x.png")
     hs.head_view(NASTY, form="matrix").save(tmp_path / "y.pdf")
 

@@ -27,6 +27,8 @@ Theme = dict[str, Any]
 
 # Letters of a token that are drawn: one that is longer would take the room of all others.
 LONGEST = 20
+# Signs without a width that say how letters join, in Persian and Hindi say: they belong to the writing.
+_JOINERS = "\u200c\u200d"
 
 # The page's colours: `web/src/theme.ts`.
 THEMES = {
@@ -178,7 +180,9 @@ def one_line(text: str, most: int = LONGEST) -> str:
     """On one line of so many letters at most: what is not printable is drawn as a sign for it."""
     if text and not text.strip(" "):
         return cut("␣" * len(text), most)
-    return cut("".join("⏎" if one == "\n" else one if one.isprintable() else "·" for one in text), most)
+    return cut(
+        "".join("⏎" if one == "\n" else one if one.isprintable() or one in _JOINERS else "·" for one in text), most
+    )
 
 
 def letters(text: str) -> float:
