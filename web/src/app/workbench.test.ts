@@ -151,6 +151,21 @@ describe("the workbench", () => {
     expect(bar.entries).toHaveLength(1);
   });
 
+  test("a run that fails leaves the form of its model, to try again", async () => {
+    let isKnown = false;
+    const whisper = () => ({ ...SETTINGS.models[0], name: "w", is_loaded: isKnown, kinds: isKnown ? ["audio"] : [] });
+    serve((url) => {
+      if (url === "api/settings") return Response.json({ ...SETTINGS, models: [...SETTINGS.models, whisper()] });
+      if (url !== "api/runs") return null;
+      isKnown = true; // it was loaded for the run
+      return new Response('{"state":"failed","error":"InputError","message":"too long","hint":""}\n');
+    });
+    const bench = await opened("#model=w&media=preset:tone");
+    await vi.waitFor(() => expect(bench.model?.kinds).toEqual(["audio"]));
+    expect(bench.problem).toMatchObject({ message: "too long" });
+    expect(bench.draft).toMatchObject({ form: "audio", media: "preset:tone" });
+  });
+
   test("cancelling stops the run and says so", async () => {
     serve((url, body) => (url === "api/runs" && body.includes("slow") ? new Promise<Response>(() => {}) : null));
     const original = fetch;
