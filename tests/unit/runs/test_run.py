@@ -64,6 +64,15 @@ def test_the_same_run_gives_the_same_bytes(run):
     assert files(run("a")) == files(run("b"))
 
 
+@pytest.fixture
+def obeys_ctrl_c():
+    """A process that is started in the background ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("obeys_ctrl_c")
 def test_ctrl_c_keeps_the_shards_that_are_done_and_the_same_call_goes_on(run):
     whole = run("whole")
 

@@ -28,7 +28,7 @@ def test_python_and_the_page_have_the_same_choices():
         "scale": selection.Scale, "form": selection.Form, "axis": selection.Axis, "what": What, "by": By,
         "filter": selection.Filter, "pair": selection.Pair, "thumbnails": selection.Thumbnails,
         "compare": selection.Compare, "order": selection.Order, "every": Vectors, "stream": selection.Stream,
-        "direction": selection.Direction,
+        "direction": selection.Direction, "whose": selection.Whose,
         "arcs": selection.Arcs,
     }  # fmt: skip
     assert page == {name: get_args(kind) for name, kind in mine.items()}
