@@ -41,6 +41,19 @@ def tip(bench: Workbench) -> str:
     return bench.page.locator("[role=tooltip]").inner_text()
 
 
+def test_the_strongest_pairs_of_a_head_are_shown_as_patches_in_the_model_view(bench: Workbench) -> None:
+    bench.open("builtin:vit", media="preset:lorry", view="model")
+    bench.ready()
+    bench.page.mouse.move(*bench.head_at("L3H2"), steps=2)
+    patches = bench.page.locator("[role=tooltip] canvas")
+    patches.first.wait_for()
+    assert 1 <= patches.count() <= 6  # three pairs; a special token has no picture
+    assert re.search(r"\d·\d", tip(bench))
+    lit = patches.first.evaluate("""one => one.getContext('2d').getImageData(0, 0, one.width, one.height).data
+        .some((value, at) => at % 4 < 3 && value > 0)""")
+    assert lit
+
+
 def test_a_preset_is_run_and_its_patches_tell_the_pattern(bench: Workbench, lorry: hs.Trace) -> None:
     bench.open("builtin:vit", media="preset:lorry", view="head", at="L3H2")
     bench.status.get_by_text("what each patch gets").wait_for()

@@ -227,7 +227,7 @@ class HeadView implements Mounted, Handled {
     signal.throwIfAborted();
     const isOther = this.scene?.layer.queries.texts.length !== this.loaded.value.layer.queries.texts.length;
     const scene = new Scene(this.loaded.value, selection, this.host.relevance, trees);
-    const icons = await Icons.of(this.host, scene, signal);
+    const icons = await Icons.of(this.host, scene.layer, signal);
     signal.throwIfAborted();
     this.selection = selection;
     this.scene = scene;

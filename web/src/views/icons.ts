@@ -1,10 +1,11 @@
 /** Patches of a picture as small pictures beside their names. */
 
+import type { SiteProps } from "../contract";
 import { loadPicture, type Picture, patchesOf } from "../data/looks";
+import type { Reading } from "../data/reading";
 import { cropped, place, scaledTo } from "../marks/pictures";
 import type { Raster } from "../marks/raster";
 import type { Side } from "../selection";
-import type { Scene } from "./scene";
 import { type Host, stackOf } from "./view";
 
 export const ICON = 20; // px at most
@@ -21,8 +22,11 @@ export class Icons {
   ) {}
 
   /** Those of a layer; null where none of its tokens are patches of a picture. */
-  static async of(host: Host, scene: Scene, signal: AbortSignal): Promise<Icons | null> {
-    const { site, queries, keys } = scene.layer;
+  static async of(
+    host: Host,
+    { site, queries, keys }: { site: SiteProps; queries: Reading; keys: Reading },
+    signal: AbortSignal,
+  ): Promise<Icons | null> {
     const stacks = [stackOf(host.trace, site.stack), stackOf(host.trace, site.key_stack)] as const;
     if (stacks[1].looks !== "image" || !site.grid) return null;
     const picture = await loadPicture(host.source, site.key_stack, signal);
@@ -36,9 +40,23 @@ export class Icons {
 
   /** Draw a token's patch with its middle at a point of the page. */
   draw(raster: Raster, scale: number, side: Side, index: number, at: { x: number; y: number; size: number }): void {
-    const patch = this.patches[side][index] ?? -1;
     const pixels = Math.round(at.size * scale);
-    if (patch < 0 || pixels < 3) return;
+    if (!this.has(side, index) || pixels < 3) return;
+    const words = this.words(side, index, pixels);
+    place(raster, words, pixels, Math.round(at.x * scale - pixels / 2), Math.round(at.y * scale - pixels / 2));
+  }
+
+  /** A token's patch by itself; null for a token that is none. */
+  image(side: Side, index: number, scale: number): ImageData | null {
+    if (!this.has(side, index)) return null;
+    const pixels = Math.round(ICON * scale);
+    const image = new ImageData(pixels, pixels);
+    new Uint32Array(image.data.buffer).set(this.words(side, index, pixels));
+    return image;
+  }
+
+  private words(side: Side, index: number, pixels: number): Uint32Array {
+    const patch = this.patches[side][index] as number;
     const name = `${patch} ${pixels}`;
     let words = this.drawn.get(name);
     if (!words) {
@@ -49,7 +67,7 @@ export class Icons {
       if (this.drawn.size > 5000) this.drawn.clear();
       this.drawn.set(name, words);
     }
-    place(raster, words, pixels, Math.round(at.x * scale - pixels / 2), Math.round(at.y * scale - pixels / 2));
+    return words;
   }
 
   /** A later stage's patches are two, four, … times as large as the input's. */

@@ -1,6 +1,7 @@
 /** The model view: every head of every layer as a small picture, on one screen. */
 
 import type { MapsProps, MethodProps, SiteProps } from "../contract";
+import { looksOf } from "../data/looks";
 import { along, Measures, number, spoken, told } from "../data/measures";
 import { diverging } from "../data/relevance";
 import { fillBox, frame } from "../marks/boxes";
@@ -12,8 +13,9 @@ import { isAborted, problemOf } from "../source";
 import { between, css, type Rgb, type Theme, themeOf } from "../theme";
 import type { Grid as Numbers, Part } from "../wire";
 import { blocksOf, type Grid, gridOf, type Place, rankedOf } from "./grid";
+import { Icons } from "./icons";
 import { type Label, Ruler } from "./labels";
-import { exactPairs, isPooled, pooledPairs } from "./pairs";
+import { exactPairs, isPooled, type Pair, plainly, pooledPairs, toldPair } from "./pairs";
 import { pictureOf, Surface, titled } from "./surface";
 import { type Host, headName, type Mounted } from "./view";
 
@@ -41,7 +43,8 @@ class ModelView implements Mounted {
   private tipStop = new AbortController();
   private hovered: Place | null = null;
   private pointer = { x: 0, y: 0 };
-  private pairs: string[] = [];
+  private pairs: Pair[] = [];
+  private icons: Icons | null = null;
   private generation = 0;
 
   constructor(
@@ -439,10 +442,17 @@ class ModelView implements Mounted {
       this.tipStop = new AbortController();
       this.showFocus(themeOf(this.element));
       this.pairs = this.maps ? pooledPairs(this.host.trace, this.maps, found) : [];
+      this.icons = null;
+      void this.illustrate(found, this.tipStop.signal);
       void this.sharpen(found, this.tipStop.signal);
     }
     this.pointer = at;
-    this.host.tip(at, [...this.describe(found), ...this.pairs]);
+    this.showTip(found);
+  }
+
+  private showTip(target: Place): void {
+    const pairs = this.pairs.map((one) => toldPair(one, this.icons, this.surface.scale));
+    this.host.tip(this.pointer, [...this.describe(target), ...pairs]);
   }
 
   private leave(): void {
@@ -463,7 +473,18 @@ class ModelView implements Mounted {
     // Where they cannot be had, the stretches that are shown stay: they are true, only less exact.
     if (!found || signal.aborted) return;
     this.pairs = found;
-    this.host.tip(this.pointer, [...this.describe(target), ...found]);
+    this.showTip(target);
+  }
+
+  /** The patches that the pairs are about, beside their names. */
+  private async illustrate(target: Place, signal: AbortSignal): Promise<void> {
+    const { trace } = this.host;
+    if (looksOf(trace, target.site) !== "image") return;
+    // Without the picture, as in a page that was saved without it, the names stand alone.
+    const found = await Icons.of(this.host, plainly(trace, target.site), signal).catch(() => null);
+    if (!found || signal.aborted) return;
+    this.icons = found;
+    this.showTip(target);
   }
 
   private describe({ site, head }: Place): string[] {

@@ -1,18 +1,47 @@
-/** The strongest pairs of a head, in words: as far as its map tells them, and exactly. */
+/** The strongest pairs of a head, in words and patches: as far as its map tells them, and exactly. */
 
 import type { MapsProps, SiteProps, TraceProps, WindowProps } from "../contract";
 import { strongestCells } from "../data/maps";
 import { number } from "../data/measures";
+import { type Reading, readingOf } from "../data/reading";
 import type { Source } from "../source";
 import { floats, type Grid, type Part } from "../wire";
-import { headName, stackOf } from "./view";
+import type { Icons } from "./icons";
+import { headName, stackOf, type TipLine } from "./view";
 
 interface Head {
   site: SiteProps;
   head: number;
 }
 
+/** Tokens as read; `positions` of one alone, −1 of a stretch of them. */
+export interface Pair {
+  texts: [string, string];
+  positions: [number, number];
+  weight: number;
+}
+
 const COUNT = 3;
+
+/** Every token of a layer by itself, named as in the other views. */
+export function plainly(trace: TraceProps, site: SiteProps): { site: SiteProps; queries: Reading; keys: Reading } {
+  const how = { by: "tokens" as const, hide: [], off: [] };
+  const queries = readingOf(stackOf(trace, site.stack), site.n_queries, how, site);
+  return { site, queries, keys: readingOf(stackOf(trace, site.key_stack), site.n_keys, how, site) };
+}
+
+/** A line for the tip: patches of a picture beside their names. */
+export function toldPair({ texts, positions, weight }: Pair, icons: Icons | null, scale: number): TipLine {
+  const line: (string | ImageData)[] = [];
+  for (const at of [0, 1] as const) {
+    const image = icons?.image(at ? "key" : "query", positions[at], scale);
+    if (at) line.push(" → ");
+    if (image) line.push(image);
+    line.push(texts[at]);
+  }
+  line.push(`  ${number(weight)}`);
+  return line.every((part) => typeof part === "string") ? line.join("") : line;
+}
 
 /** Whether a dot of the head's map stands for several pairs, and those can be asked for. */
 export function isPooled(maps: Part<MapsProps>, { site }: Head): boolean {
@@ -21,13 +50,14 @@ export function isPooled(maps: Part<MapsProps>, { site }: Head): boolean {
 }
 
 /** Stretches of tokens, where a dot stands for several. */
-export function pooledPairs(trace: TraceProps, maps: Part<MapsProps>, head: Head): string[] {
+export function pooledPairs(trace: TraceProps, maps: Part<MapsProps>, head: Head): Pair[] {
   const { site } = head;
   const cell = maps.props.cells[site.site] ?? [1, 1];
+  const { queries, keys } = plainly(trace, site);
   return strongest(maps, head).map(({ row, column, weight }) => {
-    const from = stretch(stackOf(trace, site.stack).texts, row, cell[0], site.n_queries);
-    const to = stretch(stackOf(trace, site.key_stack).texts, column, cell[1], site.n_keys);
-    return `${from} → ${to}  ${number(weight)}`;
+    const from = stretch(queries.texts, row, cell[0], site.n_queries);
+    const to = stretch(keys.texts, column, cell[1], site.n_keys);
+    return { texts: [from, to], positions: [cell[0] > 1 ? -1 : row, cell[1] > 1 ? -1 : column], weight };
   });
 }
 
@@ -38,11 +68,10 @@ export function exactPairs(
   maps: Part<MapsProps>,
   head: Head,
   signal: AbortSignal,
-): Promise<string[]> {
+): Promise<Pair[]> {
   const { site } = head;
   const [tall, wide] = maps.props.cells[site.site] ?? [1, 1];
-  const queries = stackOf(trace, site.stack).texts;
-  const keys = stackOf(trace, site.key_stack).texts;
+  const { queries, keys } = plainly(trace, site);
   return Promise.all(
     strongest(maps, head).map(async ({ row, column }) => {
       const rows = `${row * tall}:${Math.min(site.n_queries, (row + 1) * tall)}`;
@@ -58,7 +87,11 @@ export function exactPairs(
       const width = grid.shape[1] as number;
       const query = row * tall + Math.floor(most / width);
       const target = column * wide + (most % width);
-      return `${queries[query] ?? query} → ${keys[target] ?? target}  ${number(values[most] as number)}`;
+      return {
+        texts: [queries.texts[query] ?? String(query), keys.texts[target] ?? String(target)],
+        positions: [query, target],
+        weight: values[most] as number,
+      } satisfies Pair;
     }),
   );
 }

@@ -28,8 +28,11 @@ export interface Host {
   /** Put an edit, as the Python that makes it, on top of the stack, and run; absent where nothing can be run. */
   edit?(call: string): void;
   /** A short text beside the pointer; null hides it. Lines are shown as plain text, never as HTML. */
-  tip(at: { x: number; y: number } | null, lines?: string[]): void;
+  tip(at: { x: number; y: number } | null, lines?: TipLine[]): void;
 }
+
+/** A line of text, or one with small pictures in it. */
+export type TipLine = string | (string | ImageData)[];
 
 export interface Mounted {
   /** Draw this selection; resolves when it is on screen, with nothing still to come. A newer call overtakes an older. */
