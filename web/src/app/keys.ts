@@ -59,12 +59,14 @@ function ofPage(event: KeyboardEvent, bench: Workbench, root: HTMLElement): bool
       return true;
     case "/": {
       if (bench.selection.scale === "model") bench.select({ scale: "head" });
-      // The box is there once the head view's controls are.
-      requestAnimationFrame(() => {
+      const focus = () => {
         const box = root.querySelector<HTMLInputElement>("[data-find]");
         if (box?.disabled) bench.say(box.title);
         else box?.focus();
-      });
+        return box !== null;
+      };
+      // At once, or what is typed next is lost; the box is there as soon as the head view's controls are.
+      if (!focus()) requestAnimationFrame(focus);
       return true;
     }
     case "Escape":
