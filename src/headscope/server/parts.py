@@ -30,15 +30,21 @@ class Parts:
             raise stopping()
         going = self._going.get(place)
         if going is None:
-            going = self._going[place] = _Going(self._pool.submit(compute))
-            going.shared.add_done_callback(lambda done: self._finished(place, done))
+            going = self._going[place] = started = _Going(self._pool.submit(compute))
+            going.shared.add_done_callback(lambda _: self._finished(place, started))
         going.n_waiting += 1
         try:
             return await asyncio.shield(going.shared)
+        except asyncio.CancelledError:
+            if self._is_closed and going.shared.cancelled():
+                raise stopping() from None
+            raise
         finally:
             going.n_waiting -= 1
-            if not going.n_waiting:
-                going.work.cancel()  # takes it off the pool's list; one that has begun is finished, and kept
+            # A computation that has not begun is taken off the pool's list, and at once off ours: whoever asks for the
+            # part from now on starts another. One that has begun is finished, kept, and can be joined.
+            if not going.n_waiting and going.work.cancel():
+                self._forget(place, going)
 
     def close(self) -> bool:
         """Take no more work; whether the threads are free."""
@@ -46,13 +52,18 @@ class Parts:
         self._pool.shutdown(wait=False, cancel_futures=True)
         return not self._going
 
-    def _finished(self, place: Place, done: "asyncio.Future[bytes]") -> None:
-        del self._going[place]
-        if done.cancelled() or done.exception() is not None:
+    def _finished(self, place: Place, going: "_Going") -> None:
+        self._forget(place, going)
+        if going.shared.cancelled() or going.shared.exception() is not None:
             return
-        data = done.result()
+        data = going.shared.result()
         if len(data) <= self.kept.limit // 4:  # one large part must not push out all the others
             self.kept.put(place, data, len(data))
+
+    def _forget(self, place: Place, going: "_Going") -> None:
+        """Let nobody join it any more; a later computation of the same part stays."""
+        if self._going.get(place) is going:
+            del self._going[place]
 
 
 class _Going:

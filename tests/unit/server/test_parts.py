@@ -1,6 +1,7 @@
 """Parts are computed once, however many ask, and not at all when all have left."""
 
 import asyncio
+import contextlib
 import threading
 
 import pytest
@@ -51,6 +52,45 @@ def test_a_part_that_nobody_waits_for_any_more_is_not_begun() -> None:
         second.gate.set()
         assert await parts.get("id", "b", second) == b"data"
         assert parts.close()
+
+    asyncio.run(main())
+
+
+def test_leaving_and_asking_again_at_once_gives_the_part() -> None:
+    async def main() -> None:
+        parts, busy, wanted = Parts(Limits(part_threads=1)), Counted(), Counted()
+        wanted.gate.set()
+
+        async def leave_and_ask_again() -> bytes:
+            with contextlib.suppress(asyncio.CancelledError):
+                await parts.get("id", "b", wanted)
+            return await parts.get("id", "b", wanted)  # in the same step of the event loop as the leaving
+
+        occupied = asyncio.create_task(parts.get("id", "a", busy))
+        asking = asyncio.create_task(leave_and_ask_again())
+        await asyncio.sleep(0.02)
+        asking.cancel()
+        await asyncio.sleep(0.02)
+        joined = asyncio.create_task(parts.get("id", "b", wanted))
+        await asyncio.sleep(0)
+        busy.gate.set()
+        assert await asyncio.gather(asking, joined, return_exceptions=True) == [b"data", b"data"]
+        assert await occupied == b"data" and wanted.count == 1 and parts.close()
+
+    asyncio.run(main())
+
+
+def test_a_part_that_waits_while_the_server_stops_is_refused_in_words() -> None:
+    async def main() -> None:
+        parts, busy = Parts(Limits(part_threads=1)), Counted()
+        occupied = asyncio.create_task(parts.get("id", "a", busy))
+        waiting = asyncio.create_task(parts.get("id", "b", Counted()))
+        await asyncio.sleep(0.02)
+        assert not parts.close()
+        with pytest.raises(Refused, match="being stopped"):
+            await waiting
+        busy.gate.set()
+        assert await occupied == b"data"
 
     asyncio.run(main())
 
