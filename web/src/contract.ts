@@ -429,9 +429,9 @@ export interface MediaProps {
   notes: string[];
 }
 
-/** One line of the answer to a run or a task: where it stands. The last line is done, failed or cancelled. A run counts layers; a task counts what is done of how many things, and ends with the id of its result. */
+/** One line of the answer to a run or a task: where it stands. The last line is done, failed, cancelled or absent. A run counts layers; a task counts what is done of how many things, and ends with the id of its result. Absent is the answer to `only_kept`: the server holds no result of this request, and has computed none. */
 export interface RunEvent {
-  state: "queued" | "loading" | "running" | "done" | "failed" | "cancelled";
+  state: "queued" | "loading" | "running" | "done" | "failed" | "cancelled" | "absent";
   ahead: number;
   layer: number;
   n_layers: number;

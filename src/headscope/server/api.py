@@ -5,7 +5,7 @@ import contextlib
 from collections.abc import AsyncIterator, Callable
 from typing import Annotated, Any
 
-from fastapi import Depends, FastAPI, Path, Request
+from fastapi import Depends, FastAPI, Path, Query, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import HTMLResponse, Response
@@ -52,6 +52,7 @@ WARM_SECONDS = 20
 EDIT_FILES = {"edits.json": "application/json", "edits.zip": "application/zip"}
 
 Id = Annotated[str, Path(description="The trace's id, as the last event of its run tells it.", max_length=64)]
+OnlyKept = Annotated[bool, Query(description="Return the kept result, or the state absent; compute nothing.")]
 Responses = dict[int | str, dict[str, Any]]
 
 
@@ -163,20 +164,22 @@ def _add_models_and_runs(app: FastAPI, workbench: Workbench) -> None:
     events = _answers("A RunEvent a line.", NDJSON) | BUSY
 
     @app.post("/api/runs", responses=events, response_class=Response)
-    async def run(wanted: RunRequest) -> Response:
+    async def run(wanted: RunRequest, only_kept: OnlyKept = False) -> Response:
         """Run a model on an input. Closing the connection stops the run."""
-        found = runs.start(wanted)
-        if isinstance(found, str):
-            return Response(line(RunEvent("done", trace=found)), media_type=NDJSON)
-        return RunStream(jobs, found)
+        started = runs.start(wanted, only_kept=only_kept)
+        if isinstance(started, Job):
+            return RunStream(jobs, started)
+        event = RunEvent("absent") if started is None else RunEvent("done", trace=started)
+        return Response(line(event), media_type=NDJSON)
 
     @app.post("/api/tasks", responses=events, response_class=Response)
-    async def start_task(wanted: TaskRequest) -> Response:
+    async def start_task(wanted: TaskRequest, only_kept: OnlyKept = False) -> Response:
         """Have something worked out that needs the model. Closing the connection stops it."""
-        found = workbench.tasks.start(wanted)
-        if isinstance(found, str):
-            return Response(line(RunEvent("done", result=found)), media_type=NDJSON)
-        return RunStream(jobs, found)
+        started = workbench.tasks.start(wanted, only_kept=only_kept)
+        if isinstance(started, Job):
+            return RunStream(jobs, started)
+        event = RunEvent("absent") if started is None else RunEvent("done", result=started)
+        return Response(line(event), media_type=NDJSON)
 
     result = _answers("The part.", BYTES, schema={"type": "string", "format": "binary"})
 

@@ -46,12 +46,13 @@ class MediaProps:
 
 @dataclass(frozen=True)
 class RunEvent:
-    """One line of the answer to a run or a task: where it stands. The last line is done, failed or cancelled.
+    """One line of the answer to a run or a task: where it stands. The last line is done, failed, cancelled or absent.
 
     A run counts layers; a task counts what is done of how many things, and ends with the id of its result.
+    Absent is the answer to `only_kept`: the server holds no result of this request, and has computed none.
     """
 
-    state: Literal["queued", "loading", "running", "done", "failed", "cancelled"]
+    state: Literal["queued", "loading", "running", "done", "failed", "cancelled", "absent"]
     ahead: int = 0
     layer: int = 0
     n_layers: int = 0

@@ -61,8 +61,8 @@ class Runs:
         # Browsers keep parts by their address: another server, which may hold other weights, has other addresses.
         self._salt = secrets.token_hex(8)
 
-    def start(self, request: RunRequest) -> str | Job:
-        """The id of a trace that is there already, or the job that makes it."""
+    def start(self, request: RunRequest, *, only_kept: bool = False) -> str | Job | None:
+        """The id of a kept trace, or the job that computes it; with `only_kept` None in place of the job."""
         self._check(request)
         # A field of the page that was left empty is one that was not filled in.
         pair, target = request.pair or None, request.target or None
@@ -72,6 +72,8 @@ class Runs:
         id = self.id_of(request)
         if self.kept.get(id) is not None:
             return id
+        if only_kept:
+            return None
         base = self.kept.get(self.id_of(replace(request, edits=[]))) if calls else None
         others = self._others(request)
         # Looked up now: while the run waits, it may be forgotten.

@@ -32,8 +32,8 @@ class Tasks:
         self._aside: Kept[Any] = Kept(limits.trace_bytes // 4)  # used in the thread of runs only
         self._salt = secrets.token_hex(8)
 
-    def start(self, wanted: TaskRequest) -> str | Job:
-        """The id of a result that is there already, or the job that makes it."""
+    def start(self, wanted: TaskRequest, *, only_kept: bool = False) -> str | Job | None:
+        """The id of a kept result, or the job that computes it; with `only_kept` None in place of the job."""
         task = self.known.get(wanted.name)
         if task is None:
             told = f"there is no task {wanted.name[:60]!r}: the tasks are {', '.join(self.known)}."
@@ -46,6 +46,8 @@ class Tasks:
         if self.results.get(id) is not None:
             self._belongs(task, run, other, model, id)
             return id
+        if only_kept:
+            return None
         return self.jobs.submit(f"task {id}", lambda job: self._work(job, id, task, model, run, other, options))
 
     def made(self, wanted: TaskRequest) -> bytes | None:
