@@ -116,7 +116,7 @@ def answer(
     options = model.forward_options("full", batch)
     with inside or nullcontext(), session:
         outputs = model.module(**batch.model_inputs, **options)
-        logits = logits_of(outputs)
+        logits = logits_of(model, outputs)
         if logits is None or logits.shape[0] != len(questions):
             raise CaptureError(f"{model.name} gives no logits: there is no answer to explain.")
         found = []

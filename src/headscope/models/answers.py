@@ -1,9 +1,9 @@
 """What a model's outputs say: next tokens, masked tokens, target tokens, or classes."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from torch import Tensor
+from torch import Tensor, nn
 
 from headscope.models.batches import Batch
 from headscope.models.session import Session
@@ -13,18 +13,33 @@ if TYPE_CHECKING:
     from headscope.models.model import Model
 
 
-def logits_of(outputs: Any) -> Tensor | None:
-    """The logits among a model's outputs."""
+def logits_of(model: "Model", outputs: Any) -> Tensor | None:
+    """The logits among a model's outputs: named so, or a bare tensor or tuple's first that has the size of answers."""
     for name in ("logits", "prediction_logits"):  # the second from BERT with both of its training heads
-        found = outputs.get(name) if hasattr(outputs, "get") else getattr(outputs, name, None)
-        if isinstance(found, Tensor):
-            return found
-    return None
+        logits = outputs.get(name) if isinstance(outputs, Mapping) else getattr(outputs, name, None)
+        if isinstance(logits, Tensor):
+            return logits
+    unnamed = (outputs,) if isinstance(outputs, Tensor) else outputs if isinstance(outputs, tuple | list) else ()
+    batched = [part for part in unnamed if isinstance(part, Tensor) and part.is_floating_point() and part.ndim > 1]
+    return batched[0] if batched and _has_size_of_answers(model, batched[0]) else None
+
+
+def _has_size_of_answers(model: "Model", output: Tensor) -> bool:
+    """Whether an output without a name is about classes or tokens; hidden states [batch, token, dim] are not."""
+    labels = getattr(model.config, "id2label", None)
+    size = output.shape[-1]
+    if output.ndim == 2:
+        return labels is None or size == len(labels)
+    embeddings = [module.num_embeddings for module in model.module.modules() if isinstance(module, nn.Embedding)]
+    vocabularies = {getattr(model.config, "vocab_size", None), max(embeddings, default=None)}
+    if model.tokenizer is not None:
+        vocabularies.add(len(model.tokenizer))
+    return output.ndim == 3 and (size in vocabularies or (labels is not None and size == len(labels)))
 
 
 def answers_of(model: "Model", batch: Batch, outputs: Any, session: Session) -> list[Predictions | None]:
     """The likely answers of each example, or None where the model gives none."""
-    logits = logits_of(outputs)
+    logits = logits_of(model, outputs)
     n_examples = len(batch.examples)
     if logits is None or logits.shape[0] != n_examples:
         return [None] * n_examples

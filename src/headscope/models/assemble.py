@@ -29,7 +29,7 @@ def traces_of(
     """What the session saw, example by example."""
     assert session.record is not None  # runs always record
     traces = []
-    logits = logits_of(outputs) if session.record == "full" else None
+    logits = logits_of(model, outputs) if session.record == "full" else None
     for example, inputs in enumerate(batch.examples):
         layers = {
             site: captured.records[example]

@@ -1,6 +1,6 @@
 """Which edit it was that made a model's output NaN."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -34,9 +34,10 @@ def check_output(outputs: Any, edits: Sequence[Intervention], again: Callable[[S
 
 def _is_broken(outputs: Any) -> bool:
     """Whether a floating-point output holds NaN or +inf; −inf is how some models rule an answer out."""
-    values = outputs.values() if hasattr(outputs, "values") else outputs if isinstance(outputs, tuple) else [outputs]
-    floats = [one for one in values if isinstance(one, Tensor) and one.is_floating_point() and one.numel()]
+    if isinstance(outputs, Mapping):
+        outputs = tuple(outputs.values())
+    tensors = outputs if isinstance(outputs, tuple | list) else [outputs]
+    floats = [tensor for tensor in tensors if isinstance(tensor, Tensor) and tensor.is_floating_point()]
     # A sum tells NaN and +inf apart from everything else in one pass.
-    return any(
-        not bool(torch.isfinite(one.clamp_min(torch.finfo(one.dtype).min).sum(dtype=torch.float64))) for one in floats
-    )
+    sums = [tensor.clamp_min(torch.finfo(tensor.dtype).min).sum(dtype=torch.float64) for tensor in floats]
+    return any(not bool(torch.isfinite(total)) for total in sums)

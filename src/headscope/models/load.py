@@ -1,5 +1,6 @@
 """Loading: a built-in model, a folder or a hub id, with what people should know about it."""
 
+import threading
 import warnings
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,9 @@ from headscope.errors import HeadscopeError, LoadError, MissingExtraError
 from headscope.models.model import Model
 
 BUILTIN = Path(__file__).parent.parent / "builtin"
+# Transformers loads through global state (which device new weights are on, which are tied): two loads at once leave
+# weights that were never read.
+_LOADING = threading.Lock()
 
 
 def load(
@@ -34,6 +38,19 @@ def load(
     >>> model = hs.load("builtin:gpt")  # doctest: +SKIP
     """
     _check_device(device)
+    with _LOADING:
+        return _load(name_or_folder, device, dtype, device_map, revision, trust_remote_code, allow_pickle)
+
+
+def _load(
+    name_or_folder: str | Path,
+    device: str | torch.device | None,
+    dtype: str | torch.dtype | None,
+    device_map: str | dict | None,
+    revision: str | None,
+    trust_remote_code: bool,
+    allow_pickle: bool,
+) -> Model:
     place, is_folder = place_of(name_or_folder)
     hub = {"trust_remote_code": trust_remote_code} | ({} if is_folder else {"revision": revision})
     config = _read(lambda: AutoConfig.from_pretrained(place, **hub), place, is_folder, "configuration")

@@ -44,7 +44,7 @@ def output_logits(
 
     found = outputs(at_run)
     check_output(found, at_run, outputs)
-    logits = logits_of(found)
+    logits = logits_of(model, found)
     if logits is None:
         raise NotRecordedError(
             f"{model.name} has no output that reads as a prediction: no language-model or class head."

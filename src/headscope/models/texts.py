@@ -11,7 +11,7 @@ from headscope.errors import HeadscopeWarning, InputError
 from headscope.models.batches import check_ids
 from headscope.models.intake import Intake
 from headscope.models.media import image_inputs, picture
-from headscope.models.tokenise import read, tokens_of_ids
+from headscope.models.tokenise import encode, tokens_of_ids
 from headscope.traces.seen import Seen
 from headscope.traces.tokens import Token, Tokens
 
@@ -52,28 +52,33 @@ def text_inputs(
     """Token ids and what belongs to them, within the model's positions."""
     tokenizer: Any = intake.tokenizer
     limit = intake.limit(role)
-    options: dict[str, Any] = {"as_target": role == "target", "special": special, "marks": intake.marks}
+    options: dict[str, Any] = {"as_target": role == "target", "special": special}
     if limit and str(getattr(intake.config, "model_type", "")).startswith("siglip"):
         options["pad_to"] = limit.positions  # SigLIP was trained on full windows and has no mask
-    fields, tokens = read(tokenizer, text, pair, **options)
-    n = len(tokens)
+    encoded = encode(tokenizer, text, pair, **options)
+    n = len(encoded)
     if n == 0:
         raise InputError(f"the tokenizer of {intake.name} makes no tokens of {text[:40]!r}: give other text.")
-    if limit is not None and n > limit.positions:
+    is_cut = limit is not None and n > limit.positions
+    too_long = ""
+    if limit is not None and is_cut:
         what = "target" if role == "target" else "pair" if pair is not None else "text"
-        told = f"the {what} is {n} tokens long but {intake.name} has positions for {limit.positions}"
+        too_long = f"the {what} is {n} tokens long but {intake.name} has positions for {limit.positions}"
         if not truncate:
-            raise InputError(f"{told}. Shorten it, or pass `truncate=True` to cut it to {limit.positions} tokens.")
-        fields, tokens = read(tokenizer, text, pair, **(options | {"max_length": limit.positions, "pad_to": None}))
+            raise InputError(f"{too_long}. Shorten it, or pass `truncate=True` to cut it to {limit.positions} tokens.")
+        encoded = encode(tokenizer, text, pair, **(options | {"max_length": limit.positions, "pad_to": None}))
+    tokens = encoded.display(intake.marks)
+    if is_cut:
         last = [token.text for token in tokens if not token.special][-3:]
         side = "end" if tokenizer.truncation_side == "right" else "beginning"
         warnings.warn(
-            f"{told}: {n - len(tokens)} tokens were cut off at its {side}; it now ends with {' '.join(last)!r}.",
+            f"{too_long}: {n - len(tokens)} tokens were cut off at its {side}; it now ends with {' '.join(last)!r}.",
             HeadscopeWarning,
             stacklevel=2,
         )
     name = intake.name_for("text") if role == "text" else "input_ids"
-    made = {name: torch.tensor(fields.pop("input_ids"), dtype=torch.long)}
+    fields = encoded.fields
+    made = {name: torch.tensor(fields["input_ids"], dtype=torch.long)}
     check_ids(intake, made[name], role, name)
     if role == "text" and "token_type_ids" in fields and intake.has_segments:
         made["token_type_ids"] = torch.tensor(fields["token_type_ids"], dtype=torch.long)

@@ -4,14 +4,13 @@ import threading
 import unicodedata
 import warnings
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-import regex
-
 from headscope.errors import HeadscopeWarning, InputError
 from headscope.models.pieces import BYTE_CODE, Piece, Tokenizer, joined, laid_along, surfaces_of
-from headscope.models.words import sentences_of, words_of
+from headscope.models.words import GRAPHEME, sentences_of, words_of
 from headscope.traces.tokens import Token, Tokens
 
 # Turning truncation on or off changes the shared Rust tokenizer, which then refuses ("Already borrowed") other threads.
@@ -20,7 +19,33 @@ _TOKENIZER = threading.Lock()
 _VISIBLE = str.maketrans({" ": "␣", "\n": "⏎", "\r": "⏎", "\t": "⇥", "\u00a0": "␣", "\u3000": "␣"})
 
 
-def read(
+# A written character of more code points than this is shown by its first ones: accents can be stacked without end.
+_LONGEST_CHARACTER = 16
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """One text or pair as ids; `display` makes the tokens to show, which costs more than counting them."""
+
+    tokenizer: Tokenizer
+    texts: tuple[str, ...]
+    fields: dict[str, list[int]]
+    encoding: Any
+
+    def __len__(self) -> int:
+        return len(self.fields["input_ids"])
+
+    def display(self, marks: "Marks | None" = None) -> Tokens:
+        """The tokens to show. `marks` are the tokenizer's, where they are known from an earlier text."""
+        marks = marks or marks_of(self.tokenizer)
+        if self.tokenizer.is_fast:
+            pieces = _fast_pieces(self.tokenizer, self.encoding)
+        else:
+            pieces = _slow_pieces(self.tokenizer, self.fields, self.texts, marks)
+        return show(marks, pieces, self.texts)
+
+
+def encode(
     tokenizer: Tokenizer,
     text: str,
     pair: str | None = None,
@@ -29,12 +54,10 @@ def read(
     special: bool = True,
     max_length: int | None = None,
     pad_to: int | None = None,
-    marks: "Marks | None" = None,
-) -> tuple[dict[str, list[int]], Tokens]:
-    """Tokenise one text or pair: the model's inputs as lists, and the tokens to show.
+) -> Encoded:
+    """Tokenise one text or pair.
 
     Nothing is cut unless `max_length` is given; `as_target` reads the text in the target language of a translator.
-    `marks` are the tokenizer's, where they are known from the text before.
     """
     texts = (text,) if pair is None else (text, pair)
     options: dict[str, Any] = {"add_special_tokens": special, "verbose": False, "truncation": False, "padding": False}
@@ -43,15 +66,13 @@ def read(
     if pad_to is not None:
         options |= {"padding": "max_length", "max_length": pad_to}
     options["return_offsets_mapping"] = tokenizer.is_fast
-    given = {"text_target": text} if as_target else {"text": text, "text_pair": pair}
-    for one in texts:
-        _check_encodable(one)
+    arguments = {"text_target": text} if as_target else {"text": text, "text_pair": pair}
+    for part in texts:
+        _check_encodable(part)
     with _TOKENIZER:
-        encoding = tokenizer(**given, **options)
+        encoding = tokenizer(**arguments, **options)
     fields = {name: list(values) for name, values in encoding.items() if name != "offset_mapping"}
-    marks = marks or marks_of(tokenizer)
-    pieces = _fast_pieces(tokenizer, encoding) if tokenizer.is_fast else _slow_pieces(tokenizer, fields, texts, marks)
-    return fields, show(marks, pieces, texts)
+    return Encoded(tokenizer, texts, fields, encoding)
 
 
 def _check_encodable(text: str) -> None:
@@ -179,7 +200,7 @@ def show(marks: Marks, pieces: list[Piece], texts: tuple[str, ...]) -> Tokens:
             shown = piece.raw
         elif place in parts:
             (start, end), part, count = parts[place]
-            shown = f"{text[start:end]} {part}/{count}"
+            shown = f"{_character(text, start, end)} {part}/{count}"
         else:
             shown = _visible(piece.raw, text[slice(*span)] if span else None)
             if piece.raw == silent_unknown and shown.casefold() != piece.raw.casefold():
@@ -260,6 +281,11 @@ def _visible(raw: str, text: str | None) -> str:
     )
 
 
+def _character(text: str, start: int, end: int) -> str:
+    """A written character, shortened where it is many code points long: each of its tokens shows it."""
+    return text[start:end] if end - start <= _LONGEST_CHARACTER else text[start : start + _LONGEST_CHARACTER] + "…"
+
+
 def _parts(
     spans: list[tuple[int, int] | None], text_indices: list[int | None], texts: tuple[str, ...]
 ) -> dict[int, tuple[tuple[int, int], int, int]]:
@@ -272,7 +298,8 @@ def _parts(
                 continue
             if groups and span[0] < groups[-1][1] and span[1] > groups[-1][0]:
                 start, end, places = groups.pop()
-                groups.append((min(start, span[0]), max(end, span[1]), [*places, place]))
+                places.append(place)
+                groups.append((min(start, span[0]), max(end, span[1]), places))
             else:
                 groups.append((*span, [place]))
         for start, end, places in _by_grapheme(groups, text):
@@ -287,14 +314,15 @@ def _by_grapheme(groups: list[tuple[int, int, list[int]]], text: str) -> list[tu
     if text.isascii():
         return groups
     whole: dict[int, tuple[int, int]] = {}
-    for grapheme in regex.finditer(r"\X", text):
+    for grapheme in GRAPHEME.finditer(text):
         if grapheme.end() - grapheme.start() > 1:
             whole |= dict.fromkeys(range(*grapheme.span()), grapheme.span())
     merged: list[tuple[int, int, list[int]]] = []
     for start, end, places in groups:
         home = whole.get(start)
         if home and merged and end <= home[1] and home[0] <= merged[-1][0] and merged[-1][1] <= home[1]:
-            merged[-1] = (home[0], home[1], merged[-1][2] + places)
+            merged[-1][2].extend(places)
+            merged[-1] = (home[0], home[1], merged[-1][2])
         else:
             merged.append((start, end, places))
     return merged

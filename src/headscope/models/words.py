@@ -4,9 +4,12 @@ import regex
 
 # ruff: noqa: RUF001  marks of other scripts are what this file is about
 
+# One written character. Flags come first because `\X` walks back over all of a run of them at each: quadratic time.
+_GRAPHEME = r"\p{Regional_Indicator}{1,2}[\p{GCB=Extend}\p{GCB=SpacingMark}\p{GCB=ZWJ}]*|\X"
+GRAPHEME = regex.compile(_GRAPHEME)
 _SINGLE = r"\p{Han}\p{Hiragana}\p{Katakana}ー"
 _RUN = rf"[[\p{{L}}\p{{N}}\p{{M}}\u200c\u200d]--[{_SINGLE}]]+"
-_WORD = regex.compile(rf"(?V1)[{_SINGLE}]\p{{M}}*|{_RUN}(?:['’ʼ‐‑׳״\-]{_RUN})*|(?=\S)\X")
+_WORD = regex.compile(rf"(?V1)[{_SINGLE}]\p{{M}}*|{_RUN}(?:['’ʼ‐‑׳״\-]{_RUN})*|(?=\S)(?:{_GRAPHEME})")
 _SENTENCE_END = regex.compile(r"[.!?…。！？｡؟۔।]+[\"'”’»)\]」』]*|\n+")
 _ALWAYS_ENDS = frozenset("。！？｡؟۔।")
 _BEFORE_POINT = regex.compile(r"[\p{L}\p{M}.]+$")

@@ -3,7 +3,7 @@ from tiny_models import tiny_bert_tokenizer
 from tiny_tokenizers import byte_tokenizer
 
 from headscope.corpora import align
-from headscope.models.tokenise import read
+from headscope.models.tokenise import encode
 from headscope.traces import Token, Tokens
 
 
@@ -55,7 +55,7 @@ def test_other_segments_and_tokens_of_unknown_place_belong_to_no_word():
 def test_a_word_piece_tokenizer_that_lowers_and_strips_accents():
     text = "THE Café's dog"
     words = spans_of(text, "THE", "Café", "'s", "dog")
-    found = read(tiny_bert_tokenizer(), text)[1]
+    found = encode(tiny_bert_tokenizer(), text).display()
     shown = ["".join(found[at].text for at in group).lower() for group in align(found, words)]
     assert shown[0] == "the" and shown[3] == "dog"
     assert shown[1] in ("café", "cafe") and shown[2].endswith("s")
@@ -64,7 +64,7 @@ def test_a_word_piece_tokenizer_that_lowers_and_strips_accents():
 def test_a_byte_tokenizer_with_emoji_and_spaces_in_tokens():
     text = "the 👩‍👩‍👧 cat"
     words = spans_of(text, "the", "👩‍👩‍👧", "cat")
-    found = read(byte_tokenizer(), text)[1]
+    found = encode(byte_tokenizer(), text).display()
     groups = align(found, words)
     assert all(groups) and sorted(at for group in groups for at in group) == sorted(
         at

@@ -39,3 +39,30 @@ def test_nobody_is_blamed_for_what_the_model_does_itself() -> None:
     check_output(nan, [hs.silence("L0H0")], lambda edits: nan)
     # Answers ruled out with −inf are sound.
     check_output({"logits": torch.tensor([float("-inf"), 1.0])}, [hs.silence("L0H0")], lambda edits: pytest.fail())
+
+
+@pytest.mark.parametrize("wrap", [lambda logits: logits, lambda logits: (logits, None), lambda logits: [logits]])
+def test_edits_run_and_answer_on_modules_that_return_a_tensor_or_a_tuple(wrap) -> None:
+    class Bare(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.named = FAMILIES["home_sdpa"].build()
+
+        def forward(self, input_ids, attention_mask=None):
+            return wrap(self.named(input_ids, attention_mask).logits)
+
+    named = hs.Model(FAMILIES["home_sdpa"].build(), tiny_tokenizer())
+    bare = hs.Model(Bare().eval(), tiny_tokenizer())
+    edits = [hs.scale("L0H0", 0.5)]
+    expected, trace = named.run(TEXT, edits, record="full"), bare.run(TEXT, edits, record="full")
+    assert trace.predictions(3) == expected.predictions(3)
+    assert trace.logits is not None and torch.equal(trace.logits, expected.logits)
+    with pytest.raises(InterventionError, match=r"makes .* NaN"):
+        bare.run(TEXT, [hs.scale("L0H0", 1e30), hs.scale("L1H0", 1e300)])
+
+
+def test_hidden_states_without_a_name_are_not_taken_for_answers() -> None:
+    model = hs.Model(FAMILIES["bert"].build().bert, tiny_tokenizer())
+    model.module.config.return_dict = False
+    trace = model.run(TEXT, [hs.silence("L0H0")], record="full")
+    assert trace.logits is None and trace.answers is None

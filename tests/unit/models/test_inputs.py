@@ -98,6 +98,12 @@ def test_a_long_text_is_refused_with_both_numbers_and_cut_only_on_request(piece_
     assert inputs.text == text
 
 
+def test_a_text_that_is_too_long_is_refused_before_its_tokens_are_made_readable(byte_tokenizer, gpt, monkeypatch):
+    monkeypatch.setattr("headscope.models.tokenise.show", lambda *_: pytest.fail("tokens were made readable"))
+    with pytest.raises(InputError, match="200001 tokens long but GPT2LMHeadModel has positions for 64"):
+        prepare(byte_tokenizer, gpt, "a" + "\u0301" * 100_000)
+
+
 def test_the_limit_is_what_the_model_can_really_run(byte_tokenizer):
     ids = list(range(3, 23))
     roberta = transformers.RobertaModel(transformers.RobertaConfig(vocab_size=320, max_position_embeddings=20, **SMALL))

@@ -1,6 +1,11 @@
 """Loading: clear words for what is missing, and warnings people need."""
 
+import importlib
 import json
+import subprocess
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
@@ -11,6 +16,8 @@ from transformers import BertForSequenceClassification, BertModel
 import headscope as hs
 from headscope.errors import BudgetError, CaptureError, HeadscopeWarning, InputError, LoadError
 from headscope.models import Model
+
+load_module = importlib.import_module("headscope.models.load")  # the package has a function of this name
 
 
 @pytest.fixture
@@ -141,3 +148,39 @@ def test_a_module_that_serves_several_layers_is_not_taken_for_a_combination(name
     model = Model(FAMILIES[name].build())
     model.probe_if_new((), FAMILIES[name].inputs())
     assert not model.layout.combined
+
+
+def test_two_threads_load_one_after_the_other(folder, monkeypatch):
+    both_at_once, overlaps = threading.Barrier(2), []
+    read_config = load_module.AutoConfig.from_pretrained
+
+    def slow(*args, **options):
+        try:
+            both_at_once.wait(0.5)
+            overlaps.append(threading.current_thread().name)
+        except threading.BrokenBarrierError:
+            both_at_once.reset()
+        return read_config(*args, **options)
+
+    monkeypatch.setattr(load_module.AutoConfig, "from_pretrained", slow)
+    with ThreadPoolExecutor(2) as pool:
+        models = list(pool.map(hs.load, [folder, folder]))
+    assert not overlaps
+    weights, others = (model.module.state_dict() for model in models)
+    assert all(torch.equal(weights[name], others[name]) for name in weights)
+
+
+def test_threads_that_load_at_once_in_a_fresh_process_get_the_trained_weights():
+    code = """
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+import headscope as hs
+warnings.simplefilter("error", hs.HeadscopeWarning)
+with ThreadPoolExecutor(4) as pool:
+    models = list(pool.map(lambda _: hs.load("builtin:bert"), range(4)))
+totals = {sum(float(weight.double().abs().sum()) for weight in model.module.parameters()) for model in models}
+assert len(totals) == 1, totals
+hs.load("builtin:bert")
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr

@@ -1,16 +1,18 @@
 """Tokens read as a person would write them, with any tokenizer and any script."""
 
+import random
 import threading
 
 import pytest
+import regex
 import tiny_tokenizers
 import transformers
 from tiny_tokenizers import SENTENCES
 from tokenizers import Tokenizer, models, pre_tokenizers
 
 from headscope.errors import HeadscopeWarning
-from headscope.models.tokenise import read, tokens_of_ids
-from headscope.models.words import sentences_of, words_of
+from headscope.models.tokenise import encode, tokens_of_ids
+from headscope.models.words import GRAPHEME, sentences_of, words_of
 
 
 @pytest.fixture(name="byte_tokenizer")
@@ -21,6 +23,11 @@ def _byte_tokenizer():
 @pytest.fixture(name="piece_tokenizer")
 def _piece_tokenizer():
     return tiny_tokenizers.piece_tokenizer()
+
+
+def read(tokenizer, text: str, **options):
+    encoded = encode(tokenizer, text, **options)
+    return encoded.fields, encoded.display()
 
 
 def words(text: str) -> list[str]:
@@ -152,3 +159,38 @@ def test_a_real_llama_tokenizer_joins_its_bytes(shared_weights):
     assert [text for text in tokens.texts if "🦄" in text] == [f"🦄 {part}/4" for part in range(1, 5)]
     again, texts = tokens_of_ids(tokenizer, ids["input_ids"])
     assert again == tokens and texts == [text, None]
+
+
+@pytest.mark.parametrize("text", ["a" + "\u0301" * 20_000, "\U0001f468\u200d" * 10_000, "\U0001f1e6" * 20_000])
+def test_what_is_shown_of_a_text_grows_with_the_text_and_not_with_its_square(byte_tokenizer, text):
+    fields, tokens = read(byte_tokenizer, text)
+    assert len(tokens) == len(fields["input_ids"]) > 20_000
+    assert sum(len(token.text) for token in tokens) < 40 * len(tokens)
+    assert (tokens[0].start, tokens[-1].end) == (0, len(text))
+
+
+def test_a_long_character_is_shown_by_its_first_code_points(byte_tokenizer):
+    _, tokens = read(byte_tokenizer, "a" + "\u0301" * 30)
+    assert tokens[0].text == "a" + "\u0301" * 15 + "… 1/61"
+
+
+def test_written_characters_are_those_of_unicode():
+    signs = [
+        "a",
+        "\u0301",
+        "\U0001f1e6",
+        "\U0001f1e7",
+        "\u200d",
+        "😀",
+        "\u0600",
+        "\u0903",
+        "\u1100",
+        "\u1161",
+        "\r",
+        "\n",
+        " ",
+    ]
+    draw = random.Random(0)
+    for _ in range(2_000):
+        text = "".join(draw.choices(signs, k=draw.randint(1, 9)))
+        assert GRAPHEME.findall(text) == regex.findall(r"\X", text), ascii(text)
