@@ -93,3 +93,9 @@ def test_a_damaged_file_says_so(browser: Browser, gpt: hs.Model, tmp_path: Path)
     assert packed
     file.write_text(text.replace(packed[1], packed[1][: len(packed[1]) // 2 // 4 * 4]), "ascii")
     assert "seems to be damaged" in opened(browser, file)
+
+
+def test_a_page_that_0_1_0_saved_opens(offline: Workbench) -> None:
+    offline.visit((Path(__file__).parents[1] / "fixtures" / "0.1.0" / "head.html").as_uri())
+    assert offline.is_chosen("Scale", "Head")
+    expect(offline.status).to_contain_text("44 of 45 lines drawn")
