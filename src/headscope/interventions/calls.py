@@ -2,6 +2,10 @@
 
 What may be written is the call of a builder with literals, `range(…)`, `slice(…)`, and, where another run is meant,
 `model.run('its text')`. It is what an intervention prints as, so whatever is printed can be read and pasted.
+
+A short text can name a huge value, as `range(10000000000)` does, and servers read texts that they did not write. So
+every size is checked before a value is built: the text's, that of each integer, the nesting of lists, and how many
+numbers a tensor has. Ranges that name tokens are never expanded.
 """
 
 import ast
@@ -16,6 +20,13 @@ from headscope.interventions.intervention import Intervention, called
 from headscope.traces.trace import Trace
 
 LONGEST = 20_000
+"""Characters of one edit."""
+LARGEST_INTEGER = 2**53
+"""The largest integer that floats, JSON and JavaScript hold exactly."""
+DEEPEST = 8
+"""Levels of nested lists; a pattern has three: heads, queries, keys."""
+MOST_NUMBERS = 100_000
+"""Numbers of one tensor. They are copied in one step that no other thread can interrupt: this many take 20 ms."""
 
 EXAMPLES = {
     "silence": 'silence("L3H2")',
@@ -37,6 +48,14 @@ EXAMPLES = {
 _PREFIXES = ("hs", "headscope")
 _RANGES = {"range": range, "slice": slice}
 _RUN_OPTIONS = ("pair", "target", "truncate")
+# Arguments that name tokens: a range stays a range there, whatever its length.
+_TOKEN_ARGUMENTS = frozenset({"tokens", "queries", "keys", "query", "key", "position"})
+_LONGEST_QUOTE, _LONGEST_REASON = 200, 800
+_TOO_DEEP = f"its lists are nested more than {DEEPEST} levels deep"
+
+
+class _TooLargeError(ValueError):
+    """A literal beyond one of the limits above."""
 
 
 @dataclass(frozen=True)
@@ -91,10 +110,7 @@ def parse(text: str, run: Callable[[OtherRun], Trace] | None = None) -> Interven
     call = read(text)
     if call.runs and run is None:
         raise unread(text, "it names another run, and there is no model here to make it with", call.name)
-    _bound(call, text)  # nothing is run for an edit that is none
-    made = _build(call if run is None else call.with_runs(run), text)
-    # A tensor that was written out, or another run's, is printed as it was given: there is no file to read it from.
-    return replace(made, label=call.text) if "hs.interventions.payload(" in made.label else made
+    return _build(call, text, run)
 
 
 def canonical(text: str) -> str:
@@ -102,14 +118,16 @@ def canonical(text: str) -> str:
     call = read(text)
     if call.runs:
         _bound(call, text)
-        return call.text
-    return repr(parse(text)).removeprefix("hs.")
+        written = call.text
+    else:
+        written = repr(_build(call, text)).removeprefix("hs.")
+    _check_length(written)  # spaces after commas make it longer, and whoever keeps this text reads it again
+    return written
 
 
 def read(text: str) -> Call:
     """Take a call apart; what is not one is refused, with the reason and an example."""
-    if len(text) > LONGEST:
-        raise InterventionError(f"an edit has at most {LONGEST:,} characters, this one {len(text):,}.")
+    _check_length(text)
     try:
         tree = ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
@@ -120,10 +138,26 @@ def read(text: str) -> Call:
     return Call(name, arguments, _keywords(tree, text, name))
 
 
+def token_range(kind: str, bounds: list[Any]) -> range | slice:
+    """The range or slice of tokens with these bounds; Python itself takes any object as the bound of a slice."""
+    for bound in bounds:
+        if not isinstance(bound, int | None):
+            raise TypeError(f"{_shortened(repr(bound), _LONGEST_QUOTE)} is not an integer")
+    tokens = _RANGES[kind](*bounds)
+    if tokens.step == 0:
+        raise ValueError("its step must not be zero")
+    return tokens
+
+
 def unread(text: str, why: str, name: str = "silence") -> InterventionError:
     """The refusal of a text."""
-    shown = text if len(text) <= 200 else text[:199] + "…"
-    return InterventionError(f"cannot read the edit {shown!r}: {why}. Write for example {EXAMPLES[name]}")
+    quote, reason = _shortened(text, _LONGEST_QUOTE), _shortened(why, _LONGEST_REASON)
+    return InterventionError(f"cannot read the edit {quote!r}: {reason}. Write for example {EXAMPLES[name]}")
+
+
+def _check_length(text: str) -> None:
+    if len(text) > LONGEST:
+        raise InterventionError(f"an edit has at most {LONGEST:,} characters, this one {len(text):,}.")
 
 
 def _name(tree: ast.expr, text: str) -> str:
@@ -144,24 +178,30 @@ def _keywords(call: ast.Call, text: str, name: str) -> dict[str, Any]:
     for keyword in call.keywords:
         if keyword.arg is None:
             raise unread(text, "arguments cannot be unpacked with **", name)
+        if keyword.arg in options:
+            raise unread(text, f"it gives {keyword.arg} twice", name)
         options[keyword.arg] = _value(keyword.value, text, name)
     return options
 
 
-def _value(node: ast.expr, text: str, name: str) -> Any:
+def _value(node: ast.expr, text: str, name: str, depth: int = 0) -> Any:
     """A string, number, None, or list of those; `range(…)` and `slice(…)`, which name tokens; another run."""
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _RANGES and not node.keywords:
-        bounds = [_value(one, text, name) for one in node.args]
+        bounds = [_value(bound, text, name, depth) for bound in node.args]
         try:
-            return _RANGES[node.func.id](*bounds)
+            return token_range(node.func.id, bounds)
         except (TypeError, ValueError) as error:
             raise unread(text, f"{_shown(node)} is no {node.func.id}: {error}", name) from error
     if isinstance(node, ast.Call) and _is_run(node.func):
         return _other_run(node, text, name)
     if isinstance(node, ast.List | ast.Tuple):
-        return [_value(one, text, name) for one in node.elts]
+        if depth == DEEPEST:
+            raise unread(text, _TOO_DEEP, name)
+        return [_value(element, text, name, depth + 1) for element in node.elts]
     try:
-        return _plain(ast.literal_eval(node))
+        return _plain(ast.literal_eval(node), depth)
+    except _TooLargeError as error:
+        raise unread(text, str(error), name) from error
     except UnicodeEncodeError as error:
         raise unread(text, "it holds half of a character, which no text can", name) from error
     except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError) as error:
@@ -180,19 +220,36 @@ def _shown(node: ast.expr) -> str:
         text = ast.unparse(node)
     except (RecursionError, ValueError):
         return "what it is given"
-    return text if len(text) <= 200 else text[:199] + "…"
+    return _shortened(text, _LONGEST_QUOTE)
 
 
-def _plain(value: Any) -> Any:
+def _shortened(text: str, most: int) -> str:
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def _plain(value: Any, depth: int) -> Any:
+    if isinstance(value, set | dict) and depth == DEEPEST:
+        raise _TooLargeError(_TOO_DEEP)
     if isinstance(value, set):
-        return [_plain(one) for one in sorted(value, key=repr)]
+        return sorted((_plain(element, depth + 1) for element in value), key=repr)
     if isinstance(value, dict):
-        return {_plain(key): _plain(one) for key, one in value.items()}
+        return {_plain(key, depth + 1): _plain(content, depth + 1) for key, content in value.items()}
     if isinstance(value, str):
         value.encode()
+    elif isinstance(value, int) and abs(value) > LARGEST_INTEGER:
+        raise _TooLargeError(
+            f"it holds an integer beyond ±{LARGEST_INTEGER:,}: write a larger finite number as a float, 1e20"
+        )
     elif not isinstance(value, int | float | None):
         raise ValueError("neither a text nor a number")
     return value
+
+
+def _n_numbers(value: Any) -> int:
+    """How many numbers a tensor would have that is made of this."""
+    if isinstance(value, range):
+        return len(value)
+    return sum(map(_n_numbers, value)) if isinstance(value, list) else 1
 
 
 def _other_run(node: ast.Call, text: str, name: str) -> OtherRun:
@@ -223,18 +280,25 @@ def _bound(call: Call, text: str) -> Callable[..., Intervention]:
         raise unread(text, f"{error}; its arguments are {names}", call.name) from error
     for place in ("head", "site"):
         if place in bound and not isinstance(bound[place], str | None):
-            raise unread(text, f"{bound[place]!r} is not the address of a head: write it as text, 'L5H1'", call.name)
+            address = _shortened(repr(bound[place]), _LONGEST_QUOTE)
+            raise unread(text, f"{address} is not the address of a head: write it as text, 'L5H1'", call.name)
     for key, value in bound.items():
+        if key not in _TOKEN_ARGUMENTS and (count := _n_numbers(value)) > MOST_NUMBERS:
+            raise unread(text, f"{key} has {count:,} numbers; an edit takes up to {MOST_NUMBERS:,}", call.name)
         if isinstance(value, OtherRun) and key not in ("source", "mean"):
             raise unread(text, f"{key} cannot be another run", call.name)
     return builder
 
 
-def _build(call: Call, text: str) -> Intervention:
-    builder = _bound(call, text)
+def _build(call: Call, text: str, run: Callable[[OtherRun], Trace] | None = None) -> Intervention:
+    builder = _bound(call, text)  # before anything is run
+    complete = call if run is None else call.with_runs(run)
     try:
-        return builder(*call.arguments, **call.options)
+        intervention = builder(*complete.arguments, **complete.options)
     except HeadscopeError as error:
         raise unread(text, str(error).rstrip("."), call.name) from error
     except (TypeError, ValueError, RuntimeError, ArithmeticError) as error:  # torch, asked to make a tensor of it
         raise unread(text, f"{type(error).__name__}: {error}".rstrip("."), call.name) from error
+    # A tensor that was written out, or another run's, is printed as it was given: there is no file to read it from.
+    is_payload = "hs.interventions.payload(" in intervention.label
+    return replace(intervention, label=call.text) if is_payload else intervention

@@ -63,17 +63,21 @@ class Edit(Protocol):
 def _chosen(chosen: TokenChoice, index: Tensor, tokens: Sequence[Tokens] | None) -> Tensor:
     found = torch.zeros_like(index, dtype=torch.bool)
     for example in range(index.shape[0]):
-        positions = _plain_positions(chosen) if tokens is None else tokens[example].positions(chosen)
+        positions = _plain_positions(chosen, index[example]) if tokens is None else tokens[example].positions(chosen)
         found[example] = torch.isin(index[example], torch.tensor(positions, dtype=index.dtype, device=index.device))
     return found
 
 
-def _plain_positions(chosen: TokenChoice) -> list[int]:
-    """Positions without a tokenizer's help: only numbers, counted from the start."""
+def _plain_positions(chosen: TokenChoice, index: Tensor) -> list[int]:
+    """Positions without a tokenizer's help: only numbers, counted from the start. A range is not expanded."""
     if isinstance(chosen, int) and chosen >= 0:
         return [chosen]
-    if isinstance(chosen, range | list | tuple) and all(isinstance(one, int) and one >= 0 for one in chosen):
-        return [one for one in chosen if isinstance(one, int)]
+    if isinstance(chosen, range) and (not chosen or min(chosen[0], chosen[-1]) >= 0):
+        return [position for position in index.tolist() if position in chosen]
+    if isinstance(chosen, list | tuple):
+        positions = [position for position in chosen if isinstance(position, int) and position >= 0]
+        if len(positions) == len(chosen):
+            return positions
     raise InterventionError(
         f"tokens={chosen!r} cannot be looked up in a bare session: give positions counted from 0, or use model.run."
     )

@@ -1,12 +1,17 @@
 """Interventions as text: read as Python would, and nothing else is ever done with a text."""
 
+import subprocess
+import sys
+import textwrap
+
 import pytest
 import torch
 
 import headscope as hs
-from headscope.errors import HeadscopeError, InterventionError
-from headscope.interventions import canonical, parse
+from headscope.errors import HeadscopeError, InterventionError, UnknownTokenError
+from headscope.interventions import At, canonical, heads, parse
 from headscope.interventions.calls import EXAMPLES, OtherRun, read
+from headscope.traces.tokens import Tokens
 
 PLAIN = [text for text in EXAMPLES.values() if "model.run" not in text and "[0.5" not in text and "[[" not in text]
 
@@ -77,12 +82,19 @@ def test_another_run_is_read_and_made_by_whoever_has_a_model() -> None:
         ('silence(**{"head": "L0H0"})', "unpacked"),
         ('silence("L0H0", tokens=range("a"))', "is no range"),
         ('silence("L0H0", tokens=range(10**12))', "is not a literal"),
+        ("silence(\"L0H0\", tokens='a' * 10**9)", "is not a literal"),
+        ('silence("L0H0", tokens=[0] * 10**9)', "is not a literal"),
+        ('silence("L0H0", tokens=[*range(9)])', "is not a literal"),
+        ('silence("L0H0", tokens=slice("a"))', "'a' is not an integer"),
+        ('silence("L0H0", tokens=slice(0, 9, 0))', "step must not be zero"),
+        ('silence("L0H0", tokens=[0], tokens=[1])', "gives tokens twice"),
         ('silence("L0H0", tokens=b"x")', "is not a literal"),
         ('scale("L0H0", 1j)', "is not a literal"),
         ("silence(" + "-" * 9000 + "1)", "cannot read"),
         ("silence(a" + ".b" * 9000 + ")", "cannot read"),
         ("silence('a'" + "+'a'" * 4000 + ")", "cannot read"),
-        ("silence(" + "[" * 90 + "]" * 90 + ")", "not the address of a head"),
+        ("silence(" + "[" * 90 + "]" * 90 + ")", "nested more than 8 levels deep"),
+        ("silence([" + "0," * 6000 + "])", "not the address of a head"),
         ("replace_token(0, '\\ud800')", "half of a character"),
         ("silence()", "missing a required argument: 'head'"),
         ('silence("L0H0", loud=True)', "unexpected keyword argument 'loud'"),
@@ -118,3 +130,98 @@ def test_what_is_not_an_edit_is_refused_with_the_reason(text: str, told: str) ->
             attempt(text)
         assert told in str(refusal.value) and len(str(refusal.value)) < 2000
         assert isinstance(refusal.value, HeadscopeError)
+
+
+HUGE = "range(1000000000000)"
+TOO_LARGE = [
+    (f"set_row('L3H2', 1, {HUGE})", "weights has 1,000,000,000,000 numbers; an edit takes up to 100,000"),
+    (f"hs.set_row('L3H2', weights={HUGE}, query=1)", "up to 100,000"),
+    (f"mean_ablate('L3H2', {HUGE})", "up to 100,000"),
+    (f"patch('L3H2', [[{HUGE}]])", "up to 100,000"),
+    (f"replace_pattern('L3H2', [{HUGE}, {HUGE}])", "pattern has 2,000,000,000,000 numbers"),
+    ("replace_pattern('L3H2', [" + "range(1000)," * 1000 + "])", "pattern has 1,000,000 numbers"),
+    (f"scale('L3H2', {HUGE})", "up to 100,000"),
+    (f"set_neuron('L0', 'mlp', {HUGE}, 1.0)", "up to 100,000"),
+    (f"patch('L3H2', model.run('a'), stage={HUGE})", "up to 100,000"),
+    ("silence(0x" + "f" * 9000 + ")", "integer beyond ±9,007,199,254,740,992"),
+    ("silence('L0H0', tokens=-0x" + "f" * 9000 + ")", "integer beyond"),
+    ("silence('L0H0', tokens=range(0x" + "f" * 9000 + "))", "integer beyond"),
+    ("patch('L0H0', model.run('a'), tokens={0x" + "f" * 9000 + "})", "integer beyond"),
+    ("set_row('L0H0', 1, [1" + "0" * 4000 + "])", "integer beyond"),
+    ("silence('L0H0', tokens=" + "[" * 9 + "0" + "]" * 9 + ")", "nested more than 8 levels deep"),
+    ("silence('L0H0', tokens=" + "(" * 9 + "0" + ",)" * 9 + ")", "nested more than 8 levels deep"),
+    ("silence('L0H0', tokens=" + "{0: " * 9 + "0" + "}" * 9 + ")", "nested more than 8 levels deep"),
+]
+
+
+@pytest.mark.parametrize(("text", "told"), TOO_LARGE, ids=[text[:40] for text, _ in TOO_LARGE])
+def test_a_literal_that_is_too_large_is_refused_before_it_is_built(
+    text: str, told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(heads.torch, "as_tensor", lambda _: pytest.fail("a tensor was built"))
+    for attempt in (canonical, lambda given: parse(given, lambda _: pytest.fail("nothing may be run"))):
+        with pytest.raises(InterventionError) as refusal:
+            attempt(text)
+        assert told in str(refusal.value) and len(str(refusal.value)) < 2000
+
+
+def limited(code: str, given: str = "") -> list[str]:
+    """The words that Python code prints in a process that ends beyond 512 MB more than torch takes, or 20 s of CPU."""
+    pytest.importorskip("resource")
+    limits = """
+        import pathlib, resource, sys
+        import torch
+        from headscope.errors import InterventionError
+        from headscope.interventions import At, canonical
+
+        pages = int(pathlib.Path("/proc/self/statm").read_text().split()[0]) if sys.platform == "linux" else 2**40
+        memory = pages * resource.getpagesize() + 512 * 2**20
+        resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+        seconds = int(sum(resource.getrusage(resource.RUSAGE_SELF)[:2])) + 20
+        resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
+    """
+    whole = textwrap.dedent(limits) + textwrap.dedent(code)
+    done = subprocess.run([sys.executable, "-c", whole], input=given, capture_output=True, text=True, check=False)
+    return [*done.stdout.split(), *done.stderr.split()]
+
+
+def test_no_edit_takes_more_than_a_little_memory_and_time() -> None:
+    code = """
+        for text in sys.stdin.read().splitlines():
+            try:
+                canonical(text)
+            except InterventionError:
+                print("refused")
+    """
+    assert limited(code, "\n".join(text for text, _ in TOO_LARGE)) == ["refused"] * len(TOO_LARGE)
+
+
+def test_ranges_of_tokens_stay_ranges_whatever_their_length() -> None:
+    for text in (f"silence('L0H0', tokens={HUGE})", f"block('L0H0', [{HUGE}, 3], {HUGE})", f"replace_token({HUGE})"):
+        choices = parse(text).token_choices()
+        assert choices and canonical(canonical(text)) == canonical(text)
+        with pytest.raises(UnknownTokenError, match="there is no token 5"):
+            Tokens.numbered(5).positions(choices[0][1])
+
+
+def test_a_session_without_a_tokenizer_does_not_expand_ranges() -> None:
+    code = "print(*At(torch.arange(5)[None]).rows(range(1, 10**12, 2)).int().flatten().tolist())"
+    assert limited(code) == ["0", "1", "0", "1", "0"]
+    assert not At(torch.arange(5)[None]).rows(range(0)).any()
+    for tokens in (range(-1, 3), range(3, -2, -1), [0, -1], ["a"]):
+        with pytest.raises(InterventionError, match="counted from 0"):
+            At(torch.arange(5)[None]).rows(tokens)
+
+
+def test_a_row_for_thousands_of_tokens_can_be_written() -> None:
+    row = ", ".join(["0"] * 6000)
+    assert len(parse(f"set_row('L3H2', 1, [{row}])").edit.weights) == 6000  # type: ignore[union-attr]
+    assert parse("set_row('L3H2', 1, range(4))").edit.weights.tolist() == [0, 1, 2, 3]  # type: ignore[union-attr]
+    assert len(parse("set_row('L3H2', 1, range(100000))").edit.weights) == 100_000  # type: ignore[union-attr]
+
+
+def test_an_edit_that_its_one_way_of_writing_makes_too_long_is_refused_at_once() -> None:
+    text = "set_row('L3H2',1,[" + "0," * 9900 + "])"
+    assert len(text) < 20_000
+    with pytest.raises(InterventionError, match=r"at most 20,000 characters, this one 29,7"):
+        canonical(text)
