@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,8 +12,8 @@ from torch import Tensor
 from headscope.errors import CaptureError, InputError
 from headscope.interventions import Intervention
 from headscope.models import Model
-from headscope.models.answers import logits_of
-from headscope.models.batches import batchable, collate
+from headscope.models.batches import batchable
+from headscope.models.passes import Pass
 from headscope.models.session import Session
 from headscope.traces import Inputs, Tokens, Trace
 from headscope.traces.tokens import TokenChoice
@@ -107,23 +107,17 @@ def answer(
 
     `inside` is entered around the session.
     """
-    shown = [model.with_tokens_replaced(one.inputs, interventions) for one in questions]
-    batch = collate(shown, model.module, model.processor).to(model.device, model.dtype)
-    tokens = {stack: [one.tokens[stack] for one in shown] for stack in shown[0].tokens}
-    real = {stack: one for stack, one in batch.real.items() if one.shape[1]}
-    at_run = [one for one in interventions if one.stage != "tokens"]  # tokens are replaced already
-    session = Session(model, at_run, grad=grad, cancel=cancel, tokens=tokens, real=real)
-    options = model.forward_options("full", batch)
-    with inside or nullcontext(), session:
-        outputs = model.module(**batch.model_inputs, **options)
-        logits = logits_of(model, outputs)
-        if logits is None or logits.shape[0] != len(questions):
-            raise CaptureError(f"{model.name} gives no logits: there is no answer to explain.")
-        found = []
-        for row, one in enumerate(questions):
-            chosen = logits[row][None] if logits.ndim == 2 else logits[row][_rows(one, row, session, logits.shape[1])]
-            found.append(chosen)
-    return found, session
+    passed = Pass.of(model, [question.inputs for question in questions], interventions).run(
+        grad=grad, within=inside, cancel=cancel
+    )
+    logits, session = passed.logits, passed.session
+    if logits is None or logits.shape[0] != len(questions):
+        raise CaptureError(f"{model.name} gives no logits: there is no answer to explain.")
+    answers = []
+    for row, question in enumerate(questions):
+        rows = None if logits.ndim == 2 else _rows(question, row, session, logits.shape[1])
+        answers.append(logits[row][None] if rows is None else logits[row][rows])
+    return answers, session
 
 
 def _rows(question: Question, row: int, session: Session, length: int) -> list[int]:

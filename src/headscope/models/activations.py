@@ -12,17 +12,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import psutil
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from headscope.errors import BudgetError, InputError, NotRecordedError
 from headscope.interventions import Intervention
-from headscope.models.batches import collate
 from headscope.models.budget import SHARE, told
-from headscope.models.hooks import session_of
 from headscope.models.lens import lens_stack, read_lens, why_no_lens
+from headscope.models.passes import Pass
 from headscope.models.recorder import Captured
-from headscope.models.session import Session
-from headscope.models.validate import check_tokens, listed, resolve
+from headscope.models.session import Observer
 from headscope.sites import Site
 from headscope.traces import Inputs, Tokens, Trace
 from headscope.traces.activations import Activations
@@ -147,50 +145,27 @@ def watch(
 ) -> Streams:
     """Run an input (a text, or the inputs of a trace) and keep what passed through one stack; of the tokens `rows` all
     MLP neurons."""
-    interventions = listed(interventions)
     inputs = source.inputs if isinstance(source, Trace) else source
     if inputs is None:
         raise NotRecordedError("this trace does not say what was run: give the input itself.")
-    given = inputs if isinstance(inputs, Inputs) else model.read(inputs)
-    if isinstance(given, list):
+    example = inputs if isinstance(inputs, Inputs) else model.read(inputs)
+    if isinstance(example, list):
         raise InputError("activations are read of one input at a time.")
-    given = model.with_tokens_replaced(given, interventions)
-    batch = collate([given], model.module, model.processor).to(model.device, model.dtype)
-    if not model.has_layout:
-        model.probe(**batch.model_inputs)
+    forward = Pass.of(model, [example], interventions)
     stack = stack or (lens_stack(model) if lens_stack(model) in model.stacks else model.stacks[0])
     if stack not in model.stacks:
         raise InputError(f"there is no stack {stack!r}: there are {', '.join(model.stacks)}.")
-    resolve(interventions, model.layout)
-    check_tokens(interventions, given.tokens)
-    tokens = {name: [one] for name, one in given.tokens.items()}
-    real = {name: one for name, one in batch.real.items() if one.shape[1]}
-    at_run = [one for one in interventions if one.stage != "tokens"]
     allowed = int(psutil.virtual_memory().available * SHARE) if budget is None else budget
-    session = _Watching(model, at_run, stack, allowed, rows, cancel=cancel, tokens=tokens, real=real, progress=progress)
-    handles = session.hook()
-    try:
-        with session:
-            model.module(**batch.model_inputs, **model.forward_options("rows", batch))
-    finally:
-        for handle in handles:
-            handle.remove()
-    return session.streams(given.tokens.get(stack))
+    watcher = _StackWatcher(model, stack, allowed, rows)
+    forward.run(logits="answers", observers=[watcher], cancel=cancel, progress=progress)
+    return watcher.streams(forward.edited[0].tokens.get(stack))
 
 
-class _Watching(Session):
-    """A session that reduces what passes through one stack."""
+class _StackWatcher(Observer):
+    """Reduces what passes through one stack of a single input."""
 
-    def __init__(
-        self,
-        model: "Model",
-        interventions: Sequence[Intervention],
-        stack: str,
-        allowed: int,
-        rows: Sequence[int],
-        **options: Any,
-    ):
-        super().__init__(model, interventions, **options)
+    def __init__(self, model: "Model", stack: str, allowed: int, rows: Sequence[int]):
+        self.model = model
         self.stack, self.allowed, self.row_places = stack, allowed, tuple(rows)
         self.rows: dict[int, Tensor] = {}
         self.stream: dict[int, Tensor] = {}
@@ -201,9 +176,8 @@ class _Watching(Session):
         self._sums: dict[int, Tensor] = {}
         self._is_sum = True
 
-    def residual(self, site: Site, stream: Tensor) -> Tensor:
+    def residual(self, site: Site, stream: Tensor) -> None:
         """Keep the stream, and see whether the layer before added just what was written."""
-        stream = super().residual(site, stream)
         if site.stack == self.stack and stream.ndim == 3:
             n_places = 2 + max(one.layer for one in self.model.layout.blocks if one.stack == self.stack)
             size = stream[0].numel() * stream.element_size() * n_places
@@ -217,13 +191,11 @@ class _Watching(Session):
             if written is not None and before is not None and self._is_sum and before.shape == here.shape:
                 change = here.float() - before.float()
                 self._is_sum = bool((change - written).norm() <= NEARLY * change.norm())
-        return stream
 
-    def neurons(self, site: Site, activations: Tensor) -> Tensor:
+    def neurons(self, site: Site, activations: Tensor) -> None:
         """Keep the neurons furthest from 0."""
-        activations = super().neurons(site, activations)
         if site.stack == self.stack:
-            whole = self._unflattened(activations)[0].detach()
+            whole = activations[0].detach()
             if self.row_places and max(self.row_places) < len(whole):
                 self.rows[site.layer] = self._rows(whole)
             one = whole.float()
@@ -231,7 +203,6 @@ class _Watching(Session):
             squares = one.square().sum(-1)
             self.top[site.layer] = (best.int().cpu(), one.gather(-1, best).cpu(), squares.cpu())
             self.n_neurons = one.shape[-1]
-        return activations
 
     def _rows(self, whole: Tensor) -> Tensor:
         """All neurons of the tokens that they are asked of."""
@@ -243,7 +214,7 @@ class _Watching(Session):
             )
         return whole[torch.tensor(self.row_places, device=whole.device)].cpu()
 
-    def finish(self, captured: Captured) -> None:
+    def layer(self, captured: Captured) -> None:
         """Keep how much every head wrote."""
         layer = captured.layer
         if layer.site.stack == self.stack and not layer.is_windowed:
@@ -252,35 +223,16 @@ class _Watching(Session):
             if gram is not None and mixed.shape[0] == gram.shape[0]:
                 squared = torch.linalg.vecdot(mixed @ gram.to(mixed.device), mixed)
                 self.head_norms[layer.site] = squared.clamp_min(0.0).sqrt().cpu()
-        super().finish(captured)
 
-    def hook(self) -> list:
-        """Hooks on the modules that write into the stream, for this session's pass alone."""
-        layout, by_module = self.model.layout, dict[str, list[tuple[str, int]]]()
-        for layer in layout.layers:
-            if layer.site.stack == self.stack and layer.out_projection is not None:
-                name = "cross" if layer.site.kind == "cross" else "attention"
-                by_module.setdefault(layer.out_projection, []).append((name, layer.site.layer))
-        for site, module in layout.neurons.items():
-            if site.stack == self.stack:
-                by_module.setdefault(module, []).append(("mlp", site.layer))
-        return [
-            self.model.module.get_submodule(name).register_forward_hook(self._wrote(name, places))
-            for name, places in by_module.items()
-        ]
-
-    def _wrote(self, name: str, places: list[tuple[str, int]]) -> Callable[..., None]:
-        def end(module: nn.Module, args: tuple, output: Any) -> None:
-            if session_of(self.model) is not self or not isinstance(output, Tensor):
-                return
-            what, layer = places[self.count(f"wrote {name}") % len(places)]
-            one = self._unflattened(output)[0].detach().float().cpu()
-            self.norms[what, layer] = one.norm(dim=-1)
-            if self._is_sum:
-                known = self._sums.get(layer)
-                self._sums[layer] = one if known is None or known.shape != one.shape else known + one
-
-        return end
+    def written(self, site: Site, kind: str, output: Tensor) -> None:
+        """Keep how much a module wrote."""
+        if site.stack != self.stack:
+            return
+        written = output[0].detach().float().cpu()
+        self.norms[kind, site.layer] = written.norm(dim=-1)
+        if self._is_sum:
+            before = self._sums.get(site.layer)
+            self._sums[site.layer] = written if before is None or before.shape != written.shape else before + written
 
     def streams(self, tokens: Tokens | None) -> Streams:
         """What is left when the pass is over."""
@@ -318,27 +270,22 @@ class _Watching(Session):
         )
 
 
-class _Column(Session):
-    """A session that keeps one MLP neuron of one layer."""
+class _NeuronWatcher(Observer):
+    """Keeps one MLP neuron of one layer."""
 
-    def __init__(self, model: "Model", site: Site, index: int, **options: Any):
-        super().__init__(model, **options)
-        self.site, self.index, self.column = site, index, torch.zeros(0)
+    def __init__(self, site: Site, index: int):
+        self.site, self.index, self.values = site, index, torch.zeros(0)
 
-    def neurons(self, site: Site, activations: Tensor) -> Tensor:
-        activations = super().neurons(site, activations)
+    def neurons(self, site: Site, activations: Tensor) -> None:
         if site == self.site:
-            self.column = self._unflattened(activations)[0, :, self.index].detach().float().cpu()
-        return activations
+            self.values = activations[0, :, self.index].detach().float().cpu()
 
 
 def neuron_values(model: "Model", inputs: Inputs, site: Site, index: int) -> np.ndarray:
     """The activation of one MLP neuron at every token of an input."""
-    batch = collate([inputs], model.module, model.processor).to(model.device, model.dtype)
-    session = _Column(model, Site(site.stack, site.layer, "neurons"), index)
-    with session:
-        model.module(**batch.model_inputs, **model.forward_options("rows", batch))
-    return session.column.numpy()
+    watcher = _NeuronWatcher(Site(site.stack, site.layer, "neurons"), index)
+    Pass.of(model, [inputs]).run(logits="answers", observers=[watcher])
+    return watcher.values.numpy()
 
 
 def cosine(one: Tensor, other: Tensor) -> np.ndarray:

@@ -38,6 +38,9 @@ def _is_broken(outputs: Any) -> bool:
         outputs = tuple(outputs.values())
     tensors = outputs if isinstance(outputs, tuple | list) else [outputs]
     floats = [tensor for tensor in tensors if isinstance(tensor, Tensor) and tensor.is_floating_point()]
-    # A sum tells NaN and +inf apart from everything else in one pass.
-    sums = [tensor.clamp_min(torch.finfo(tensor.dtype).min).sum(dtype=torch.float64) for tensor in floats]
-    return any(not bool(torch.isfinite(total)) for total in sums)
+    if not floats:
+        return False
+    # A sum tells NaN and +inf apart from everything else in one pass; the device is read once.
+    with torch.no_grad():
+        sums = [tensor.clamp_min(torch.finfo(tensor.dtype).min).sum(dtype=torch.float64) for tensor in floats]
+        return not bool(torch.isfinite(torch.stack([total.to(sums[0].device) for total in sums])).all())

@@ -6,16 +6,15 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import torch
-from transformers import LogitsProcessor, LogitsProcessorList, StoppingCriteria, StoppingCriteriaList
+from transformers import LogitsProcessor, LogitsProcessorList
 
 from headscope.errors import InputError, InterventionError
 from headscope.interventions import Intervention
 from headscope.interventions.edits import Mean
 from headscope.interventions.intervention import pin_tokens
-from headscope.models.batches import collate
 from headscope.models.inputs import extend, prepare
-from headscope.models.session import Session
-from headscope.models.validate import check_tokens, listed, resolve
+from headscope.models.passes import Pass
+from headscope.models.validate import listed
 from headscope.traces import Inputs, Predictions, Trace
 from headscope.traces.trace import Record
 
@@ -64,13 +63,13 @@ def generate(
     options = {"do_sample": do_sample, "num_beams": num_beams}
     if do_sample:
         options |= {"temperature": temperature, "top_k": top_k}
-    pinned = _pinned(interventions, prompt)
+    # Tokens are replaced already.
+    pinned = _pinned([edit for edit in interventions if edit.stage != "tokens"], prompt)
     steps = _Steps(max_new_tokens, model._names_of_ids(), progress)
     inputs, new_ids = continue_inputs(
         model, prompt, pinned, max_new_tokens=max_new_tokens, seed=seed, cancel=cancel, steps=steps, **options
     )
-    at_run = [one for one in pinned if one.stage != "tokens"]  # tokens are replaced already
-    trace = model.run(inputs, at_run, record=record, budget=budget, cancel=cancel)
+    trace = model.run(inputs, pinned, record=record, budget=budget, cancel=cancel)
     stack = "decoder" if model.is_encoder_decoder else _text_stack(inputs)
     n_tokens = len(trace.tokens[stack])
     n_prompt = 1 if model.is_encoder_decoder else n_tokens - len(new_ids)
@@ -106,11 +105,7 @@ def continue_inputs(
                 f"{one!r}: the mean over a text that is still being written changes at every step. "
                 "Give a fixed mean: hs.mean_ablate(head, trace)."
             )
-    check_tokens(interventions, prompt.tokens)
-    resolve(interventions, model.layout)
-    batch = collate([prompt], model.module, model.processor).to(model.device, model.dtype)
-    given = {name: value for name, value in batch.model_inputs.items() if not name.startswith("decoder_")}
-    tokens = {stack: [one] for stack, one in prompt.tokens.items()}
+    forward = Pass.of(model, [prompt], interventions)
     pad = getattr(model.config, "pad_token_id", None)
     config: Any = getattr(model.module, "generation_config", None)
     if model.is_causal and pad is None and getattr(config, "eos_token_id", None) is not None:
@@ -118,20 +113,11 @@ def continue_inputs(
         options["pad_token_id"] = eos if isinstance(eos, int) else eos[0]
     if getattr(model.config, "num_decoder_layers", 0) > getattr(model.config, "num_hidden_layers", 0):
         options["use_cache"] = False  # Transformers sizes T5's cache by the encoder's depth
-    session = Session(model, interventions, cancel=cancel, tokens=None if _is_pinned(interventions) else tokens)
-    state = torch.random.get_rng_state()
-    torch.manual_seed(seed)
-    try:
-        with session:
-            stop = StoppingCriteriaList([_Cancelled(session)])
-            module: Any = model.module
-            if steps is not None:
-                options["logits_processor"] = LogitsProcessorList([steps])
-            written = module.generate(**given, max_new_tokens=max_new_tokens, stopping_criteria=stop, **options)
-    finally:
-        torch.random.set_rng_state(state)
-    session.check()
-    row = written[0].tolist()
+    if steps is not None:
+        options["logits_processor"] = LogitsProcessorList([steps])
+    # Choices of tokens that were pinned to positions would not be found by their texts.
+    tokens = {} if _is_pinned(interventions) else None
+    row = forward.generate(max_new_tokens, seed=seed, cancel=cancel, tokens=tokens, **options)[0].tolist()
     if model.is_encoder_decoder:
         start = getattr(config, "decoder_start_token_id", None) or getattr(model.config, "decoder_start_token_id", None)
         if isinstance(start, int) and row[:1] != [start]:
@@ -197,13 +183,3 @@ class _Steps(LogitsProcessor):
             self.progress(self._count, self.most)
         self._count += 1
         return scores
-
-
-class _Cancelled(StoppingCriteria):
-    """Stops generation between steps too, should a step have no attention call left to check."""
-
-    def __init__(self, session: Session):
-        self.session = session
-
-    def __call__(self, input_ids: Any, scores: Any, **kwargs: Any) -> Any:
-        return torch.full((input_ids.shape[0],), self.session._cancel.is_set(), device=input_ids.device)

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
 from headscope.models.banded import dense_patterns
-from headscope.models.layout import AttentionLayer
+from headscope.models.layout import AttentionLayer, Layout
 from headscope.models.seam import current_session
 from headscope.models.session import Session
 from headscope.sites import Site
@@ -57,6 +57,8 @@ def watch_layers(model: "Model") -> list[RemovableHandle]:
         handles += _watch_block(model, name, sites)
     for name, sites in _by_module(layout.neurons).items():
         handles.append(_watch_neurons(model, name, sites))
+    for name, writers in _writers(layout).items():
+        handles.append(_watch_writer(model, name, writers))
     return handles
 
 
@@ -148,6 +150,27 @@ def _watch_neurons(model: "Model", name: str, sites: list[Site]) -> RemovableHan
         return (session.neurons(site, args[0]), *args[1:])
 
     return module.register_forward_pre_hook(begin)
+
+
+def _writers(layout: Layout) -> dict[str, list[tuple[Site, str]]]:
+    """The modules that write into a residual stream, each with the layers it writes for and what it writes."""
+    writers: dict[str, list[tuple[Site, str]]] = {}
+    for layer in layout.layers:
+        if layer.out_projection is not None:
+            kind = "cross" if layer.site.kind == "cross" else "attention"
+            writers.setdefault(layer.out_projection, []).append((Site(layer.site.stack, layer.site.layer), kind))
+    for site, name in layout.neurons.items():
+        writers.setdefault(name, []).append((Site(site.stack, site.layer), "mlp"))
+    return writers
+
+
+def _watch_writer(model: "Model", name: str, writers: list[tuple[Site, str]]) -> RemovableHandle:
+    def end(module: nn.Module, args: tuple, output: Any) -> None:
+        session = session_of(model)
+        if session is not None and session.observers and isinstance(output, Tensor):
+            session.written(*writers[session.count(f"written {name}") % len(writers)], output)
+
+    return model.module.get_submodule(name).register_forward_hook(end)
 
 
 def _changed_argument(module: nn.Module) -> Callable[[tuple, dict[str, Any], Callable[[Tensor], Tensor]], Any]:

@@ -14,21 +14,19 @@ from transformers import PreTrainedModel
 from headscope.errors import CaptureError, HeadscopeWarning, InputError, NotRecordedError
 from headscope.interventions import Intervention
 from headscope.models import seam
-from headscope.models.answers import answers_of
-from headscope.models.assemble import traces_of
-from headscope.models.batches import Batch, batchable, collate, ready_inputs
-from headscope.models.blame import check_output
+from headscope.models.batches import batchable, ready_inputs
 from headscope.models.budget import choose_record
 from headscope.models.hooks import watch_layers, watch_pass
 from headscope.models.inputs import prepare
 from headscope.models.intake import Intake
 from headscope.models.layout import AttentionLayer, Layout
+from headscope.models.passes import Pass
 from headscope.models.probe import Probe, layout_of
 from headscope.models.probe_inputs import probe_inputs
 from headscope.models.session import Session
-from headscope.models.validate import check_tokens, listed, replaced_ids, resolve
+from headscope.models.validate import listed, replaced_ids
 from headscope.sites import Head
-from headscope.traces import RECORDS, Inputs, Prediction, Tokens, Trace
+from headscope.traces import RECORDS, Inputs, Prediction, Trace
 from headscope.traces.trace import Record
 
 if TYPE_CHECKING:
@@ -191,18 +189,15 @@ class Model:
         interventions = listed(interventions)
         options = {"record": record, "keep": keep, "budget": budget, "cancel": cancel, "progress": progress}
 
-        def run(batch: Batch, shown: list[Inputs]) -> list[Trace]:
-            traces = self._run_batch(batch, interventions, **options)
-            return [replace(one, tokens=one.tokens | edited.tokens) for one, edited in zip(traces, shown, strict=True)]
-
         if ready:
-            if any(one is not None for one in (source, pair, target, image, audio)):
+            if any(source_ is not None for source_ in (source, pair, target, image, audio)):
                 raise InputError(f"give either something to read or ready model inputs ({', '.join(ready)}), not both.")
             batch = ready_inputs(self.processor, self.module, stacks=self._known_stacks(), **ready)
-            if any(one.stage == "tokens" for one in interventions):
-                traces = [trace for one in self._batches(batch.examples, interventions) for trace in run(*one)]
+            if any(edit.stage == "tokens" for edit in interventions):
+                passes = list(self._passes(batch.examples, interventions))
             else:
-                traces = run(batch, batch.examples)  # exactly as it was given, padding and all
+                passes = [Pass(self, batch, interventions)]  # exactly as it was given, padding and all
+            traces = [trace for forward in passes for trace in self._traces(forward, **options)]
             return traces[0] if len(traces) == 1 else traces
         media = {"image": image, "audio": audio, "sampling_rate": sampling_rate}
         given = self.read(source, pair=pair, target=target, truncate=truncate, **media)
@@ -215,8 +210,8 @@ class Model:
             replace(trace, steps=(None, *range(len(trace.tokens["decoder"]) - 1)))
             if id(trace.inputs) in written
             else trace
-            for one in self._batches(examples, interventions)
-            for trace in run(*one)
+            for forward in self._passes(examples, interventions)
+            for trace in self._traces(forward, **options)
         ]
         if isinstance(given, list):
             order = {id(one): place for place, one in enumerate(examples)}
@@ -493,20 +488,12 @@ class Model:
     def _known_stacks(self) -> tuple[str, ...] | None:
         return self.stacks if self.has_layout else None
 
-    def _batches(
-        self, examples: list[Inputs], interventions: Sequence[Intervention]
-    ) -> Iterator[tuple[Batch, list[Inputs]]]:
-        """Batches of inputs of like length, so that little is padded; and how each input reads with tokens replaced."""
-        edited = [self.with_tokens_replaced(one, interventions) for one in examples]
-        for group in batchable(edited, self.module, self.processor):
-            order = sorted(group, key=lambda place: max((len(one) for one in edited[place].tokens.values()), default=0))
+    def _passes(self, examples: list[Inputs], interventions: Sequence[Intervention]) -> Iterator[Pass]:
+        """Inputs of like length together, so that little is padded."""
+        for group in batchable(examples, self.module, self.processor):
+            order = sorted(group, key=lambda place: examples[place].length)
             for first in range(0, len(order), BATCH_SIZE):
-                chosen = order[first : first + BATCH_SIZE]
-                batch = collate([edited[place] for place in chosen], self.module, self.processor)
-                yield (
-                    replace(batch, examples=[examples[place] for place in chosen]),
-                    [edited[place] for place in chosen],
-                )
+                yield Pass.of(self, [examples[place] for place in order[first : first + BATCH_SIZE]], interventions)
 
     def with_tokens_replaced(self, inputs: Inputs, interventions: Sequence[Intervention]) -> Inputs:
         """The input after every `replace_token`, in its ids and in how it reads."""
@@ -531,68 +518,22 @@ class Model:
         most = 128 if limit is None else max(1, min(128, limit.positions - 1))
         return continue_inputs(self, inputs, max_new_tokens=most, cancel=cancel)[0]
 
-    def _run_batch(
+    def _traces(
         self,
-        batch: Batch,
-        interventions: Sequence[Intervention],
+        forward: Pass,
         *,
         record: Record | None,
         keep: str,
         budget: int | None,
         cancel: threading.Event | None,
-        progress: Callable[[int, int], None] | None = None,
+        progress: Callable[[int, int], None] | None,
     ) -> list[Trace]:
         if self.module.training:
             self.warn("the module is in training mode, so dropout changes every run: call module.eval().")
-        batch = batch.to(self.device, self.dtype)
-        if not self.has_layout:
-            self.probe(**batch.model_inputs)
-        resolve(interventions, self.layout)
-        for example in batch.examples:
-            check_tokens(interventions, example.tokens)
-        chosen, note = choose_record(self, batch, record, budget, interventions)
-        tokens: dict[str, list[Tokens]] = {}
-        for example in batch.examples:
-            for stack, one in example.tokens.items():
-                tokens.setdefault(stack, []).append(one)
-        tokens = {stack: found for stack, found in tokens.items() if len(found) == len(batch.examples)}
-        real = {stack: one for stack, one in batch.real.items() if one.shape[1]}
-        at_run = [one for one in interventions if one.stage != "tokens"]  # tokens are replaced already
-        session = Session(
-            self,
-            at_run,
-            record=chosen,
-            cancel=cancel,
-            tokens=tokens,
-            real=real,
-            keep="cpu" if keep == "cpu" else "device",
-            progress=progress,
-        )
-        options = self.forward_options(chosen, batch)
-        with session:
-            outputs = self.module(**batch.model_inputs, **options)
-
-        def again(edits: Sequence[Intervention]) -> Any:
-            with Session(self, edits, cancel=cancel, tokens=tokens, real=real):
-                return self.module(**batch.model_inputs, **options)
-
-        check_output(outputs, at_run, again)
-        answers = answers_of(self, batch, outputs, session)
-        return traces_of(self, session, batch, outputs, answers, interventions, [note] if note else [])
-
-    def forward_options(self, record: str, batch: Batch) -> dict[str, Any]:
-        """Arguments that keep a forward pass small: no cache, and only the logits that are kept."""
-        if not isinstance(self.module, PreTrainedModel):
-            return {}
-        names = inspect.signature(type(self.module).forward).parameters
-        options: dict[str, Any] = {}
-        if hasattr(self.config, "use_cache") and ("use_cache" in names or "kwargs" in names):
-            options["use_cache"] = False
-        is_padded = any(not bool(one.all()) for one in batch.real.values() if one.numel())
-        has_loss = "labels" in batch.model_inputs
-        if record != "full" and "logits_to_keep" in names and self.is_causal and not is_padded and not has_loss:
-            options["logits_to_keep"] = 1
-        return {name: value for name, value in options.items() if name not in batch.model_inputs}
+        chosen, note = choose_record(self, forward.batch, record, budget, forward.interventions)
+        logits = "all" if chosen == "full" else "answers"
+        passed = forward.run(record=chosen, keep=keep, logits=logits, cancel=cancel, progress=progress)
+        return passed.traces([note] if note else [])
 
     def _names_of_ids(self):
         """Text for an id: a class label, a token, or the number itself."""

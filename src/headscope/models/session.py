@@ -42,6 +42,22 @@ if TYPE_CHECKING:
 EXACT_CELLS = 2**22
 
 
+class Observer:
+    """Sees a pass while it runs: override what is of interest. Tensors are the model's own: copy what is to be kept."""
+
+    def layer(self, captured: Captured) -> None:
+        """An attention layer is done, its edits applied; without gradients its tensors are dropped afterwards."""
+
+    def residual(self, site: Site, stream: Tensor) -> None:
+        """The residual stream [batch, token, dim] at a block's border, edits applied."""
+
+    def neurons(self, site: Site, activations: Tensor) -> None:
+        """MLP activations [batch, token, neuron], edits applied."""
+
+    def written(self, site: Site, kind: str, output: Tensor) -> None:
+        """What "attention", "cross" or "mlp" adds to the residual stream of a layer [batch, token, dim]."""
+
+
 class Session:
     """Watches every attention call of one model in the calling context, and edits what it was asked to.
 
@@ -62,10 +78,12 @@ class Session:
         real: dict[str, Tensor] | None = None,
         keep: str = "cpu",
         progress: Callable[[int, int], None] | None = None,
+        observers: Sequence[Observer] = (),
     ):
         """`exact` forces whole (True) or tiled (False) attention; `tokens` and `real` say what the batch's positions
         are; `progress` hears after each attention layer how many are done, and of how many.
         """
+        self.observers = tuple(observers)
         self.model, self.grad, self.exact = model, grad, exact
         self.record: Record | None = record
         if record is not None and record not in RECORDS:
@@ -126,9 +144,14 @@ class Session:
         """Stop the run at its next attention call; it raises `Cancelled`."""
         self._cancel.set()
 
+    @property
+    def is_cancelled(self) -> bool:
+        """Whether the run was asked to stop."""
+        return self._cancel.is_set()
+
     def check(self) -> None:
         """Raise if the run was cancelled."""
-        if self._cancel.is_set():
+        if self.is_cancelled:
             raise Cancelled("the run was cancelled.")
 
     def resolve(self) -> None:
@@ -178,6 +201,8 @@ class Session:
         stream = self._edit_stream(site, "residual", stream)
         if self.record == "full":
             self.residuals[site] = stream.detach().clone()  # a block may add to it in place
+        for observer in self.observers:
+            observer.residual(site, stream)
         return stream
 
     def neurons(self, site: Site, activations: Tensor) -> Tensor:
@@ -185,7 +210,14 @@ class Session:
         activations = self._edit_stream(site, "neurons", activations)
         if self.record == "full":
             self.activations[site] = self._unflattened(activations).detach().clone()
+        for observer in self.observers:
+            observer.neurons(site, self._unflattened(activations))
         return activations
+
+    def written(self, site: Site, kind: str, output: Tensor) -> None:
+        """A projection has written into the residual stream."""
+        for observer in self.observers:
+            observer.written(site, kind, self._unflattened(output))
 
     def _edit_stream(self, site: Site, stage: str, stream: Tensor) -> Tensor:
         if (site, stage) not in self._edits:
@@ -260,6 +292,8 @@ class Session:
         """Keep what a layer did, and what the recorder makes of it."""
         if self.recorder is not None:
             captured.records = self.recorder.records(captured, self.edited_heads(captured.layer.site))
+        for observer in self.observers:
+            observer.layer(captured)
         if not self.grad:
             captured.let_go()
         self.captured[captured.layer.site] = captured

@@ -1,6 +1,5 @@
 """One shard through the model: examples made ready, batched by length, and every measure fed from one pass."""
 
-import inspect
 import threading
 import warnings
 from collections.abc import Callable, Iterable, Sequence
@@ -14,20 +13,19 @@ from headscope.attention import expand_heads
 from headscope.corpora import Example
 from headscope.errors import Cancelled, InputError
 from headscope.models import Model
-from headscope.models.answers import answers_of
-from headscope.models.assemble import traces_of
-from headscope.models.batches import batchable, collate
+from headscope.models.batches import batchable
 from headscope.models.generate import continue_inputs
 from headscope.models.inputs import prepare
+from headscope.models.passes import Pass, training_mode
 from headscope.models.recorder import Captured
-from headscope.models.session import Session
+from headscope.models.session import Observer
 from headscope.runs.batch import Batch, Layer
 from headscope.runs.cells import OfCells, watch_cells
 from headscope.runs.ledger import Ledger
 from headscope.runs.measure import Measure, Told
 from headscope.runs.plan import Plan
 from headscope.sites import Site
-from headscope.traces import RECORDS, Inputs, LayerRecord, Trace
+from headscope.traces import RECORDS, Inputs, LayerRecord
 from headscope.traces.trace import Record
 
 # Up to this many cells of example × head × query × key a layer is watched whole; beyond, some heads at a time.
@@ -41,7 +39,6 @@ class Worker:
 
     def __init__(self, model: Model, measures: Sequence[Measure], plan: Plan):
         self.model, self.measures, self.plan = model, list(measures), plan
-        model.module.eval()
         for measure in self.measures:
             measure.start(model)
         self._cancel: threading.Event | None = None
@@ -58,7 +55,7 @@ class Worker:
         """Everything that the measures count over one shard; `report` hears how many examples a batch had."""
         self._cancel = cancel
         ledger = Ledger(index, [example.id for example in examples], self.plan)
-        with _threads(self.plan.threads):
+        with _threads(self.plan.threads), training_mode(self.model.module, False):
             inputs = self._ready(examples, ledger)
             for number, places in enumerate(self._batches(inputs)):
                 if cancel is not None and cancel.is_set():
@@ -148,48 +145,38 @@ class Worker:
         seed: tuple[int, ...],
         cancel: threading.Event | None,
     ) -> None:
-        model = self.model
-        ready = collate([inputs[place] for place in places], model.module, model.processor)
-        ready = ready.to(model.device, model.dtype)
-        if not model.has_layout:
-            model.probe(**ready.model_inputs)
+        forward = Pass.of(self.model, [inputs[place] for place in places])
+        ready = forward.batch
         batch = Batch([examples[place] for place in places], ready.examples, places, ready.real, seed)
-        told: list[tuple[str, Told]] = []
-
+        counts: list[tuple[str, Told]] = []
         of_cells = [measure for measure in self.measures if isinstance(measure, OfCells)]
 
         def watch(layer: Layer) -> None:
-            told.extend((name, [tally]) for name, tally in watch_cells(layer, of_cells))
+            counts.extend((name, [tally]) for name, tally in watch_cells(layer, of_cells))
             for measure in self.measures:
                 if not isinstance(measure, OfCells):
-                    told.append((measure.name, list(measure.watch(layer))))
+                    counts.append((measure.name, list(measure.watch(layer))))
 
         wanted = _most(measure.record for measure in self.measures)
         is_whole = self._is_whole(batch)
-        record = _most([wanted, None if is_whole else "heads", "rows" if model.has_bands else None])
-        tokens = {stack: batch.tokens(stack) for stack in ready.examples[0].tokens}
-        real = {stack: one for stack, one in ready.real.items() if one.shape[1]}
-        session = Watching(self, batch, watch, record=record, exact=is_whole or None, cancel=cancel)
-        session.tokens, session.given_real = tokens, real
-        with session:
-            outputs = model.module(**ready.model_inputs, **self._options(ready, wanted))
+        record = _most([wanted, None if is_whole else "heads", "rows" if self.model.has_bands else None])
+        passed = forward.run(
+            record=record,
+            exact=is_whole or None,
+            logits=1
+            if wanted is None
+            else "all"
+            if wanted == "full"
+            else "answers",  # without traces nobody reads them
+            observers=[_LayerWatcher(self, batch, watch)],
+            cancel=cancel,
+        )
         if wanted is not None:
-            batch = replace(batch, traces=self._traces(session, ready, outputs))
+            batch = replace(batch, traces=passed.traces())
         for measure in self.measures:
-            told.append((measure.name, measure.update(batch)))
-        for name, found in told:
-            ledger.add(name, found)
-
-    def _traces(self, session: "Watching", ready, outputs) -> list[Trace]:
-        return traces_of(self.model, session, ready, outputs, answers_of(self.model, ready, outputs, session), ())
-
-    def _options(self, ready, wanted: Record | None) -> dict:
-        """As `Model.run` has it; without traces nobody reads the logits, so one of them is enough."""
-        options = self.model.forward_options(wanted or "rows", ready)
-        taken = inspect.signature(type(self.model.module).forward).parameters
-        if wanted is None and "logits_to_keep" in taken and "labels" not in ready.model_inputs:
-            options["logits_to_keep"] = 1
-        return options
+            counts.append((measure.name, measure.update(batch)))
+        for name, counted in counts:
+            ledger.add(name, counted)
 
     def _is_whole(self, batch: Batch) -> bool:
         """Whether the patterns of every layer can be held whole."""
@@ -211,28 +198,24 @@ class Worker:
         return self._grams[name]
 
 
-class Watching(Session):
-    """A session that shows each layer to the measures before it lets go of it."""
+class _LayerWatcher(Observer):
+    """Shows each layer of a batch to the measures: whole if it is at hand, else from the records of its examples."""
 
-    def __init__(self, worker: Worker, batch: Batch, watch: Callable[[Layer], None], **options):
-        super().__init__(worker.model, **options)
-        self.worker, self.batch_, self.watch = worker, batch, watch
+    def __init__(self, worker: Worker, batch: Batch, watch: Callable[[Layer], None]):
+        self.worker, self.batch, self.watch = worker, batch, watch
 
-    def finish(self, captured: Captured) -> None:
-        """Show the layer, whole if it is at hand, else from the records of its examples."""
-        is_whole = captured.pattern is not None and captured.pattern.shape[0] == len(self.batch_)
-        if is_whole:
-            assert captured.pattern is not None
-            value = None if captured.value is None else expand_heads(captured.value, captured.layer.n_heads)
-            n, step = len(self.batch_), max(1, WHOLE_CELLS // captured.pattern[0].numel())
-            for rows in (slice(first, min(first + step, n)) for first in range(0, n, step)):
-                values = None if value is None else value[rows]
-                vectors = [None if one is None else one[rows] for one in (captured.query, captured.key)]
-                self._show(captured, rows, 0, captured.pattern[rows].detach().float(), values, *vectors)
-        super().finish(captured)
-        if not is_whole:
+    def layer(self, captured: Captured) -> None:
+        """Show one layer, as many examples or heads at a time as may be held."""
+        if captured.pattern is None or captured.pattern.shape[0] != len(self.batch):
             for example, record in enumerate(captured.records):
                 self._show_record(captured, example, record)
+            return
+        value = None if captured.value is None else expand_heads(captured.value, captured.layer.n_heads)
+        n, step = len(self.batch), max(1, WHOLE_CELLS // captured.pattern[0].numel())
+        for rows in (slice(first, min(first + step, n)) for first in range(0, n, step)):
+            values = None if value is None else value[rows]
+            vectors = [None if vector is None else vector[rows] for vector in (captured.query, captured.key)]
+            self._show(captured, rows, 0, captured.pattern[rows].detach().float(), values, *vectors)
 
     def _show_record(self, captured: Captured, example: int, record: LayerRecord) -> None:
         """One example, as many heads at a time as may be held."""
@@ -246,12 +229,10 @@ class Watching(Session):
             key = None if record.key is None or first else record.key[None]  # groups are not cut like heads
             self._show(captured, slice(example, example + 1), first, pattern, value, query, key)
 
-    def neurons(self, site: Site, activations: Tensor) -> Tensor:
+    def neurons(self, site: Site, activations: Tensor) -> None:
         """Show MLP activations."""
-        activations = super().neurons(site, activations)
         for measure in self.worker.measures:
-            measure.watch_neurons(site, self._unflattened(activations).detach(), self.batch_)
-        return activations
+            measure.watch_neurons(site, activations.detach(), self.batch)
 
     def _show(
         self,
@@ -263,7 +244,7 @@ class Watching(Session):
         query: Tensor | None = None,
         key: Tensor | None = None,
     ) -> None:
-        layer, real = captured.layer, self.batch_.real
+        layer, real = captured.layer, self.batch.real
 
         def of(stack: str, length: int) -> Tensor:
             known = real.get(stack)
@@ -272,7 +253,7 @@ class Watching(Session):
             return known[rows, :length].to(pattern.device)
 
         queries, keys = of(layer.site.stack, pattern.shape[2]), of(layer.key_stack, pattern.shape[3])
-        about = (layer.site, layer.key_stack, layer.is_causal, self.batch_, rows, first)
+        about = (layer.site, layer.key_stack, layer.is_causal, self.batch, rows, first)
         self.watch(Layer(*about, pattern, queries, keys, value, lambda: self.worker.gram(captured), query, key))
 
 

@@ -31,6 +31,11 @@ class Inputs:
         """Whether the decoder's side is missing, to be generated or given."""
         return "encoder" in self.tokens and "decoder" not in self.tokens
 
+    @property
+    def length(self) -> int:
+        """How many tokens its longest stack has."""
+        return max((len(tokens) for tokens in self.tokens.values()), default=0)
+
     def tensors(self) -> list[Tensor]:
         """All that it holds."""
         looks = [one for seen in self.seen.values() for one in looks_of.tensors_of(seen).values()]
