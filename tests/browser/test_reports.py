@@ -1,5 +1,6 @@
 """Scores and roles of a report over a corpus, beside those of the input."""
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,6 +10,7 @@ from playwright.sync_api import Browser, expect
 from browser.conftest import WINDOW
 from browser.server import Server
 from browser.workbench import Workbench
+from headscope.files import with_checksum
 from headscope.reports import HeadsReport, heads
 
 TEXTS = ["The doctor asked the nurse a question.", "She did not know what he meant.", "It rained, and it rained."] * 8
@@ -75,7 +77,8 @@ def test_a_sentence_of_the_evidence_can_be_run(informed, report):
 
 
 def test_a_report_of_another_model_is_refused_at_the_start(report, tmp_path):
-    data = (report.folder / "heads.json").read_text(encoding="utf-8").replace('"builtin:gpt"', '"somebody/else"')
-    Path(tmp_path / "heads.json").write_text(data, encoding="utf-8")
+    data = json.loads((report.folder / "heads.json").read_text(encoding="utf-8")) | {"model": "somebody/else"}
+    del data["checksum"]
+    Path(tmp_path / "heads.json").write_text(json.dumps(with_checksum(data)), encoding="utf-8")
     with pytest.raises(RuntimeError, match=r"is of somebody/else, and this workbench offers"):
         Server(tmp_path / "log", "--report", str(tmp_path))

@@ -39,6 +39,7 @@ def test_a_run_of_0_1_0_opens() -> None:
         assert by_head(scores[name]) == pytest.approx(expected)
 
 
+@pytest.mark.filterwarnings("ignore:.*checksum:headscope.errors.HeadscopeWarning")
 def test_a_heads_report_of_0_1_0_opens() -> None:
     report, expected = HeadsReport.load(FOLDER / "report"), EXPECTED["report"]
     assert {str(head): verdict.role for head, verdict in report.roles.items()} == expected["roles"]

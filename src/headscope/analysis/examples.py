@@ -25,7 +25,7 @@ from headscope.errors import InputError, UnknownHeadError
 from headscope.models import Model
 from headscope.models.activations import neuron_values
 from headscope.runs.local import Source, made
-from headscope.runs.manifest import identity
+from headscope.runs.manifest import VERSION, identity
 from headscope.runs.progress import Report
 from headscope.runs.run import run
 from headscope.sites import Head, Site, parse
@@ -204,7 +204,16 @@ def stream_of(source: Any) -> Corpus:
 def cache_folder(model: Model, stream: Corpus) -> Path:
     """A folder in the user's cache for this model on this corpus, with this version of everything that counts."""
     packages = [version(name) for name in ("headscope", "torch", "transformers", "tokenizers", "numpy", "pyarrow")]
-    told = [identity(model), stream.survey(), stream.limit, stream.name, KEPT, torch.get_num_threads(), packages]
+    told = [
+        identity(model),
+        stream.survey(),
+        stream.limit,
+        stream.name,
+        KEPT,
+        torch.get_num_threads(),
+        packages,
+        VERSION,
+    ]
     digest = hashlib.sha256(json.dumps(told).encode()).hexdigest()[:16]
     home = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser()
     return home / "headscope" / "examples" / digest

@@ -1,5 +1,6 @@
 """Tables of the strongest examples: for every coordinate of a model the few highest and lowest of each shard."""
 
+import hashlib
 import os
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,13 +12,13 @@ from safetensors.torch import save
 from torch import Tensor
 
 from headscope.errors import BudgetError, HeadscopeError
+from headscope.files import write_file
 from headscope.models import Model
 from headscope.models.budget import told
 from headscope.runs.batch import Batch, Layer
 from headscope.runs.measure import Measure, Told
 from headscope.runs.run import Run
 from headscope.sites import Site
-from headscope.traces.store import write_whole
 
 KEPT = 20
 """Examples that are kept of each coordinate, at either end."""
@@ -46,6 +47,7 @@ class TopExamples(Measure):
         self.settings: dict[str, Any] = {"kept": KEPT}
         self._tables: dict[str, list[Tensor]] = {}
         self._shard = 0
+        self._files: dict[str, str] = {}
 
     def start(self, model: Model) -> None:
         """See that the tables of all coordinates fit into memory."""
@@ -87,13 +89,20 @@ class TopExamples(Measure):
 
     def end(self) -> Told:
         """Write what this shard holds, and forget it."""
+        self._files = {}
         if self._tables:
             flat: dict[str, Tensor] = {}
             for name, (values, places, tokens) in self._tables.items():
                 flat |= {f"{name}/value": values, f"{name}/example": places, f"{name}/token": tokens}
-            write_whole(table_file(Path(self.folder), self._shard), save(flat))
+            file, data = table_file(Path(self.folder), self._shard), save(flat)
+            write_file(file, data)
+            self._files = {file.name: hashlib.sha256(data).hexdigest()}
         self._tables = {}
         return ()
+
+    def files(self) -> dict[str, str]:
+        """The tables that were written last."""
+        return self._files
 
     def _add(self, name: str, values: Tensor, there: Tensor, places: Any, first: int) -> None:
         """Take in numbers [example, coordinate, token], of coordinates from `first` on."""
@@ -140,8 +149,8 @@ def read_row(run: Run, table: str, row: int, *, lowest: bool = False) -> list[Fo
     size, end = run.manifest["plan"]["shard_size"], int(lowest)
     found: list[Found] = []
     for shard in range(run.n_shards):
-        file = table_file(run.folder, shard)
-        if not file.is_file():
+        file = run.file(shard, table_file(run.folder, shard).name)
+        if file is None:
             continue  # none of its examples could be read
         try:
             with safe_open(os.fspath(file), "np") as opened:

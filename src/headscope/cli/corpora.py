@@ -95,9 +95,3 @@ def columns_of(given: str | None, kind: str | None = None) -> dict[str, int | st
             raise InputError(f"--columns {given} cannot be read: write text=0,target=1.")
         found[name.strip()] = int(column) if column.strip().isdecimal() else column.strip()
     return found
-
-
-def check_folder(path: Path) -> None:
-    """Refuse an output that cannot be a folder, before anything takes its time."""
-    if path.exists() and not path.is_dir():
-        raise InputError(f"-o {path} is a file: give a folder.")

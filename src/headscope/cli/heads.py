@@ -7,7 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from headscope.cli.console import print_json, print_text, shown
-from headscope.cli.corpora import Columns, CorpusName, KindName, Over, ReportFolder, check_folder
+from headscope.cli.corpora import Columns, CorpusName, KindName, Over, ReportFolder
 from headscope.cli.loading import Loading
 from headscope.cli.options import ModelName, Told
 from headscope.cli.progress import drawn, told_apart
@@ -36,9 +36,11 @@ def heads(
 ) -> None:
     """What every head does over a corpus, how sure it is and how much it matters: a page, Parquet and JSON."""
     works_at, examples = over.works_at(), over.corpus(corpus, kind, columns)
+    from headscope.reports import heads as report_of
+    from headscope.reports.heads import check_folder
+
     check_folder(output)
     loaded = over.model(model, loading)
-    from headscope.reports import heads as report_of
 
     with told_apart(output), drawn() as progress:
         report = report_of(

@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from headscope.cli.console import print_json, print_text, shown
-from headscope.cli.corpora import Over, ReportFolder, check_folder
+from headscope.cli.corpora import Over, ReportFolder
 from headscope.cli.loading import Loading
 from headscope.cli.options import Told
 from headscope.cli.progress import drawn, told_apart
@@ -37,9 +37,11 @@ def study(
 ) -> None:
     """The checks of a paper on a model and a treebank, published numbers beside ours: a table, Markdown, HTML, JSON."""
     works_at, examples = over.works_at(), over.corpus(corpus)
+    from headscope.reports.studies import study as study_of
+    from headscope.reports.studies.study import check_folder
+
     check_folder(output)
     loaded = over.model(model, loading)
-    from headscope.reports.studies import study as study_of
 
     with told_apart(output), drawn() as progress:
         options: dict[str, Any] = {"limit": over.limit, "every": over.every, "engine": works_at, "progress": progress}

@@ -1,7 +1,6 @@
 """`headscope trace`: run a model on one input, show what its heads did, and keep the trace."""
 
 import os
-import shutil
 import time
 from dataclasses import asdict
 from enum import StrEnum
@@ -72,7 +71,7 @@ def trace(
     figures = head_figures(found, loaded)
     if output is not None:
         with working(f"Saving {output}"):
-            save(found, output)
+            found.save(output)
     if told.json:
         print_json(document(loaded, found, figures, top, written, output, seconds))
     else:
@@ -81,27 +80,14 @@ def trace(
 
 def check_output(folder: Path, force: bool) -> None:
     """Refuse a folder that cannot take the trace, before anything is loaded or run."""
-    if folder.exists() and not folder.is_dir():
-        raise LoadError(f"cannot save a trace at {folder}: a file is there.")
-    if (folder / "trace.json").exists():
-        if not force:
-            raise LoadError(f"{folder} holds a trace already: choose another folder, or replace it with --force.")
-    elif folder.is_dir() and any(not one.name.startswith(".") for one in folder.iterdir()):
-        raise LoadError(f"{folder} holds other files and no trace: choose an empty or new folder.")
+    from headscope.traces.store import check_trace_folder
+
+    check_trace_folder(folder)
+    if (folder / "trace.json").exists() and not force:
+        raise LoadError(f"{folder} holds a trace already: choose another folder, or replace it with --force.")
     parent = next(one for one in (folder, *folder.absolute().parents) if one.is_dir())
     if not os.access(parent, os.W_OK):
         raise LoadError(f"cannot save a trace at {folder}: {parent} is not writable.")
-
-
-def save(found: "Trace", folder: Path) -> None:
-    """Save a trace; where none was before, an interrupted save leaves nothing."""
-    is_new = not folder.exists()
-    try:
-        found.save(folder)
-    except BaseException:
-        if is_new:
-            shutil.rmtree(folder, ignore_errors=True)
-        raise
 
 
 def document(

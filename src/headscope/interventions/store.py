@@ -3,6 +3,7 @@
 import ast
 import dataclasses
 import json
+import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -12,11 +13,11 @@ from safetensors.torch import load_file, save
 from torch import Tensor
 
 from headscope.errors import InterventionError, LoadError
-from headscope.interventions.calls import canonical, parse, read
+from headscope.files import write_file
+from headscope.interventions.calls import canonical, parse, read, token_range
 from headscope.interventions.edits import Apply
 from headscope.interventions.intervention import EDITS, STAGES, Intervention, payload_name
 from headscope.sites import parse as parse_site
-from headscope.traces.store import write_whole
 
 FORMAT = "headscope-interventions"
 _BUILDERS = frozenset(
@@ -24,6 +25,8 @@ _BUILDERS = frozenset(
     | {"uniform", "set_weight", "set_row", "set_neuron", "scale_neuron", "add_neuron", "replace_token"}
 )
 VERSION = 1
+# What reading raises where rows are not what `save_interventions` writes: other types, other names, nested too deep.
+_DAMAGE = (AttributeError, KeyError, TypeError, RecursionError)
 
 
 def save_interventions(interventions: Iterable[Intervention], path: str | Path) -> Path:
@@ -33,21 +36,12 @@ def save_interventions(interventions: Iterable[Intervention], path: str | Path) 
     for one in interventions:
         if isinstance(one.edit, Apply):
             raise InterventionError(f"{one!r} calls a Python function and cannot be saved: use one of the named edits.")
-    try:
-        return _save(interventions, path)
-    except OSError as error:
-        raise LoadError(
-            f"could not save the interventions at {path}: {error}. What was there before is untouched."
-        ) from error
-
-
-def _save(interventions: list[Intervention], path: Path) -> Path:
-    rows = []
+    rows, payloads = [], {}
     for one in interventions:
         arguments = _arguments(one)
         for name, value in arguments.items():
             if isinstance(value, Tensor):
-                write_whole(path.parent / payload_name(value), save({"values": value.detach().contiguous().cpu()}))
+                payloads[payload_name(value)] = value
                 arguments[name] = {"payload": payload_name(value)}
         rows.append(
             {
@@ -59,9 +53,32 @@ def _save(interventions: list[Intervention], path: Path) -> Path:
                 "label": one.label,
             }
         )
+    folder = _folder(path)
+    missing = {folder / name: values for name, values in payloads.items() if not _is_there(folder / name)}
+    for file, values in missing.items():
+        write_file(file, save({"values": values.detach().contiguous().cpu()}))
     text = json.dumps({"format": FORMAT, "version": VERSION, "interventions": rows}, indent=1)
-    write_whole(path, text.encode())
+    write_file(path, text.encode())
     return path
+
+
+def _folder(path: Path) -> Path:
+    """Where the tensors of a file lie: beside the file itself, also where the path is a link to it."""
+    return Path(os.path.realpath(path)).parent
+
+
+def _is_there(file: Path) -> bool:
+    """Whether a tensor lies there already; another file under its name is left alone, and nothing is written."""
+    if not os.path.lexists(file):
+        return False
+    try:
+        payload(file)
+    except LoadError as error:
+        raise LoadError(
+            f"{file} is damaged or not a tensor that Headscope wrote, so it is left alone: move it away, or save the "
+            "interventions in another folder."
+        ) from error
+    return True
 
 
 def load_interventions(path: str | Path) -> list[Intervention]:
@@ -73,8 +90,8 @@ def load_interventions(path: str | Path) -> list[Intervention]:
         raise LoadError(f"cannot read interventions from {path}: {error}") from error
     rows = _rows(text, str(path))
     try:
-        return [_read(row, path.parent) for row in rows]
-    except (AttributeError, KeyError, TypeError) as error:
+        return [_read(row, _folder(path)) for row in rows]
+    except _DAMAGE as error:
         raise LoadError(f"{path} is damaged: {type(error).__name__}: {error}") from error
 
 
@@ -85,7 +102,7 @@ def calls_in(text: str | bytes) -> list[str]:
     """
     try:
         return [_call(row) for row in _rows(text, "the file")]
-    except (AttributeError, KeyError, TypeError) as error:
+    except _DAMAGE as error:
         raise LoadError(f"the file is damaged: {type(error).__name__}: {error}") from error
 
 
@@ -110,19 +127,19 @@ def _call(row: dict[str, Any]) -> str:
             f"{label or 'an intervention without a name'} needs a tensor from another file: "
             "read this one with hs.load_interventions."
         )
-    call = canonical(label)
-    if not read(call).runs:
-        made = parse(call)
-        plain = {name: value for name, value in _arguments(made).items() if not isinstance(value, Tensor)}
-        told = {name: row["arguments"][name] for name in plain}
-        found = {"site": _place(made), "stage": made.stage, "edit": type(made.edit).__name__, "arguments": plain}
-        if found | {"tokens": _plain(made.tokens)} != {
-            **{name: row[name] for name in found},
-            "arguments": told,
-            "tokens": row["tokens"],
-        }:
-            raise LoadError(f"the file is damaged: {label} is not what its numbers say.")
-    return call
+    if read(label).runs:
+        return canonical(label)
+    made = parse(label)
+    plain = {name: value for name, value in _arguments(made).items() if not isinstance(value, Tensor)}
+    told = {name: row["arguments"][name] for name in plain}
+    found = {"site": _place(made), "stage": made.stage, "edit": type(made.edit).__name__, "arguments": plain}
+    if found | {"tokens": _plain(made.tokens)} != {
+        **{name: row[name] for name in found},
+        "arguments": told,
+        "tokens": row["tokens"],
+    }:
+        raise LoadError(f"the file is damaged: {label} is not what its numbers say.")
+    return repr(made).removeprefix("hs.")
 
 
 def _place(one: Intervention) -> str | None:
@@ -150,7 +167,7 @@ def _check_label(label: str) -> None:
     """A label is what an intervention prints as, and people paste it: it may only be a call with plain arguments."""
     try:
         call = ast.parse(label, mode="eval").body if label else None
-    except (SyntaxError, ValueError) as error:
+    except (SyntaxError, ValueError, MemoryError) as error:
         raise LoadError(f"the label {label!r} is not the Python of an intervention.") from error
     if call is not None and not _is_plain_call(call):
         raise LoadError(f"the label {label!r} is not the Python of an intervention: it does more than name one.")
@@ -198,5 +215,9 @@ def _unplain(value: Any, folder: Path) -> Any:
             if not isinstance(name, str) or Path(name).name != name:
                 raise LoadError(f"a payload must lie beside the file, got {name!r}.")
             return payload(folder / name)
-        return range(*value["range"]) if "range" in value else slice(*value["slice"])
+        kind = "range" if "range" in value else "slice"
+        try:
+            return token_range(kind, value[kind])
+        except ValueError as error:  # a step of zero
+            raise LoadError(f"{value} names no tokens: {error}.") from error
     return [_unplain(one, folder) for one in value] if isinstance(value, list) else value

@@ -1,8 +1,6 @@
 """Edits written into weights: a plain Hugging Face folder that behaves as the edited run does."""
 
 import copy
-import os
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,7 +9,8 @@ import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
-from headscope.errors import CaptureError, InterventionError, LoadError
+from headscope.errors import CaptureError, InterventionError
+from headscope.files import new_folder, refuse_foreign
 from headscope.interventions import Intervention
 from headscope.interventions.edits import Coordinate, Mean, Scale
 from headscope.models.layout import AttentionLayer
@@ -32,8 +31,7 @@ def bake(model: Model, edits: Sequence[Intervention], folder: str | Path) -> Pat
     not. The result is run against the edited model before the folder appears.
     """
     folder = Path(folder)
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise LoadError(f"{folder} exists and is not empty: choose a new folder.")
+    refuse_foreign(folder, "a model", is_replaced=True)
     if not isinstance(model.module, PreTrainedModel):
         raise InterventionError(f"only Hugging Face models can be baked, this is a {type(model.module).__name__}.")
     edits = [edits] if isinstance(edits, Intervention) else list(edits)
@@ -52,16 +50,10 @@ def bake(model: Model, edits: Sequence[Intervention], folder: str | Path) -> Pat
                     else:
                         _bake_coordinate(baked, model, layer, stage, one, head, chosen)
     _check_equal(model, edits, baked)
-    partial = folder.with_name(f".{folder.name}.{os.getpid()}.partial")
-    try:
+    with new_folder(folder) as partial:
         module.save_pretrained(partial)
         if model.processor is not None:
             model.processor.save_pretrained(partial)
-        if folder.exists():
-            folder.rmdir()
-        partial.rename(folder)
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
     return folder
 
 

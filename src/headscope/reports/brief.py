@@ -86,7 +86,7 @@ def brief(report: HeadsReport) -> dict[str, Any]:
         if head in has_role
     }
     roles = {head: one | {"findings": one["findings"][:_SHIPPED_ROLES]} for head, one in data["roles"].items()}
-    about = {key: data[key] for key in ("format", "model", "weights", "corpus", "sample")}
+    about = {key: data[key] for key in ("format", "version", "model", "weights", "corpus", "sample")}
     left_out = {"notes": [], "absent": {}, "outcome": []}
     return _rounded(about | left_out | {"roles": roles, "cases": cases, "scores": short})
 

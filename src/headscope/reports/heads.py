@@ -1,9 +1,11 @@
 """The report of heads: what every head of a model does over a corpus, how sure it is, how much it matters."""
 
 import contextlib
+import hashlib
 import json
 import tempfile
 import threading
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import partial
@@ -15,20 +17,28 @@ from headscope.analysis import ablation, copying, gate_importance, measure_all, 
 from headscope.analysis.roles import Verdict, roles
 from headscope.analysis.streaming import streaming
 from headscope.corpora import Corpus, Example, Problem, corpus
-from headscope.errors import CaptureError, HeadscopeError, InputError, LoadError
+from headscope.errors import CaptureError, HeadscopeError, HeadscopeWarning, InputError, LoadError
+from headscope.files import read_json, refuse_foreign, take_checksum, with_checksum, write_file
 from headscope.models import Model, load
 from headscope.reports.aligned import aligned
 from headscope.reports.cases import Case, cases, first_examples, thumbnails
 from headscope.reports.outcome import Answer, outcome
 from headscope.reports.page import page, plain
 from headscope.reports.sample import Sample, take_sample
-from headscope.reports.tables import write_scores
+from headscope.reports.tables import scores_table
+from headscope.runs.folder import Folder
 from headscope.runs.local import Engine
 from headscope.runs.manifest import digest_of
 from headscope.scores import Scores
 from headscope.sites import Head, parse
 
-FORMAT = 1
+FORMAT = "headscope-heads"
+VERSION = 2
+# Before there were checksums, the number stood where the name of the format stands.
+_UNVERIFIED = 1
+_FILE, _PAGE, _TABLE = "heads.json", "index.html", "scores.parquet"
+_KEPT_FORMAT = "headscope-kept-scores"
+_REMEDY = "Make the report again with the same folder."
 # Relevance, gate gradients and ablation are measured on so many examples.
 N_SAMPLE = 16
 # What is being done, how much of it is done, and how much there is.
@@ -38,6 +48,8 @@ _METHODS: dict[str, Callable[..., Scores]] = {
     "gate_importance": gate_importance,
     "ablation": ablation,
 }
+# The fields of a file of kept scores before there were checksums.
+_KEPT_BEFORE = {"run", "examples", "scores"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,13 +78,14 @@ class HeadsReport:
     @property
     def page(self) -> Path:
         """The page that shows it."""
-        return self.folder / "index.html"
+        return self.folder / _PAGE
 
     def to_json(self) -> dict[str, Any]:
         """A plain dictionary: what `heads.json` holds."""
         return plain(
             {
                 "format": FORMAT,
+                "version": VERSION,
                 **self.about,
                 "outcome": [asdict(one) for one in self.outcome],
                 "roles": {str(head): one.to_json() for head, one in self.roles.items()},
@@ -83,11 +96,29 @@ class HeadsReport:
 
     @classmethod
     def load(cls, folder: str | Path) -> "HeadsReport":
-        """Read a report that was kept; thumbnails are in its page alone."""
+        """Read a report that was kept, and verify it; thumbnails are in its page alone."""
+        file = Path(folder) / _FILE
+        if not file.is_file():
+            raise LoadError(f"there is no report of heads in {folder}: it has no {_FILE}.")
+        data = read_json(file, _REMEDY)
+        has_checksum = take_checksum(data, file, _REMEDY)
+        if data.get("format") == _UNVERIFIED and not has_checksum:
+            warnings.warn(
+                f"{file} was written by Headscope 0.1.0, without a checksum: damage to it may go unnoticed. {_REMEDY}",
+                HeadscopeWarning,
+                stacklevel=2,
+            )
+        elif (data.get("format"), data.get("version"), has_checksum) != (FORMAT, VERSION, True):
+            raise LoadError(
+                f"{file} is damaged, or of another version: this Headscope reads {FORMAT} {VERSION}. {_REMEDY}"
+            )
         try:
-            data = json.loads((Path(folder) / "heads.json").read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
-            raise LoadError(f"there is no report of heads in {folder}: {error}") from error
+            return cls._of(Path(folder), data)
+        except (AttributeError, KeyError, TypeError, ValueError, HeadscopeError) as error:
+            raise LoadError(f"{file} is damaged: {type(error).__name__}: {error}. {_REMEDY}") from error
+
+    @classmethod
+    def _of(cls, folder: Path, data: dict[str, Any]) -> "HeadsReport":
         about = {name: data.get(name) for name in ("model", "weights", "corpus", "notes", "absent", "sample")}
         verdicts = {_head(name): Verdict.from_json(_head(name), one) for name, one in data["roles"].items()}
         held = {
@@ -95,7 +126,7 @@ class HeadsReport:
             for name, several in data["cases"].items()
         }
         scores = {name: _scores(one) for name, one in data["scores"].items()}
-        return cls(Path(folder), about, scores, verdicts, [Answer(**one) for one in data["outcome"]], held)
+        return cls(folder, about, scores, verdicts, [Answer(**one) for one in data["outcome"]], held)
 
 
 def heads(
@@ -125,6 +156,8 @@ def heads(
     >>> report = hs.heads("builtin:gpt", "dev.conllu", "my-report", limit=300)  # doctest: +SKIP
     >>> report.roles["L3H2"].role, report.page  # doctest: +SKIP
     """
+    if folder is not None:
+        check_folder(folder)
     loaded = load(model) if isinstance(model, str) else model
     examples = chosen(source, limit, every)
     place = Path(tempfile.mkdtemp(prefix="headscope-heads-")) if folder is None else Path(folder)
@@ -255,18 +288,31 @@ def _sampled(
     return found, absent
 
 
-def _kept(path: Path, digest: str, asked: Sample) -> Scores | None:
-    """What an earlier call had finished, if it asked the same."""
-    try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+def _kept(file: Path, digest: str, asked: Sample) -> Scores | None:
+    """What an earlier call had finished, if it asked the same; what is damaged is told, and measured again."""
+    if not file.exists():
         return None
-    return _scores(data["scores"]) if (data["run"], data["examples"]) == (digest, asked.ids) else None
+    try:
+        data = read_json(file, "")
+        if not take_checksum(data, file, ""):
+            if data.keys() != _KEPT_BEFORE:
+                raise LoadError(f"{file} is damaged: it has no checksum. ")
+            warnings.warn(
+                f"{file} was written by Headscope 0.1.0, without a checksum: delete it to have it measured again.",
+                HeadscopeWarning,
+                stacklevel=4,
+            )
+        is_asked = (data["run"], data["examples"]) == (digest, asked.ids)
+        return _scores(data["scores"]) if is_asked else None
+    except (AttributeError, KeyError, TypeError, ValueError, HeadscopeError) as error:
+        problem = str(error) if isinstance(error, LoadError) else f"{file} is damaged: {error}. "
+        warnings.warn(f"{problem}It is measured again.", HeadscopeWarning, stacklevel=4)
+        return None
 
 
-def _keep(path: Path, digest: str, asked: Sample, scores: Scores) -> None:
-    data = {"run": digest, "examples": asked.ids, "scores": scores.to_json()}
-    _replace(path, json.dumps(data, allow_nan=True))
+def _keep(file: Path, digest: str, asked: Sample, scores: Scores) -> None:
+    data = {"format": _KEPT_FORMAT, "run": digest, "examples": asked.ids, "scores": scores.to_json()}
+    write_file(file, json.dumps(with_checksum(data), allow_nan=True).encode())
 
 
 def _notes(run: runs.Run, asked: Sample, found: Mapping[str, Scores]) -> list[str]:
@@ -284,17 +330,42 @@ def _notes(run: runs.Run, asked: Sample, found: Mapping[str, Scores]) -> list[st
     return said
 
 
+def check_folder(folder: str | Path) -> None:
+    """Refuse a folder that holds files of others where a report of heads would be written."""
+    folder = Path(folder)
+    report = _json_of(folder / _FILE)
+    ours = {f"{name}.json" for name in _METHODS if _is_kept(_json_of(folder / f"{name}.json"))}
+    if report.get("format") == FORMAT:
+        ours |= {_FILE, *report.get("files", {})}
+    elif report.get("format") == _UNVERIFIED and {"roles", "scores"} <= report.keys():
+        ours |= {_FILE, _PAGE, _TABLE}
+    if (folder / "run" / "manifest.json").is_file():
+        Folder(folder / "run").check()
+        ours.add("run")
+    writes = {_FILE, _PAGE, _TABLE, "run", *(f"{name}.json" for name in _METHODS)}
+    refuse_foreign(folder, "a report of heads", ours=ours, writes=writes)
+
+
+def _json_of(file: Path) -> dict[str, Any]:
+    """The object that a file holds; an empty one where it holds none, as a file of others may."""
+    try:
+        return read_json(file, "")
+    except LoadError:
+        return {}
+
+
+def _is_kept(data: dict[str, Any]) -> bool:
+    return data.get("format") == _KEPT_FORMAT or data.keys() == _KEPT_BEFORE
+
+
 def _write(report: HeadsReport) -> None:
-    write_scores(report.scores, report.folder / "scores.parquet")
-    _replace(report.folder / "heads.json", json.dumps(report.to_json(), ensure_ascii=False, allow_nan=False, indent=1))
-    _replace(report.page, page(report))
-
-
-def _replace(path: Path, text: str) -> None:
-    """Written under another name and renamed, so that a file is there whole or not at all."""
-    unfinished = path.with_suffix(".partial")
-    unfinished.write_text(text, encoding="utf-8")
-    unfinished.replace(path)
+    """Write the files of a report: first the one that names the others, which are ours from then on."""
+    check_folder(report.folder)  # again: measuring took its time
+    others = {_TABLE: scores_table(report.scores), _PAGE: page(report).encode()}
+    files = {name: hashlib.sha256(data).hexdigest() for name, data in others.items()}
+    text = json.dumps(with_checksum(report.to_json() | {"files": files}), ensure_ascii=False, allow_nan=False, indent=1)
+    for name, data in {_FILE: text.encode(), **others}.items():
+        write_file(report.folder / name, data)
 
 
 def _head(name: str) -> Head:

@@ -1,18 +1,17 @@
 """Scores as one long table in Parquet: a row a head and measure."""
 
 from collections.abc import Mapping
-from pathlib import Path
 
 import numpy as np
 
-from headscope.runs.ledger import arrow
+from headscope.runs.shard import arrow
 from headscope.scores import Scores
 
 COLUMNS = ("head", "stack", "layer", "index", "measure", "key", "value", "baseline", "low", "high", "n")
 
 
-def write_scores(scores: Mapping[str, Scores], path: Path) -> None:
-    """Write the table; it is written under another name and then renamed."""
+def scores_table(scores: Mapping[str, Scores]) -> bytes:
+    """The table as a Parquet file."""
     pa, pq = arrow()
     columns: dict[str, list] = {name: [] for name in COLUMNS}
     for name, one in scores.items():
@@ -24,6 +23,6 @@ def write_scores(scores: Mapping[str, Scores], path: Path) -> None:
             row = (str(head), stack, head.layer, head.index, measure, key, value, base, low, high, one.n_samples)
             for column, found in zip(COLUMNS, row, strict=True):
                 columns[column].append(found)
-    unfinished = path.with_suffix(".partial")
-    pq.write_table(pa.table(columns), unfinished)
-    unfinished.replace(path)
+    sink = pa.BufferOutputStream()
+    pq.write_table(pa.table(columns), sink)
+    return sink.getvalue().to_pybytes()

@@ -1,22 +1,18 @@
-"""The folder of a run: `manifest.json` and one Parquet file a shard, each whole or not there."""
+"""The folder of a run: `manifest.json` and one Parquet file a shard, each whole or not there, and each verified."""
 
 import contextlib
 import json
-import os
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from headscope.errors import HeadscopeError, HeadscopeWarning, LoadError
-from headscope.runs.ledger import arrow
-from headscope.runs.manifest import FORMAT, VERSION, differences, digest_of
-from headscope.traces.store import write_whole
+from headscope.files import UNFINISHED, lock, read_json, refuse_foreign, take_checksum, with_checksum, write_file
+from headscope.runs.manifest import FORMAT, UNVERIFIED, VERSION, differences, digest_of
+from headscope.runs.shard import REMEDY, Shard
 
-try:
-    import fcntl
-except ImportError:  # Windows has no such locks: two runs at once in one folder are then on their own
-    fcntl = None
+_REMEDY = "Run it again with the same folder and settings to repair it, or choose another folder."
 
 
 class Folder:
@@ -24,80 +20,131 @@ class Folder:
 
     def __init__(self, path: str | Path):
         self.path = Path(path)
+        self.file = self.path / "manifest.json"
 
-    @property
-    def shards(self) -> list[Path]:
-        """The shards that are done, in order."""
-        return sorted(self.path.glob("shard-*.parquet"))
+    def shards(self, manifest: dict[str, Any]) -> list[Shard]:
+        """All shards of a run, in order, those that are not there yet too."""
+        n_shards = -(-manifest["corpus"]["n_examples"] // manifest["plan"]["shard_size"])
+        digest, needs_checksum = digest_of(manifest), manifest["version"] != UNVERIFIED
+        return [
+            Shard(self.shard(index), digest=digest, index=index, needs_checksum=needs_checksum)
+            for index in range(n_shards)
+        ]
 
     def shard(self, index: int) -> Path:
         """Where a shard goes."""
         return self.path / f"shard-{index:06d}.parquet"
 
     def manifest(self) -> dict[str, Any]:
-        """The manifest that is there."""
-        file = self.path / "manifest.json"
-        if not file.is_file():
+        """The manifest that is there, verified; one of 0.1.0, which has no checksum, is read with a warning."""
+        if not self.file.is_file():
             raise LoadError(f"{self.path} is not a run: it has no manifest.json.")
-        try:
-            found = json.loads(file.read_text())
-            if found["format"] != FORMAT or found["version"] != VERSION:
-                raise LoadError(f"{file} is of another kind or version: {found['format']} {found['version']}.")
-        except (ValueError, KeyError, TypeError) as error:
-            raise LoadError(f"{file} cannot be read: {error}.") from error
-        return found
+        manifest = read_json(self.file, _REMEDY)
+        has_checksum = take_checksum(manifest, self.file, _REMEDY)
+        name, version = manifest.get("format"), manifest.get("version")
+        if name != FORMAT or version not in (UNVERIFIED, VERSION):
+            raise LoadError(
+                f"{self.file} is of another kind or version: {name} {version}, and this Headscope reads {FORMAT} "
+                f"{UNVERIFIED} and {VERSION}. {_REMEDY}"
+            )
+        if has_checksum != (version == VERSION):
+            raise LoadError(f"{self.file} is damaged: its version and its checksum do not fit together. {_REMEDY}")
+        if not has_checksum:
+            self._check_unverified(manifest)
+            warnings.warn(
+                f"{self.path} was written by Headscope 0.1.0, without checksums: damage to it may go unnoticed. "
+                "Measure again in another folder to have them.",
+                HeadscopeWarning,
+                stacklevel=3,
+            )
+        return manifest
 
-    def begin(self, manifest: dict[str, Any], *, resume: bool) -> None:
-        """Claim the folder for a manifest; refuse it if it belongs to another run, or to something else."""
-        if (self.path / "manifest.json").exists():
-            differ = differences(self.manifest(), manifest)
-            if differ:
-                shown = "; ".join(differ[:6]) + (f"; and {len(differ) - 6} more" if len(differ) > 6 else "")
-                raise HeadscopeError(f"{self.path} holds another run: {shown}. Choose another folder.")
-            if not resume:
+    def check(self) -> None:
+        """Refuse a folder that holds something else than a run, before anything is computed."""
+        if any(self.path.glob("shard-*.parquet")):
+            return  # `begin` sees whose they are
+        try:
+            is_ours = self.file.exists() and read_json(self.file, _REMEDY).get("format") == FORMAT
+        except LoadError:
+            is_ours = False
+        refuse_foreign(self.path, "a run", ours=[self.file.name] if is_ours else [])
+
+    def begin(self, manifest: dict[str, Any], *, resume: bool) -> dict[str, Any]:
+        """Claim the folder for a manifest; refuse it if it belongs to another run, or to something else.
+
+        Gives the manifest to go on with: a run that 0.1.0 began stays one without checksums.
+        """
+        try:
+            before = self.manifest() if self.file.exists() else None
+        except LoadError as error:
+            if not self._is_of(manifest):
+                raise
+            warnings.warn(f"{error} It is written again.", HeadscopeWarning, stacklevel=3)
+            before = None
+        if before is None:
+            if not self._is_of(manifest):
+                refuse_foreign(self.path, "a run")
+            elif not resume:
                 raise HeadscopeError(f"{self.path} holds this run already: resume it, or choose another folder.")
-            return
-        if self.path.exists() and (not self.path.is_dir() or any(self.path.iterdir())):
-            raise HeadscopeError(f"{self.path} is there and is not a run: choose a new or an empty folder.")
-        write_whole(self.path / "manifest.json", json.dumps(manifest, indent=1, ensure_ascii=False).encode())
+            text = json.dumps(with_checksum(manifest), indent=1, ensure_ascii=False)
+            write_file(self.file, text.encode())
+            return manifest
+        differ = differences(before, manifest | {"version": before["version"]})
+        if differ:
+            listed = "; ".join(differ[:6]) + (f"; and {len(differ) - 6} more" if len(differ) > 6 else "")
+            raise HeadscopeError(f"{self.path} holds another run: {listed}. Choose another folder.")
+        if not resume:
+            raise HeadscopeError(f"{self.path} holds this run already: resume it, or choose another folder.")
+        return before
 
     def done(self, manifest: dict[str, Any]) -> set[int]:
-        """The numbers of the shards that are done; one that is damaged is taken away, to be done again."""
-        _, pq = arrow()
-        digest, found = digest_of(manifest), set()
-        for leftover in self.path.glob(".*.partial"):
+        """The numbers of the shards that are done; one that is damaged is taken away, to be computed again."""
+        done = set()
+        for leftover in self.path.glob(f"{UNFINISHED}*.partial"):
             leftover.unlink(missing_ok=True)
-        for file in self.shards:
+        for index, shard in enumerate(self.shards(manifest)):
+            if not shard.is_there:
+                continue
             try:
-                about = pq.read_metadata(file).metadata or {}
-                is_whole = about.get(b"headscope.manifest") == digest.encode()
-            except Exception:  # whatever Arrow raises at bytes that are no Parquet
-                is_whole = False
-            if is_whole:
-                found.add(int(file.stem.removeprefix("shard-")))
-            else:
-                warnings.warn(f"{file.name} is damaged and is done again.", HeadscopeWarning, stacklevel=2)
-                file.unlink()
-        return found
+                shard.check()
+                done.add(index)
+            except LoadError as error:
+                problem = str(error).removesuffix(REMEDY)
+                warnings.warn(f"{problem}Shard {index} is computed again.", HeadscopeWarning, stacklevel=2)
+                shard.path.unlink()
+        return done
 
     def write(self, index: int, data: bytes) -> None:
         """Keep a shard: under a temporary name first, then renamed."""
-        write_whole(self.shard(index), data)
+        write_file(self.shard(index), data)
 
     @contextlib.contextmanager
     def alone(self) -> Iterator[None]:
         """Keep other processes out; one that dies lets go by itself."""
-        if fcntl is None:
-            yield
-            return
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        self.path.mkdir(exist_ok=True)
-        handle = os.open(self.path, os.O_RDONLY)
         try:
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError as error:
-                raise HeadscopeError(f"another process is at work in {self.path}: wait for it, or stop it.") from error
+            self.path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise LoadError(f"cannot write a run to {self.path}: {error.strerror or error}.") from error
+        with lock(self.path, wait=False):
             yield
-        finally:
-            os.close(handle)
+
+    def _check_unverified(self, manifest: dict[str, Any]) -> None:
+        """Refuse a manifest without a checksum that is not the one its shards were computed with."""
+        try:
+            shards = self.shards(manifest)
+        except (KeyError, TypeError, ValueError, ArithmeticError) as error:
+            raise LoadError(f"{self.file} is damaged: {type(error).__name__}: {error}. {_REMEDY}") from error
+        if not shards:
+            raise LoadError(f"{self.file} is damaged: it names no examples. {_REMEDY}")
+        for shard in shards:
+            if shard.is_there:
+                return shard.check()
+
+    def _is_of(self, manifest: dict[str, Any]) -> bool:
+        """Whether the shards that are there are of this very run, which needs no manifest to be known."""
+        for shard in self.shards(manifest):
+            if shard.is_there:
+                with contextlib.suppress(LoadError):
+                    shard.check()
+                    return True
+        return False

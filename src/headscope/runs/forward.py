@@ -65,6 +65,7 @@ class Worker:
                     report(len(places))
             for measure in self.measures:
                 ledger.add(measure.name, measure.end())
+                ledger.files |= measure.files()
         return ledger
 
     # Inputs

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from headscope.errors import HeadscopeError, HeadscopeWarning, MissingExtraError
+from headscope.errors import HeadscopeError, HeadscopeWarning
 from headscope.runs.measure import Refusal, Tally, Told, numbers
 from headscope.runs.plan import Plan
+from headscope.runs.shard import add_checksum, arrow, sealed
 from headscope.sites import Head
 
 _TOTAL, _QUERIES, _CHANCE, _EXAMPLES = range(4)
@@ -27,6 +28,7 @@ class Ledger:
         self._known: dict[int, tuple[Sequence[Head], np.ndarray]] = {}
         self.refusals: dict[str, list] = {}  # measure -> [how many, the first reason]
         self.passed_over: dict[str, str] = {}
+        self.files: dict[str, str] = {}  # what measures wrote beside the shard: name -> SHA-256
         self.notes: list = []  # how many examples came with warnings of ours, and the first
 
     def add(self, measure: str, told: Told) -> None:
@@ -92,10 +94,12 @@ class Ledger:
         return held
 
     def parquet(self, measures: Sequence[str], digest: str) -> bytes:
-        """The sums as a Parquet file, a row group a measure; the same sums give the same bytes."""
+        """The sums as a Parquet file with its checksum, a row group a measure; the same sums give the same bytes."""
         pa, pq = arrow()
         about = {
             "headscope.manifest": digest,
+            "headscope.shard": str(self.index),
+            "headscope.files": json.dumps(self.files, sort_keys=True),
             "headscope.n_examples": str(len(self.ids)),
             "headscope.refusals": json.dumps(self.refusals, sort_keys=True),
             "headscope.notes": json.dumps(self.notes),
@@ -111,7 +115,8 @@ class Ledger:
                 keys = sorted(key for name, key in self.sums if name == measure)
                 if keys:
                     writer.write_table(self._rows(pa, schema, measure, keys))
-        return sink.getvalue().to_pybytes()
+            add_checksum(writer)
+        return sealed(sink.getvalue().to_pybytes())
 
     def _rows(self, pa, schema, measure: str, keys: list[str]):
         """The rows of one measure, by key, block and head."""
@@ -143,16 +148,6 @@ class Ledger:
             "n_examples": pa.array(sums[_EXAMPLES].astype(np.int32)),
         }
         return pa.Table.from_arrays([columns[field.name] for field in schema], schema=schema)
-
-
-def arrow():
-    """The packages that write and read Parquet."""
-    try:
-        import pyarrow
-        import pyarrow.parquet
-    except ImportError as error:
-        raise MissingExtraError("runs are kept as Parquet: pip install 'headscope[runs]'.") from error
-    return pyarrow, pyarrow.parquet
 
 
 def _schema(pa):

@@ -16,7 +16,9 @@ from headscope.runs.measure import Measure
 from headscope.runs.plan import Plan
 
 FORMAT = "headscope-run"
-VERSION = 1
+VERSION = 2
+# The version before manifests and shards had checksums.
+UNVERIFIED = 1
 # Another version of these may give another last digit, or other bytes for the same numbers.
 _PACKAGES = ("headscope", "torch", "transformers", "tokenizers", "numpy", "pyarrow")
 # Told for people; a run goes on though they changed.

@@ -90,6 +90,10 @@ class Measure:
         """Count what only a whole shard shows, and forget it."""
         return ()
 
+    def files(self) -> dict[str, str]:
+        """The files that `end` wrote beside the shard, and their SHA-256: verified whenever they are read."""
+        return {}
+
     def finish(self, table: "Table") -> Scores | dict[str, Scores]:
         """Scores from what was counted over the corpus; by key where there are several."""
         return table.means()

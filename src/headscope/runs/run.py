@@ -1,7 +1,7 @@
 """A run: measures over a corpus, shard by shard, kept in a folder; stopped at any moment, it goes on where it was."""
 
+import functools
 import itertools
-import json
 import threading
 import warnings
 from collections.abc import Iterator, Sequence
@@ -12,12 +12,12 @@ from typing import Any
 from headscope.corpora import Corpus, Example, corpus
 from headscope.errors import Cancelled, HeadscopeError, HeadscopeWarning, InputError, MissingExtraError
 from headscope.runs.folder import Folder
-from headscope.runs.ledger import arrow
 from headscope.runs.local import Crew, Engine, Local, Source, Task
 from headscope.runs.manifest import digest_of, make_manifest
 from headscope.runs.measure import Measure
 from headscope.runs.plan import Plan, block_for
 from headscope.runs.progress import Counter, Report
+from headscope.runs.shard import Shard, arrow
 from headscope.runs.table import Table
 from headscope.scores import Scores
 
@@ -32,7 +32,8 @@ class Run:
 
     def __repr__(self) -> str:
         names = ", ".join(one["name"] for one in self.manifest["measures"])
-        part = "" if self.is_complete else f", {len(Folder(self.folder).shards)} of {self.n_shards} shards so far"
+        n_done = sum(shard.is_there for shard in self._shards)
+        part = "" if n_done == self.n_shards else f", {n_done} of {self.n_shards} shards so far"
         about = self.manifest["corpus"]
         return (
             f"Run({self.manifest['model']['name']!r} on {about['n_examples']} examples of {about['name']}: {names}"
@@ -42,21 +43,21 @@ class Run:
     @property
     def n_shards(self) -> int:
         """How many shards it has when it is complete."""
-        return -(-self.manifest["corpus"]["n_examples"] // self.manifest["plan"]["shard_size"])
+        return len(self._shards)
 
     @property
     def is_complete(self) -> bool:
         """Whether every shard is done."""
-        return len(Folder(self.folder).shards) == self.n_shards
+        return all(shard.is_there for shard in self._shards)
 
     def table(self, measure: str) -> Table:
-        """What one measure counted."""
+        """What one measure counted over the corpus; refused while shards are missing."""
         about = next((one for one in self.manifest["measures"] if one["name"] == measure), None)
         if about is None:
             there = ", ".join(one["name"] for one in self.manifest["measures"])
             raise HeadscopeError(f"this run has no measure {measure!r}: it has {there}.")
         n_blocks = -(-self.manifest["corpus"]["n_examples"] // self.manifest["plan"]["block"])
-        return Table(measure, about["settings"], Folder(self.folder).shards, n_blocks, self.manifest["plan"]["seed"])
+        return Table(measure, about["settings"], self._complete(), n_blocks, self.manifest["plan"]["seed"])
 
     def scores(self) -> dict[str, Scores]:
         """Scores by measure, and by measure and key (`syntactic/nsubj`) where it has several.
@@ -64,8 +65,6 @@ class Run:
         A measure that nothing in the corpus bears on is left out: `silent()` says why. A run that was opened without
         its measures gives means.
         """
-        if not self.is_complete:
-            raise HeadscopeError(f"{self!r} is not complete: run it again with the same folder, and it goes on.")
         known = {measure.name: measure for measure in self.measures}
         found: dict[str, Scores] = {}
         for about in self.manifest["measures"]:
@@ -90,27 +89,49 @@ class Run:
 
     def told(self, what: str) -> list[Any]:
         """What every shard says of itself: "passed_over", "refusals" or "notes"."""
-        _, pq = arrow()
-        return [
-            json.loads(pq.read_metadata(file).metadata[f"headscope.{what}".encode()])
-            for file in Folder(self.folder).shards
-        ]
+        return [shard.about(what) for shard in self._complete()]
+
+    def file(self, index: int, name: str) -> Path | None:
+        """A file that a measure wrote beside a shard, verified; None where it wrote none of this name."""
+        return self._shards[index].file(name)
 
     def sql(self, query: str) -> Any:
         """Ask DuckDB; the rows are the table `samples`. Gives a DuckDB relation: `.fetchall()`, `.df()` …
 
-        Columns: measure, key, head, block, example, total, n_queries, chance, n_examples.
+        Columns: measure, key, head, block, example, total, n_queries, chance, n_examples. The files are verified before
+        DuckDB reads them. A run that is not complete can be asked too, with a warning.
         """
         try:
             import duckdb
         except ImportError as error:
             raise MissingExtraError("sql needs the package duckdb: pip install 'headscope[runs]'.") from error
-        if not Folder(self.folder).shards:
+        shards = [shard for shard in self._shards if shard.is_there]
+        if not shards:
             raise HeadscopeError(f"{self.folder} has no shards yet.")
-        files = str(self.folder.resolve() / "shard-*.parquet").replace("'", "''")
+        if len(shards) < self.n_shards:
+            warnings.warn(f"{self._lack()}: the rows are those of the others.", HeadscopeWarning, stacklevel=2)
+        for shard in shards:
+            with shard.open():
+                pass  # verified
+        files = ", ".join(f"'{path}'" for path in (str(shard.path.resolve()).replace("'", "''") for shard in shards))
         connection = duckdb.connect()
-        connection.execute(f"create view samples as select * from read_parquet('{files}')")
+        connection.execute(f"create view samples as select * from read_parquet([{files}])")
         return connection.sql(query)
+
+    @functools.cached_property
+    def _shards(self) -> list[Shard]:
+        return Folder(self.folder).shards(self.manifest)
+
+    def _complete(self) -> list[Shard]:
+        """All shards: numbers of some of them would pass for those of the corpus."""
+        if not self.is_complete:
+            raise HeadscopeError(f"{self._lack()}. Run it again with the same folder to resume.")
+        return self._shards
+
+    def _lack(self) -> str:
+        missing = [shard.path for shard in self._shards if not shard.is_there]
+        more = f" and {len(missing) - 1} more are" if len(missing) > 1 else " is"
+        return f"{self!r} is not complete: {missing[0]}{more} missing"
 
 
 def open(folder: str | Path, measures: Sequence[Measure] = ()) -> Run:
@@ -154,6 +175,7 @@ def run(
         raise InputError(f"a run needs measures with different names, got {names}.")
     arrow()
     place, works_at = Folder(folder), _engine(engine)
+    place.check()
     survey = examples.survey()
     if not survey.n_examples:
         raise InputError(f"there is nothing to measure: {examples!r} has no examples.")
@@ -171,7 +193,7 @@ def run(
     try:
         manifest = make_manifest(crew.identity, examples, survey, chosen, plan)
         with place.alone():
-            place.begin(manifest, resume=resume)
+            manifest = place.begin(manifest, resume=resume)
             _work(crew, place, examples, manifest, plan, progress, cancel or threading.Event())
     finally:
         crew.close()
@@ -190,8 +212,7 @@ def _work(
     cancel: threading.Event,
 ) -> None:
     done = place.done(manifest)
-    n_examples = manifest["corpus"]["n_examples"]
-    n_shards = -(-n_examples // plan.shard_size)
+    n_examples, n_shards = manifest["corpus"]["n_examples"], len(place.shards(manifest))
     n_before = sum(min(plan.shard_size, n_examples - index * plan.shard_size) for index in done)
     counter = Counter(progress, n_examples, n_shards, n_before, len(done))
     try:
@@ -199,12 +220,13 @@ def _work(
             tasks = _tasks(examples, plan, done)
             for one in crew.work(tasks, plan, digest_of(manifest), report=counter.batch, cancel=cancel):
                 place.write(one.index, one.data)
+                done.add(one.index)
                 counter.shard(one.n_examples)
     except (KeyboardInterrupt, Cancelled) as error:
-        raise Cancelled(_stopped(place, n_shards)) from error
-    if cancel.is_set() and len(place.shards) < n_shards:
-        raise Cancelled(_stopped(place, n_shards))
-    if len(place.shards) != n_shards:
+        raise Cancelled(_stopped(place, len(done), n_shards)) from error
+    if cancel.is_set() and len(done) < n_shards:
+        raise Cancelled(_stopped(place, len(done), n_shards))
+    if len(done) != n_shards:
         raise HeadscopeError(f"the corpus changed while it was read: {n_shards} shards were expected.")
 
 
@@ -217,11 +239,8 @@ def _say_notes(done: Run) -> None:
         warnings.warn(f"{notes[0][1]}{more}", HeadscopeWarning, stacklevel=3)
 
 
-def _stopped(place: Folder, n_shards: int) -> str:
-    return (
-        f"stopped with {len(place.shards)} of {n_shards} shards done, kept in {place.path}: the same call goes on "
-        "from there."
-    )
+def _stopped(place: Folder, n_done: int, n_shards: int) -> str:
+    return f"stopped with {n_done} of {n_shards} shards done, kept in {place.path}: the same call goes on from there."
 
 
 def _tasks(examples: Corpus, plan: Plan, done: set[int]) -> Iterator[Task]:

@@ -1,7 +1,6 @@
 """What was counted over a corpus, and the means and intervals that follow from it."""
 
 import functools
-import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -9,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from headscope.errors import HeadscopeError
-from headscope.runs.ledger import arrow
+from headscope.runs.shard import Shard
 from headscope.scores import Scores
 from headscope.sites import Head, parse
 
@@ -44,11 +43,12 @@ class Table:
         self,
         measure: str,
         settings: dict[str, Any],
-        files: Sequence[Path],
+        files: Sequence[Path | Shard],
         n_blocks: int,
         seed: int = 0,
     ):
-        self.measure, self.settings, self.files, self.n_blocks = measure, settings, list(files), n_blocks
+        self.measure, self.settings, self.n_blocks = measure, settings, n_blocks
+        self.shards = [file if isinstance(file, Shard) else Shard(file) for file in files]
         self.seed = seed
         self._sums: dict[str, tuple[dict[str, int], np.ndarray]] | None = None
 
@@ -120,32 +120,29 @@ class Table:
 
     def why(self) -> str:
         """Why there is nothing, where there is nothing: the first reason that was given."""
-        _, pq = arrow()
-        for file in self.files:
-            about = pq.read_metadata(file).metadata or {}
-            told = json.loads(about.get(b"headscope.refusals", b"{}"))
-            if self.measure in told:
-                return told[self.measure][1]
+        for shard in self.shards:
+            refusals = shard.about("refusals") or {}
+            if self.measure in refusals:
+                return refusals[self.measure][1]
         return "nothing in the corpus bears on it."
 
     def _read(self) -> dict[str, tuple[dict[str, int], np.ndarray]]:
         """By key: the heads, and sums [sum, block, head]."""
         if self._sums is None:
-            _, pq = arrow()
-            self._sums = {}
-            for file in self.files:
-                with pq.ParquetFile(file) as opened:
-                    for group in range(opened.num_row_groups):
+            sums: dict[str, tuple[dict[str, int], np.ndarray]] = {}
+            for shard in self.shards:
+                with shard.open() as parquet:
+                    for group in range(parquet.num_row_groups):
                         # A row group is one measure's, and says so: the others are not even read.
-                        about = opened.metadata.row_group(group).column(0).statistics
+                        about = parquet.metadata.row_group(group).column(0).statistics
                         if about is None or not about.has_min_max or about.min == self.measure:
-                            rows = opened.read_row_group(group)
+                            rows = parquet.read_row_group(group)
                             if rows.num_rows and rows.column("measure")[0].as_py() == self.measure:
-                                self._take(rows)
+                                self._take(sums, rows)
+            self._sums = sums  # only now: what failed half way is read again from the start
         return self._sums
 
-    def _take(self, rows) -> None:
-        assert self._sums is not None
+    def _take(self, sums_by_key: dict[str, tuple[dict[str, int], np.ndarray]], rows) -> None:
         rows = rows.unify_dictionaries().combine_chunks()
         columns = {name: rows.column(name).chunk(0) for name in rows.column_names}
         keys, heads = columns["key"].dictionary.to_pylist(), columns["head"].dictionary.to_pylist()
@@ -156,7 +153,7 @@ class Table:
             chosen = key_codes == code
             if not chosen.any():
                 continue
-            names, held = self._sums.setdefault(key, ({}, np.zeros((4, self.n_blocks, 0))))
+            names, held = sums_by_key.setdefault(key, ({}, np.zeros((4, self.n_blocks, 0))))
             there = set(head_codes[chosen].tolist())
             places = np.array(
                 [names.setdefault(one, len(names)) if at in there else -1 for at, one in enumerate(heads)]
@@ -164,7 +161,7 @@ class Table:
             held = np.pad(held, ((0, 0), (0, 0), (0, len(names) - held.shape[2])))
             for which, values in enumerate(sums):
                 np.add.at(held[which], (block[chosen], places[head_codes[chosen]]), values[chosen])
-            self._sums[key] = (names, held)
+            sums_by_key[key] = (names, held)
 
 
 def _resampled(seed: int, n: int) -> Iterator[np.ndarray]:

@@ -1,17 +1,16 @@
 """A trace on disk: a folder with `trace.json` and one file of tensors, which the JSON names and checksums.
 
-The JSON is replaced last and in one step, so the folder holds the old trace or the new one, never half of either.
+The JSON is replaced last and in one step, so the folder holds the old trace or the new one, never half of either. Only
+files that a trace wrote are replaced or deleted: the tensors that `trace.json` names, and those that a save which was
+killed had noted before it put them there.
 """
 
 import contextlib
-import hashlib
 import json
-import os
+import re
 import shutil
 import tempfile
-import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,17 @@ from torch import Tensor
 
 from headscope.attention import Bias, Formula, Mask, Summary
 from headscope.errors import HeadscopeError, LoadError
+from headscope.files import (
+    UNFINISHED,
+    checksum,
+    lock,
+    place_file,
+    read_json,
+    refuse_foreign,
+    take_checksum,
+    with_checksum,
+    write_file,
+)
 from headscope.sites import Site
 from headscope.traces.inputs import Inputs
 from headscope.traces.layer import LayerRecord
@@ -29,17 +39,17 @@ from headscope.traces.seen import tensors_of
 from headscope.traces.tokens import Tokens
 from headscope.traces.trace import RECORDS, Trace
 
-try:
-    import fcntl
-except ImportError:  # Windows has no such locks: two saves at once into one folder are then on their own
-    fcntl = None
-
 FORMAT = "headscope-trace"
 VERSION = 1
 _VECTORS = ("query", "key", "value", "mixed", "value_norms", "places")
 _PLAIN = ("n_heads", "n_queries", "n_keys", "key_stack", "way", "no_norms", "no_scores")
+_SAVING = f"{UNFINISHED}saving-"
+_TENSORS = re.compile(r"tensors-[0-9a-f]{16}\.safetensors")
+# A note in the folder of a save, that it put tensors of this name beside it.
+_PLACED = ".placed"
 # What a save that was killed left behind is cleared away by a later one, once it is this old (in seconds).
 _ABANDONED = 3600
+_SAVE_AGAIN = "Save the trace again."
 
 
 def save_trace(trace: Trace, folder: str | Path) -> Path:
@@ -49,52 +59,101 @@ def save_trace(trace: Trace, folder: str | Path) -> Path:
             "save the trace itself: words() and without() are ways of reading it, applied again after loading."
         )
     folder = Path(folder)
-    if folder.exists() and not folder.is_dir():
-        raise LoadError(f"cannot save a trace at {folder}: a file is there.")
-    _refuse_foreign(folder)
+    is_new = not folder.exists()
+    check_trace_folder(folder)
     box = _Box()
     header = _header(trace, box)
-    new = None
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=".saving-", dir=folder) as work:
+        with tempfile.TemporaryDirectory(prefix=_SAVING, dir=folder) as work:
             partial = Path(work) / "tensors"
-            partial.touch()
-            mode = partial.stat().st_mode  # save_file makes a file of its own, which nobody else may read
             save_file(box.tensors, partial)
-            partial.chmod(mode)
             digest = checksum(partial)
-            with partial.open("rb+") as file:
-                os.fsync(file.fileno())
             header["tensors"] = {"file": f"tensors-{digest[:16]}.safetensors", "sha256": digest}
-            header["checksum"] = _header_checksum(header)
-            with _alone(folder):
-                file = folder / header["tensors"]["file"]
-                new = None if file.exists() else file
-                partial.replace(file)
-                write_whole(folder / "trace.json", json.dumps(header).encode())
-                _clear(folder, file)
-    except (OSError, SafetensorError) as error:
-        if new is not None:
-            new.unlink(missing_ok=True)
-        raise LoadError(
-            f"could not save the trace in {folder}: {error}. What was there before is untouched."
-        ) from error
+            with lock(folder):
+                _put(folder, partial, header)
+    except BaseException as error:
+        if is_new:
+            with contextlib.suppress(OSError):
+                folder.rmdir()
+        if isinstance(error, OSError | SafetensorError) and not isinstance(error, HeadscopeError):
+            raise LoadError(
+                f"could not save the trace in {folder}: {error}. What was there before is untouched."
+            ) from error
+        raise
     return folder
 
 
-@contextlib.contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """Keep other saves into the same folder waiting; a process that dies lets go by itself."""
-    if fcntl is None:
-        yield
-        return
-    handle = os.open(folder, os.O_RDONLY)
+def check_trace_folder(folder: Path) -> None:
+    """Refuse a folder that is not new, empty or that of a trace: nothing else is ours to change."""
+    if folder.is_dir():
+        with lock(folder):  # or a save at work might be seen half done
+            _previous(folder)
+    else:
+        refuse_foreign(folder, "a trace")
+
+
+def _previous(folder: Path) -> dict[str, Any]:
+    """The header of the trace that is there, {} where there is none; a folder of something else is refused."""
+    file = folder / "trace.json"
+    if not file.exists():
+        refuse_foreign(folder, "a trace", ours=_placed(folder))
+        return {}
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(handle)
+        header = read_json(file, "")
+    except LoadError:
+        header = {}
+    if header.get("format") != FORMAT:
+        raise LoadError(f"{file} is damaged or not a Headscope trace, so it is left alone: choose another folder.")
+    return header
+
+
+def _put(folder: Path, partial: Path, header: dict[str, Any]) -> None:
+    """Put finished tensors into the folder, then the header that names them, then delete what they replace."""
+    before, name = _previous(folder), header["tensors"]["file"]
+    replaced = before.get("tensors", {}).get("file") if _is_whole(before) else None
+    file, note = folder / name, partial.with_name(name + _PLACED)
+    is_new = not file.exists()
+    if is_new:
+        note.touch()
+        place_file(partial, file)
+    elif checksum(file) != header["tensors"]["sha256"]:
+        if name not in (replaced, *_placed(folder)):
+            refuse_foreign(folder, "a trace", ours=["trace.json"], writes=[name])
+        place_file(partial, file)
+    try:
+        write_file(folder / "trace.json", json.dumps(with_checksum(header)).encode())
+    except BaseException:
+        if is_new:
+            file.unlink(missing_ok=True)
+        raise
+    with contextlib.suppress(OSError):  # the new trace is whole: what stays behind is only clutter
+        _clear(folder, {replaced, *_placed(folder)} - {name, None})
+
+
+def _is_whole(header: dict[str, Any]) -> bool:
+    """Whether a header is as it was written, so that the file it names is one of ours."""
+    try:
+        return take_checksum(dict(header), Path("trace.json"), "") and bool(
+            _TENSORS.fullmatch(header["tensors"]["file"])
+        )
+    except (LoadError, KeyError, TypeError):
+        return False
+
+
+def _placed(folder: Path) -> set[str]:
+    """The tensors that saves at work, or killed ones, noted to have put into the folder."""
+    notes = folder.glob(f"{_SAVING}*/*{_PLACED}")
+    return {note.name.removesuffix(_PLACED) for note in notes if _TENSORS.fullmatch(note.name.removesuffix(_PLACED))}
+
+
+def _clear(folder: Path, names: set[str]) -> None:
+    """Delete tensors that no trace needs any more, and what killed saves left."""
+    for name in names:
+        (folder / name).unlink(missing_ok=True)
+    for work in folder.glob(f"{_SAVING}*"):
+        if time.time() - work.stat().st_mtime > _ABANDONED:
+            shutil.rmtree(work, ignore_errors=True)
 
 
 def load_trace(folder: str | Path) -> Trace:
@@ -106,35 +165,12 @@ def load_trace(folder: str | Path) -> Trace:
         if not file.is_file():
             raise LoadError(f"{folder} is incomplete: {file.name} is missing.")
         if checksum(file) != header["tensors"]["sha256"]:
-            raise LoadError(f"{folder} is damaged: {file.name} does not match its checksum. Save the trace again.")
+            raise LoadError(f"{folder} is damaged: {file.name} does not match its checksum. {_SAVE_AGAIN}")
         return _trace(header, load_file(file))
     except (AttributeError, KeyError, TypeError, ValueError, SafetensorError, OSError) as error:
         if isinstance(error, HeadscopeError):
             raise
         raise LoadError(f"{folder} is damaged: {type(error).__name__}: {error}") from error
-
-
-def checksum(file: Path) -> str:
-    """The SHA-256 of a file, read in pieces."""
-    digest = hashlib.sha256()
-    with file.open("rb") as opened:
-        while piece := opened.read(2**22):
-            digest.update(piece)
-    return digest.hexdigest()
-
-
-def write_whole(path: Path, data: bytes) -> None:
-    """Write a file so that it is either the old one or all of the new one, whatever happens in between."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}.partial")
-    try:
-        with partial.open("wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
 
 
 class _Box:
@@ -311,46 +347,14 @@ def _read_header(folder: Path) -> dict[str, Any]:
     file = folder / "trace.json"
     if not file.is_file():
         raise LoadError(f"{folder} is not a trace: it has no trace.json. `trace.save(folder)` makes one.")
-    try:
-        header = json.loads(file.read_bytes())
-    except (OSError, ValueError) as error:
-        raise LoadError(f"{file} is damaged: {error}") from error
-    if not isinstance(header, dict) or header.get("format") != FORMAT:
+    header = read_json(file, _SAVE_AGAIN)
+    if header.get("format") != FORMAT:
         raise LoadError(f"{folder} is not a Headscope trace: trace.json has another format.")
     if header.get("version") != VERSION:
         raise LoadError(f"{folder} has trace format {header.get('version')}, this Headscope reads format {VERSION}.")
-    if header.pop("checksum", None) != _header_checksum(header):
-        raise LoadError(f"{folder} is damaged: trace.json does not match its checksum. Save the trace again.")
+    if not take_checksum(header, file, _SAVE_AGAIN):
+        raise LoadError(f"{file} is damaged: it has no checksum. {_SAVE_AGAIN}")
     return header
-
-
-def _header_checksum(header: dict[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(header).encode()).hexdigest()
-
-
-def _refuse_foreign(folder: Path) -> None:
-    """A trace goes into a new or empty folder, or over another trace: nothing else is ours to change."""
-    file = folder / "trace.json"
-    if file.exists():
-        try:
-            is_ours = json.loads(file.read_bytes())["format"] == FORMAT
-        except (OSError, ValueError, KeyError, TypeError):
-            is_ours = False
-        if not is_ours:
-            raise LoadError(f"{file} is damaged or not a Headscope trace, so it is left alone: choose another folder.")
-    # (Another save may put its trace.json there between the two looks.)
-    elif folder.exists() and any(not one.name.startswith((".", "tensors-", "trace.json")) for one in folder.iterdir()):
-        raise LoadError(f"{folder} holds other files and no trace: choose an empty or new folder.")
-
-
-def _clear(folder: Path, in_use: Path) -> None:
-    """Delete the tensors of the trace that was replaced, and what killed saves left."""
-    with contextlib.suppress(OSError):  # the new trace is whole: what stays behind is only clutter
-        for file in set(folder.glob("tensors-*.safetensors")) - {in_use}:
-            file.unlink(missing_ok=True)
-        for work in folder.glob(".saving-*"):
-            if time.time() - work.stat().st_mtime > _ABANDONED:
-                shutil.rmtree(work, ignore_errors=True)
 
 
 def _inside(name: str) -> str:

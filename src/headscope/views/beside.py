@@ -90,7 +90,7 @@ class PairView:
 
         `width` is that of a picture for a paper, as `figure` takes it.
         """
-        from headscope.traces.store import write_whole
+        from headscope.files import write_file
         from headscope.views.files import PICTURES, check_path, check_width
 
         path = check_path(path)
@@ -106,7 +106,7 @@ class PairView:
             table = self.table()
             written = {".csv": table.csv, ".parquet": table.parquet, ".json": lambda: table.json({"title": self.title})}
             data = written[suffix]()
-        write_whole(path, data)
+        write_file(path, data)
         return path
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:

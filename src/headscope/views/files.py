@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from headscope.errors import InputError, LoadError
-from headscope.traces.store import write_whole
+from headscope.files import write_file
 from headscope.views.numbers import about
 
 if TYPE_CHECKING:
@@ -27,8 +27,9 @@ def check_path(path: str | Path) -> Path:
         raise LoadError(f"cannot write {path}: a folder is there.")
     if not path.parent.is_dir():
         raise LoadError(f"cannot write {path}: there is no folder {path.parent}.")
-    if not os.access(path.parent, os.W_OK):
-        raise LoadError(f"cannot write {path}: {path.parent} is not writable.")
+    folder = Path(os.path.realpath(path)).parent  # that of the file itself, where the path is a link to it
+    if not os.access(folder, os.W_OK):
+        raise LoadError(f"cannot write {path}: {folder} is missing or not writable.")
     return path
 
 
@@ -43,10 +44,7 @@ def save(view: "View", path: str | Path, width: "Width | None" = None) -> list[s
     path = check_path(path)
     check_width(width, path)
     data, notes = contents(view, path.suffix.lower(), width)
-    try:
-        write_whole(path, data)
-    except OSError as error:
-        raise LoadError(f"could not write {path}: {error}. What was there before is untouched.") from error
+    write_file(path, data)
     return notes
 
 

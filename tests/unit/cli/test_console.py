@@ -154,7 +154,9 @@ def test_a_process_ends_with_the_code_of_its_error(tmp_path: Path) -> None:
         [*PROGRAM, "trace", "builtin:gpt", "x", "-o", __file__], capture_output=True, text=True, timeout=60, check=False
     )
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == f"headscope: cannot save a trace at {__file__}: a file is there.\n"
+    assert done.stderr == (
+        f"headscope: cannot write a trace to {__file__}: a file is there. Choose a new or an empty folder.\n"
+    )
 
 
 def test_control_c_during_a_run_stops_it_and_leaves_nothing(long_gpt: Path, tmp_path: Path) -> None:

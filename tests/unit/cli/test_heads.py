@@ -59,13 +59,29 @@ def test_images_have_a_report_too(call, models, tmp_path) -> None:
 def test_what_cannot_be_done_is_refused_before_the_model_is_loaded(refused, texts, tmp_path) -> None:
     assert "cannot be read" in refused("heads", "nowhere", texts, "-o", tmp_path / "x", "--columns", "text")
     assert "--engine ray" in refused("heads", "nowhere", texts, "-o", tmp_path / "x", "--address", "a:1")
-    assert "is a file" in refused("heads", "nowhere", texts, "-o", texts)
+    assert "a file is there" in refused("heads", "nowhere", texts, "-o", texts)
     assert "nothing.txt" in refused("heads", "nowhere", tmp_path / "nothing.txt", "-o", tmp_path / "x")
     assert "workers load the model" in refused(
         "heads", "x", texts, "-o", tmp_path / "x", "--engine", "ray", "--dtype", "float16"
     )
     given = ("study", "vig", "--model", "x", "--corpus", texts, "-o", tmp_path / "x", "--engine", "ray")
     assert "--trust-remote-code cannot be given" in refused(*given, "--trust-remote-code")
+
+
+@pytest.mark.parametrize("command", ["heads", "study"])
+def test_a_folder_of_others_is_refused_before_the_model_is_loaded(refused, command, tmp_path) -> None:
+    bank, site = tmp_path / "tiny.conllu", tmp_path / "site"
+    bank.write_text(TREE)
+    site.mkdir()
+    for name in ("index.html", "heads.json", "study.json", "scores.parquet"):
+        (site / name).write_text("mine")
+    given = ("nowhere", bank) if command == "heads" else ("vig", "--model", "nowhere", "--corpus", bank)
+    assert "it holds heads.json, index.html, scores.parquet, study.json. Nothing" in refused(
+        command, *given, "-o", site
+    )
+    assert {file.name: file.read_text() for file in site.iterdir()} == dict.fromkeys(
+        ("index.html", "heads.json", "study.json", "scores.parquet"), "mine"
+    )
 
 
 def test_a_malformed_line_is_named(refused, call, models, tmp_path) -> None:

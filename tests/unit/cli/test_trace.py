@@ -7,8 +7,8 @@ from PIL import Image
 
 import headscope as hs
 from headscope.cli.edits import parse_edit
-from headscope.cli.trace import save
 from headscope.errors import InterventionError
+from headscope.traces import store
 
 TEXT = "the cat sat on the mat"
 
@@ -75,20 +75,17 @@ def test_an_existing_trace_is_replaced_only_by_force(call, refused, models: Path
 
 def test_a_folder_with_other_things_is_never_touched(refused, models: Path, tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").write_text("years of work")
-    assert "holds other files" in refused("trace", models / "gpt", TEXT, "-o", tmp_path, "--force")
+    assert "it holds thesis.tex. Nothing was written" in refused("trace", "nowhere", TEXT, "-o", tmp_path, "--force")
     assert "a file is there" in refused("trace", models / "gpt", TEXT, "-o", tmp_path / "thesis.tex", "--force")
     assert [one.name for one in tmp_path.iterdir()] == ["thesis.tex"]
 
 
-def test_an_interrupted_save_leaves_nothing(tmp_path: Path) -> None:
-    class Interrupted:
-        def save(self, folder: Path) -> None:
-            folder.mkdir()
-            (folder / "tensors-0.safetensors").write_text("half")
-            raise KeyboardInterrupt
+def test_an_interrupted_save_leaves_nothing(call, models: Path, tmp_path: Path, monkeypatch) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
 
-    with pytest.raises(KeyboardInterrupt):
-        save(Interrupted(), tmp_path / "run")  # type: ignore[arg-type]
+    monkeypatch.setattr(store, "save_file", interrupted)
+    assert call("trace", models / "gpt", TEXT, "-o", tmp_path / "run").exit_code == 130
     assert list(tmp_path.iterdir()) == []
 
 

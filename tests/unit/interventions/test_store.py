@@ -1,8 +1,10 @@
 """Interventions on disk: the same after loading, and refused when they were tampered with."""
 
+import contextlib
 import errno
 import json
 import math
+import os
 from pathlib import Path
 
 import pytest
@@ -11,9 +13,8 @@ from safetensors.torch import save_file
 
 import headscope as hs
 from headscope.errors import HeadscopeError, InterventionError, LoadError
-from headscope.interventions import Intervention, edit, payload
+from headscope.interventions import Intervention, calls_in, edit, payload
 from headscope.interventions.intervention import payload_name
-from headscope.traces import store as trace_store
 
 PATTERN = torch.rand(2, 3, 3)
 PLAIN = [
@@ -106,8 +107,10 @@ def test_a_full_disk_leaves_the_old_file(failing, tmp_path, monkeypatch):
         if len(calls) > failing:
             raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(trace_store.os, "fsync", full)
-    with pytest.raises(LoadError, match=r"could not save the interventions.*No space left"):
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(
+        LoadError, match=r"could not write .*: No space left on device. What was there before is untouched"
+    ):
         hs.save_interventions(TENSORS[:1], path)
     assert path.read_bytes() == before
     assert not [file for file in tmp_path.iterdir() if file.name.endswith(".partial")]
@@ -189,6 +192,10 @@ def test_a_missing_file_is_named(tmp_path):
         {"arguments": {"heat": 1.0}},
         {"arguments": 5},
         {"tokens": {"all": True}},
+        {"tokens": {"range": [0, 5, 0]}},
+        {"tokens": {"range": "abc"}},
+        {"tokens": {"slice": ["a", None, None]}},
+        {"tokens": {"slice": [0, 5, 0]}},
     ],
     ids=str,
 )
@@ -196,6 +203,21 @@ def test_an_edit_that_makes_no_sense_is_refused_when_it_is_read(changes, tmp_pat
     path = hs.save_interventions([hs.temperature("L0H0", 2.0)], tmp_path / "edits.json")
     rewrite(path, **changes)
     with pytest.raises(HeadscopeError):
+        hs.load_interventions(path)
+
+
+@pytest.mark.parametrize("depth", [100, 600, 990, 100_000])
+def test_a_file_that_is_nested_too_deep_is_refused_as_any_damaged_file(depth, tmp_path):
+    path = hs.save_interventions([hs.silence("L0H0")], tmp_path / "edits.json")
+    nested = "[" * depth + "]" * depth
+    path.write_text(path.read_text().replace('"tokens": null', f'"tokens": {nested}'))
+    with contextlib.suppress(LoadError):  # how deep Python can read differs between versions
+        assert hs.load_interventions(path)[0].tokens is not None
+    with pytest.raises(LoadError):
+        calls_in(path.read_text())
+    rewrite_label = path.read_text().replace(nested, "null").replace("silence('L0H0')", "silence(" + "-" * 9000 + "1)")
+    path.write_text(rewrite_label)
+    with pytest.raises(LoadError, match="not the Python of an intervention"):
         hs.load_interventions(path)
 
 

@@ -99,7 +99,7 @@ def test_what_was_cut_short_is_done_again(run, tmp_path):
     whole = files(run())
     shard = tmp_path / "run" / "shard-000001.parquet"
     shard.write_bytes(shard.read_bytes()[:-100])
-    (tmp_path / "run" / ".shard-000002.parquet.1-2.partial").write_bytes(b"half")
+    (tmp_path / "run" / ".headscope-0123456789abcdef.partial").write_bytes(b"half")
     with pytest.warns(HeadscopeWarning, match=r"shard-000001\.parquet is damaged"):
         again = run()
     assert files(again) == whole

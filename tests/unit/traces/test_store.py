@@ -20,6 +20,7 @@ from tiny_models import FAMILIES
 
 from headscope.attention import Bias, Formula, Mask
 from headscope.errors import HeadscopeError, LoadError
+from headscope.files import with_checksum
 from headscope.models import Model
 from headscope.sites import Site
 from headscope.traces import RECORDS, Token, Tokens, Trace, load_trace, store
@@ -41,7 +42,7 @@ def rewrite(folder: Path, *, sealed: bool = True, **changes) -> None:
     header.update(changes)
     if sealed:
         header.pop("checksum")
-        header["checksum"] = store._header_checksum(header)
+        header = with_checksum(header)
     (folder / "trace.json").write_text(json.dumps(header))
 
 
@@ -200,7 +201,7 @@ def test_a_loaded_trace_outlives_the_files_it_came_from(trace, tmp_path):
 
 def test_folders_that_hold_something_else_are_left_alone(trace, tmp_path):
     (tmp_path / "thesis.tex").write_text("years of work")
-    with pytest.raises(LoadError, match="holds other files and no trace"):
+    with pytest.raises(LoadError, match=r"is not a trace: it holds thesis\.tex\. Nothing was written"):
         trace.save(tmp_path)
     assert files(tmp_path) == ["thesis.tex"]
     with pytest.raises(LoadError, match="a file is there"):
@@ -221,16 +222,81 @@ def test_a_damaged_trace_may_be_saved_again(trace, tmp_path):
     assert_equal(load_trace(tmp_path), trace)
 
 
-def test_what_a_killed_save_left_is_cleared_once_it_is_old(trace, tmp_path):
-    # Killed before there was a trace.json at all: the folder can be used again.
-    (tmp_path / "tensors-0123456789abcdef.safetensors").write_bytes(b"whole, but unnamed")
-    for name in (".saving-old", ".saving-now"):
+def test_what_a_killed_save_left_is_cleared(trace, tmp_path):
+    # Killed before there was a trace.json at all, after the tensors were noted and put in place.
+    left = tmp_path / "tensors-0123456789abcdef.safetensors"
+    left.write_bytes(b"whole, but unnamed")
+    for name in (".headscope-saving-old", ".headscope-saving-now"):
         (tmp_path / name).mkdir()
         (tmp_path / name / ".tmpAb").write_bytes(b"half")
-    os.utime(tmp_path / ".saving-old", (time.time() - 7200,) * 2)
+    (tmp_path / ".headscope-saving-now" / f"{left.name}.placed").touch()
+    os.utime(tmp_path / ".headscope-saving-old", (time.time() - 7200,) * 2)
     trace.save(tmp_path)
-    assert files(tmp_path) == sorted([".saving-now", ".saving-now/.tmpAb", tensors(tmp_path).name, "trace.json"])
+    now = [name for name in files(tmp_path) if not name.startswith(".headscope-saving-now")]
+    assert now == sorted([tensors(tmp_path).name, "trace.json"])
     assert_equal(load_trace(tmp_path), trace)
+
+
+# Files that others put there
+
+
+def test_tensors_of_others_beside_a_trace_are_kept(trace, tmp_path):
+    made_trace(made_layer(Formula(0.5))).save(tmp_path)
+    first = tensors(tmp_path)
+    others = ["tensors-mine.safetensors", "tensors-0123456789abcdef.safetensors", ".saving-for-a-house", "notes.txt"]
+    for name in others:
+        (tmp_path / name).write_text("mine")
+    trace.save(tmp_path)
+    assert not first.exists()
+    assert [(tmp_path / name).read_text() for name in others] == ["mine"] * 4
+    assert_equal(load_trace(tmp_path), trace)
+
+
+def test_another_file_under_the_name_of_the_tensors_is_left_alone(trace, tmp_path):
+    trace.save(tmp_path / "first")
+    name = tensors(tmp_path / "first").name
+    made_trace(made_layer(Formula(0.5))).save(tmp_path / "second")
+    (tmp_path / "second" / name).write_text("mine")
+    before = files(tmp_path / "second")
+    with pytest.raises(LoadError, match=f"did not write and would have to replace: {name}"):
+        trace.save(tmp_path / "second")
+    assert files(tmp_path / "second") == before and (tmp_path / "second" / name).read_text() == "mine"
+
+
+def test_a_damaged_trace_json_does_not_say_what_may_be_deleted(trace, tmp_path):
+    made_trace(made_layer(Formula(0.5))).save(tmp_path)
+    first = tensors(tmp_path)
+    other = tmp_path / "tensors-0123456789abcdef.safetensors"
+    other.write_text("mine")
+    rewrite(tmp_path, sealed=False, tensors={"file": other.name, "sha256": ""})
+    trace.save(tmp_path)
+    assert other.read_text() == "mine" and first.exists()
+    assert_equal(load_trace(tmp_path), trace)
+
+
+def test_a_folder_with_hidden_files_alone_is_empty(trace, tmp_path):
+    (tmp_path / ".DS_Store").write_bytes(b"finder")
+    trace.save(tmp_path)
+    assert_equal(load_trace(tmp_path), trace)
+
+
+def test_modes_and_links_of_a_trace_stay(trace, tmp_path):
+    folder, elsewhere = tmp_path / "trace", tmp_path / "elsewhere.json"
+    trace.save(folder)
+    (folder / "trace.json").rename(elsewhere)
+    elsewhere.chmod(0o640)
+    (folder / "trace.json").symlink_to(elsewhere)
+    other = made_trace(made_layer(Formula(0.5)))
+    other.save(folder)
+    assert (folder / "trace.json").is_symlink() and elsewhere.stat().st_mode & 0o777 == 0o640
+    assert_equal(load_trace(folder), other)
+
+
+def test_a_failed_save_leaves_no_folder_that_it_made(trace, tmp_path, monkeypatch):
+    monkeypatch.setattr(store, "save_file", _raise(KeyboardInterrupt()))
+    with pytest.raises(KeyboardInterrupt):
+        trace.save(tmp_path / "new")
+    assert not (tmp_path / "new").exists()
 
 
 def test_threads_that_save_in_one_folder_leave_one_whole_trace(tmp_path):
@@ -265,7 +331,7 @@ def _same(first: Trace, second: Trace) -> bool:
 # A full disk
 
 
-def _raise(error: Exception):
+def _raise(error: BaseException):
     def fail(*arguments, **options):
         raise error
 
@@ -280,7 +346,7 @@ FULL = OSError(errno.ENOSPC, "No space left on device")
     [
         (store, "save_file", SafetensorError("I/O error: No space left on device")),
         (store, "save_file", FULL),
-        (store, "write_whole", FULL),
+        (store, "write_file", FULL),
         (os, "fsync", FULL),
         (Path, "replace", FULL),
         (Path, "mkdir", PermissionError("read-only")),
@@ -295,7 +361,7 @@ def test_a_full_disk_leaves_the_old_trace_and_nothing_else(broken, trace, tmp_pa
         patched.setattr(broken[0], broken[1], _raise(broken[2]))
         with pytest.raises(LoadError, match=r"could not save the trace.*untouched"):
             trace.save(tmp_path)
-        with pytest.raises(LoadError, match="could not save"):
+        with pytest.raises(LoadError, match=r"could not (save|write).*untouched"):
             old.save(tmp_path)  # the same tensors: the file that is there must stay
     assert files(tmp_path) == before
     assert_equal(load_trace(tmp_path), old)
@@ -415,7 +481,7 @@ def test_folders_without_a_trace_say_so(tmp_path):
         load_trace(tmp_path)
     for text in ("[]", '{"format": "another"}', "3"):
         (tmp_path / "trace.json").write_text(text)
-        with pytest.raises(LoadError, match="not a Headscope trace"):
+        with pytest.raises(LoadError, match=r"not a Headscope trace|holds no JSON object"):
             load_trace(tmp_path)
     for data in (b"\xff\xfe\x00", b"", b"\x00" * 100, b"{"):
         (tmp_path / "trace.json").write_bytes(data)
@@ -471,5 +537,5 @@ def test_a_header_that_makes_no_sense_is_damaged(changes, trace, tmp_path):
 def test_a_header_that_was_changed_by_hand_is_noticed(trace, tmp_path):
     trace.save(tmp_path)
     rewrite(tmp_path, sealed=False, model="another")
-    with pytest.raises(LoadError, match=r"trace\.json does not match its checksum"):
+    with pytest.raises(LoadError, match=r"trace\.json is damaged: it does not match its checksum"):
         load_trace(tmp_path)

@@ -15,7 +15,7 @@ from headscope.reports.cases import first_examples
 from headscope.reports.heads import Progress, chosen, repeated
 from headscope.reports.sample import take_sample
 from headscope.reports.studies import raganato, vig, voita
-from headscope.reports.studies.study import Check, Study
+from headscope.reports.studies.study import Check, Study, check_folder
 from headscope.scores import Scores
 
 
@@ -87,6 +87,7 @@ def study(
     """
     if name not in STUDIES:
         raise InputError(f"there is no study {name!r}: the studies are {', '.join(STUDIES)}.")
+    check_folder(folder)
     paper, tell = STUDIES[name], progress or (lambda what, done, total: None)
     loaded = load(model) if isinstance(model, str) else model
     examples = chosen(source, limit, every)

@@ -2,12 +2,15 @@
 
 import html
 import json
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 from headscope import __version__
+from headscope.errors import LoadError
+from headscope.files import read_json, refuse_foreign, write_file
 from headscope.reports.page import plain
+from headscope.runs.folder import Folder
 
 _STYLE = """:root{color-scheme:light dark;--line:#e4e4e1;--ink:#1c1d1f;--soft:#5c6066;--back:#fbfbfa}
 @media(prefers-color-scheme:dark){:root{--line:#2b2e34;--ink:#eceef1;--soft:#a7adb6;--back:#131417}}
@@ -17,6 +20,8 @@ h1{font-size:20px}h2{font-size:15px;margin:28px 0 6px}table{border-collapse:coll
 th,td{text-align:left;vertical-align:top;padding:6px 16px 6px 0;border-bottom:1px solid var(--line)}
 th,p.soft,li{font-weight:400;color:var(--soft)}"""
 
+FORMAT = "headscope-study"
+_FILES = ("study.json", "study.md", "index.html")
 # Where our notes of a paper have no number.
 NOT_QUOTED = "–"
 
@@ -90,10 +95,10 @@ class Study:
     def save(self, folder: str | Path) -> Path:
         """Write study.json, study.md and index.html into a folder; gives the page."""
         place = Path(folder)
-        place.mkdir(parents=True, exist_ok=True)
-        (place / "study.json").write_text(json.dumps(self.to_json(), indent=1, ensure_ascii=False), encoding="utf-8")
-        (place / "study.md").write_text(self.markdown(), encoding="utf-8")
-        (place / "index.html").write_text(self.html(), encoding="utf-8")
+        check_folder(place)
+        document = json.dumps({"format": FORMAT, **self.to_json()}, indent=1, ensure_ascii=False)
+        for name, text in zip(_FILES, (document, self.markdown(), self.html()), strict=True):
+            write_file(place / name, text.encode())
         return place / "index.html"
 
     def _about(self) -> str:
@@ -101,6 +106,23 @@ class Study:
             f"{self.model} on {self.n_examples:,} examples of {self.corpus}. Published numbers are of "
             f"{self.published_for}: another model and other text, so read them beside ours, not against them."
         )
+
+
+def check_folder(folder: str | Path) -> None:
+    """Refuse a folder that holds files of others where a study would be written."""
+    folder = Path(folder)
+    try:
+        data = read_json(folder / "study.json", "")
+    except LoadError:
+        data = {}
+    # Headscope 0.1.0 wrote no format.
+    ours: set[str] = set(
+        _FILES if data.get("format") == FORMAT or data.keys() == {one.name for one in fields(Study)} else ()
+    )
+    if (folder / "run" / "manifest.json").is_file():
+        Folder(folder / "run").check()
+        ours.add("run")
+    refuse_foreign(folder, "a study", ours=ours, writes={*_FILES, "run"})
 
 
 def _cell(text: str) -> str:
