@@ -197,11 +197,17 @@ def test_edits_are_switched_moved_and_shared_by_their_address(bench: Workbench) 
     ],
 )
 def test_what_does_not_fit_is_refused_with_the_reason(bench: Workbench, call: str, told: str) -> None:
-    bench.open(text=TEXT, view="head", at="L3H2", edit="silence('L2H0')")
     bench.expect("422")
-    bench.page.evaluate("call => location.hash += `&edit=${encodeURIComponent(call)}`", call)
+    bench.open(text=TEXT, view="head", at="L3H2", edit=call)
     expect(bench.page.get_by_role("alert")).to_contain_text(told)
-    assert stack(bench) == ["silence L2H0"]  # that of what is still on screen
+
+
+def test_edits_that_cannot_be_run_leave_the_run_on_screen(bench: Workbench, tmp_path: Path) -> None:
+    bench.open(text=TEXT, view="head", at="L3H2", edit="silence('L2H0')")
+    hs.save_interventions([hs.scale("L0H0", 1e38)], tmp_path / "edits.json")
+    bench.page.locator("input[type=file]").set_input_files(tmp_path / "edits.json")
+    expect(bench.page.get_by_role("alert")).to_contain_text("makes the model's output NaN")
+    assert stack(bench) == ["silence L2H0"]
     bench.button("Dismiss").click()
     expect(bench.page.get_by_role("alert")).to_have_count(0)
 

@@ -41,6 +41,15 @@ export function problemOf(thrown: unknown): SourceError {
   return new SourceError(message, "Reload the page; if it happens again, please report it.", "PageError");
 }
 
+/** The server holds no result, and the user has not asked for one. */
+export function notComputed(): SourceError {
+  return new SourceError("Not computed yet.", "", "NotComputed");
+}
+
+export function isNotComputed(thrown: unknown): boolean {
+  return thrown instanceof SourceError && thrown.error === "NotComputed";
+}
+
 /** Whether something was only stopped, by us or by the user. */
 export function isAborted(thrown: unknown): boolean {
   return thrown instanceof DOMException && thrown.name === "AbortError";

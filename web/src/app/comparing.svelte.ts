@@ -2,7 +2,8 @@
 
 import type { AlignmentProps, RunEvent, RunRequest, TraceProps } from "../contract";
 import { Aligned, type Run } from "../data/aligned";
-import { differenceSource, minus, run, traceSource } from "../hosts/page";
+import { Gate } from "../hosts/gate";
+import { differenceSource, keptRun, minus, run, traceSource } from "../hosts/page";
 import { fitted, type Selection, type Side } from "../selection";
 import { isAborted, problemOf, type SourceError } from "../source";
 import type { Mounted } from "../views/view";
@@ -16,6 +17,8 @@ export interface Compared {
   difference: Shown | null;
   /** Why there is no other run, or why the two cannot be aligned. */
   problem: SourceError | null;
+  /** Whether the server holds no such run, and the user has not asked for it. */
+  isAbsent?: boolean;
 }
 
 type Token = { side: Side; index: number };
@@ -52,9 +55,10 @@ export class Comparing {
     this.problem = null;
     this.progress = QUEUED;
     try {
-      const compared = await this.#compared(shown, request, stop.signal);
+      const compared = await this.#compared(shown, request, stop.signal, true);
       if (this.#stop !== stop || this.bench.shown !== shown) return;
       this.take(compared);
+      this.bench.allow("compare");
       this.#turn(mode ?? (compared.difference ? "difference" : "side"));
     } catch (thrown) {
       if (this.#stop === stop && !isAborted(thrown)) this.problem = problemOf(thrown);
@@ -70,7 +74,7 @@ export class Comparing {
     const known = this.bench.other;
     if (other === undefined && known) return this.#aligned(shown, known, signal);
     try {
-      return await this.#compared(shown, request, signal);
+      return await this.#compared(shown, request, signal, shown.gate?.isOpen ?? false);
     } catch (thrown) {
       if (isAborted(thrown)) throw thrown;
       return { other: null, aligned: null, difference: null, problem: problemOf(thrown) };
@@ -165,11 +169,13 @@ export class Comparing {
     this.bench.relinked();
   }
 
-  async #compared(shown: Shown, request: RunRequest, signal: AbortSignal): Promise<Compared> {
-    const id = await run(request, (event) => this.#hear(event), signal);
-    const source = traceSource(id);
+  async #compared(shown: Shown, request: RunRequest, signal: AbortSignal, isConfirmed: boolean): Promise<Compared> {
+    const id = await (isConfirmed ? run(request, (event) => this.#hear(event), signal) : keptRun(request, signal));
+    if (id === null) return { other: null, aligned: null, difference: null, problem: null, isAbsent: true };
+    const gate = new Gate(isConfirmed, (task) => shown.gate?.miss(task));
+    const source = traceSource(id, gate);
     const trace = (await source.part<TraceProps>("trace", signal)).props;
-    return this.#aligned(shown, { request, trace, source }, signal);
+    return this.#aligned(shown, { request, trace, source, gate }, signal);
   }
 
   #hear(event: RunEvent) {
@@ -183,7 +189,9 @@ export class Comparing {
       if (aligned.props.no_difference) return { other, aligned, difference: null, problem: null };
       const source = differenceSource(shown.source, id);
       const trace = (await source.part<TraceProps>("trace", signal)).props;
-      return { other, aligned, difference: { request: shown.request, trace, source }, problem: null };
+      const difference: Shown = { request: shown.request, trace, source };
+      if (shown.gate) difference.gate = shown.gate;
+      return { other, aligned, difference, problem: null };
     } catch (thrown) {
       if (isAborted(thrown)) throw thrown;
       return { other, aligned: null, difference: null, problem: problemOf(thrown) };

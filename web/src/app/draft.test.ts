@@ -1,7 +1,19 @@
 import { describe, expect, test } from "vitest";
 import type { ModelProps } from "../contract";
-import { draftOf, EMPTY, formsOf, hasForm, missing, nameOf, requestFrom, shortName, words } from "./draft";
+import {
+  draftOf,
+  EMPTY,
+  formsOf,
+  hasForm,
+  missing,
+  nameOf,
+  requestFrom,
+  shortName,
+  startRequest,
+  words,
+} from "./draft";
 import { requestOf } from "./link";
+import { SETTINGS } from "./workbench.fixture";
 
 const model = (kinds: string[]): ModelProps => ({
   name: "m",
@@ -69,4 +81,10 @@ test("a sentence pasted with its tree is named by its words", () => {
   expect(words(tree)).toBe("Cats sleep");
   expect(words("a\tb")).toBe("a\tb");
   expect(words(null)).toBeNull();
+});
+
+test("the start example is the first one of the default model", () => {
+  expect(startRequest(SETTINGS)).toEqual(requestOf({ model: "builtin:gpt", text: "the cat sat" }));
+  expect(startRequest({ ...SETTINGS, default_model: "another" })).toBeNull();
+  expect(startRequest({ ...SETTINGS, models: [] })).toBeNull();
 });

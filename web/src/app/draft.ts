@@ -1,6 +1,6 @@
 /** The input form: what the user is writing, and how it becomes a request. */
 
-import type { ChatMessage, ModelProps, PresetProps, RunRequest } from "../contract";
+import type { ChatMessage, ModelProps, PresetProps, RunRequest, Settings } from "../contract";
 import { summary } from "./edit/calls";
 import { MOST_WRITTEN, requestOf, sameRequest } from "./link";
 import { mediaName } from "./media";
@@ -125,6 +125,13 @@ export function missing(draft: Draft, longest: number): string {
 
 export function presetRequest(model: string, preset: PresetProps): RunRequest {
   return requestOf({ model, text: preset.text, pair: preset.pair, target: preset.target, media: preset.media });
+}
+
+/** What the page runs when it is opened without a link: the first example of the server's default model. */
+export function startRequest(settings: Settings): RunRequest | null {
+  const model = settings.models.find(({ name }) => name === settings.default_model);
+  const [preset] = model?.presets ?? [];
+  return model && preset ? presetRequest(model.name, preset) : null;
 }
 
 /** A model's name where there is little room: the folder's own, without the way to it. */

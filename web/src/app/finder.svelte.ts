@@ -2,7 +2,7 @@
 
 import type { FoundProps, MethodProps, RunEvent, ScoresProps } from "../contract";
 import { readingOf } from "../data/reading";
-import { isAborted, problemOf, type SourceError } from "../source";
+import { isAborted, isNotComputed, problemOf, type SourceError } from "../source";
 import { Painting } from "../views/painting";
 import { siteOf, stackOf } from "../views/view";
 import { floats, type Grid, type Part } from "../wire";
@@ -97,7 +97,12 @@ export class Finder {
     this.bench.view?.redraw();
   }
 
-  async find(): Promise<void> {
+  find(): Promise<void> {
+    this.bench.allow("find");
+    return this.#find();
+  }
+
+  async #find(): Promise<void> {
     const { shown } = this.bench;
     if (!shown?.source.task || this.lacks) return;
     if (this.asked.by === "painted" && this.painting) {
@@ -124,7 +129,7 @@ export class Finder {
     } catch (thrown) {
       if (this.#stop !== stop) return;
       if (isAborted(thrown)) this.wasStopped = true;
-      else this.problem = problemOf(thrown);
+      else if (!isNotComputed(thrown)) this.problem = problemOf(thrown);
     } finally {
       if (this.#stop === stop) this.progress = null;
     }
@@ -143,7 +148,7 @@ export class Finder {
     this.asked = asked;
     this.isOpen = true;
     if (asked.by === "painted") this.nPainted = asked.cells.reduce((sum, [, first, last]) => sum + last - first, 0);
-    if (source.task) return this.find();
+    if (source.task) return this.#find();
     this.found = await source.part<FoundProps>("found");
     this.bench.addMeasure(measureOf(this.found));
   }

@@ -6,7 +6,13 @@ import type { Workbench } from "./workbench.svelte";
 export function pressed(event: KeyboardEvent, bench: Workbench, root: HTMLElement, showKeys: () => void) {
   if (event.defaultPrevented || event.isComposing) return;
   const target = event.target as HTMLElement;
+  // A key held down since the previous page or address confirms no link.
+  if (event.repeat && bench.pending && /^(Enter| )$/.test(event.key) && !target.closest("textarea")) {
+    event.preventDefault();
+    return;
+  }
   if ((event.ctrlKey || event.metaKey) && event.key === "Enter") {
+    if (event.repeat) return;
     root.querySelector<HTMLFormElement>("aside form[aria-label='Input']")?.requestSubmit();
     return;
   }

@@ -35,6 +35,7 @@ async function readAll(bench: Workbench, { source, trace }: Shown): Promise<void
   const { stack } = siteOf(trace, bench.selection.site);
   const count = stackOf(trace, stack).texts.length;
   const of = trace.difference ? differencesOf(source, stack) : activationsOf(source, stack);
+  bench.allow("activations");
   await of.whole(count, (done) => {
     if (done) bench.say(`Reading all tokens, ${done.toLocaleString("en")} of ${count.toLocaleString("en")} …`);
   });

@@ -16,7 +16,8 @@ import { RELEVANCE, type Relevance } from "../data/relevance";
 import { type Report, reportOf } from "../data/report";
 import type { Around } from "../hosts/around";
 import { saved } from "../hosts/file";
-import { load, run, settings, traceSource } from "../hosts/page";
+import { Gate } from "../hosts/gate";
+import { keptRun, load, run, settings, traceSource } from "../hosts/page";
 import { carried, changed, cleaned, DEFAULT, fitted, type Selection } from "../selection";
 import { isAborted, problemOf, type Source, SourceError } from "../source";
 import type { Mounted } from "../views/view";
@@ -34,6 +35,7 @@ import {
   presetRequest,
   requestFrom,
   shortened,
+  startRequest,
 } from "./draft";
 import { isOfModel } from "./edit/calls";
 import { calls, type Edit, Edits } from "./edit/edits.svelte";
@@ -46,7 +48,19 @@ export interface Shown {
   request: RunRequest | null;
   trace: TraceProps;
   source: Source;
+  /** Which tasks of it may be computed; absent where there is no server. */
+  gate?: Gate;
 }
+
+/** A link that asks for something the server does not hold. It is computed after a click. */
+export interface PendingLink {
+  link: Link;
+  /** "run" if there is nothing to show; otherwise what is missing beside the run: "compare", "effect", task names. */
+  missing: string[];
+}
+
+/** Delay in ms before Run can be clicked, so that a click meant for the previous page does not confirm. */
+const CLICK_DELAY = 500;
 
 export interface Run {
   request: RunRequest;
@@ -61,6 +75,8 @@ export type Home =
 
 type Wanted = {
   request: RunRequest;
+  /** Whether the user asked for it. If only the address did, the run is shown when the server holds it; else it waits. */
+  isConfirmed: boolean;
   selection: Selection | null;
   history: "keep" | "replace";
   /** What it is compared with; as it was where nothing is said. */
@@ -90,6 +106,12 @@ export class Workbench {
   progress = $state.raw<RunEvent | null>(null);
   problem = $state.raw<SourceError | null>(null);
   wasCancelled = $state(false);
+  /** Whether the server is being asked for a run that it may hold. */
+  isLookingUp = $state(false);
+  /** What the address asks for and the user has not confirmed yet. */
+  pending = $state.raw<PendingLink | null>(null);
+  /** Whether a click on Run confirms it. */
+  canConfirm = $state(false);
   shown = $state.raw<Shown | null>(null);
   /** A second run beside the one on screen: what it is compared with. */
   other = $state.raw<Shown | null>(null);
@@ -98,6 +120,8 @@ export class Workbench {
   readonly edits = new Edits((list, history) => this.#edited(list, history));
   /** The same run without edits, where the one on screen has some. */
   base = $state.raw<Shown | null>(null);
+  /** Whether the server does not hold that run, and the user has not asked for it. */
+  isBaseAbsent = $state(false);
   /** Measures of this input. */
   measured = $state.raw<Part<ScoresProps> | null>(null);
   /** Where the answer that was chosen came from. */
@@ -130,6 +154,11 @@ export class Workbench {
 
   #stop: AbortController | null = null;
   #wanted: Wanted | null = null;
+  /** The request for the settings. */
+  #offer: Promise<Settings> | null = null;
+  /** The form as the pending link filled it in. */
+  #linkedDraft = "";
+  #clickTimer: ReturnType<typeof setTimeout> | undefined;
   #unlisten: () => void;
 
   constructor(
@@ -142,6 +171,7 @@ export class Workbench {
 
   destroy() {
     this.#stop?.abort();
+    clearTimeout(this.#clickTimer);
     this.comparing.destroy();
     this.#unlisten();
   }
@@ -165,14 +195,22 @@ export class Workbench {
 
   /** Settled: nothing is under way and what there is to see is on screen. */
   get isReady(): boolean {
-    if (this.progress || this.comparing.progress) return false;
+    if (this.progress || this.isLookingUp || this.comparing.progress) return false;
     if (this.problem || this.viewProblem || this.wasCancelled) return true;
     return this.shown ? this.isDrawn : this.settings !== null;
   }
 
-  /** The fragment that brings back what is on screen. */
+  /** The fragment that brings back what is on screen, and a comparison that is still pending. */
   get link(): string {
-    return written(this.shown?.request ?? null, this.selection, keep, this.other?.request ?? null, this.edits.list);
+    const asked = this.pending?.missing.includes("compare") ? this.pending.link : null;
+    const { compare, beside } = asked?.selection ?? this.selection;
+    const other = asked?.other ?? this.other?.request ?? null;
+    return written(this.shown?.request ?? null, { ...this.selection, compare, beside }, keep, other, this.edits.list);
+  }
+
+  /** Whether the form is as the pending link filled it in. */
+  get isFormOfLink(): boolean {
+    return this.pending !== null && !this.shown && JSON.stringify(this.draft) === this.#linkedDraft;
   }
 
   async start() {
@@ -181,10 +219,11 @@ export class Workbench {
       if (this.home.kind === "file") return await this.#open(this.home.source, this.home.opensAt);
       if (this.home.kind === "notebook") return await this.#open(this.home.source, "");
       this.runs = earlierRuns();
-      // A link says all that a run needs; without one, the server's first example is run.
+      this.#offer = settings();
+      // A link names its run; without one, the server's first example is run.
       const isLink = read(this.address.read(), recall).request !== null;
       if (isLink) this.#follow();
-      this.settings = await settings();
+      this.settings = await this.#offer;
       if (!isLink) this.#follow(true);
       this.#fitForm();
     } catch (thrown) {
@@ -198,6 +237,10 @@ export class Workbench {
     if (!before) return;
     const next = changed(this.selection, change, before.trace);
     if (JSON.stringify(next) === JSON.stringify(this.selection)) return;
+    if (change.relevance) this.allow("relevance");
+    else if (change.relevance === "") this.#drop("relevance");
+    if (next.scale !== "activations") this.#drop("activations");
+    else if (change.scale !== undefined || change.site !== undefined) this.allow("activations");
     if (
       this.selection.what === "scores" &&
       next.what !== "scores" &&
@@ -223,7 +266,7 @@ export class Workbench {
     const isTyped = !!this.draft.text.trim() && !presetOf(this.draft.text, this.settings?.models ?? []);
     const isChosen = !!this.draft.media && !this.draft.media.startsWith("preset:");
     this.draft.model = name;
-    if (!this.model?.is_loaded && !(await this.#load(name))) return;
+    if (!this.model?.is_loaded && (await this.#load(name)) === null) return;
     this.#fitForm();
     const media = mediaOf(this.draft.form);
     const isOwn = media ? isChosen : isTyped;
@@ -233,12 +276,53 @@ export class Workbench {
   }
 
   run(request: RunRequest) {
-    return this.#run({ request, selection: null, history: "keep" });
+    return this.#run({ request, selection: null, history: "keep", isConfirmed: true });
+  }
+
+  /** The user has seen what the address asks for, and wants it computed. */
+  confirm() {
+    if (!this.pending || !this.canConfirm) return;
+    const { link, missing } = this.pending;
+    const { request } = link;
+    if (!request) return this.#begin(link, true);
+    if (!this.shown) {
+      const { selection, other, edits } = link;
+      return void this.#run({ request, selection, history: "replace", other, edits, isConfirmed: true });
+    }
+    const isCompared = missing.includes("compare");
+    const { compare, beside } = isCompared ? link.selection : this.selection;
+    const selection = { ...this.selection, compare, beside };
+    const other = isCompared ? link.other : (this.other?.request ?? null);
+    return void this.#run({ request, selection, history: "replace", other, edits: this.edits.list, isConfirmed: true });
+  }
+
+  /** What is missing beside the run is not computed, and the address no longer asks for it. */
+  dismiss() {
+    const missing = this.pending?.missing ?? [];
+    this.#setPending(null);
+    this.select(
+      {
+        ...(missing.includes("activations") ? { scale: "model" } : {}),
+        ...(missing.includes("relevance") ? { relevance: "" } : {}),
+        ...(missing.includes("find") ? { find: "" } : {}),
+      },
+      "replace",
+    );
+    if (missing.includes("find") && this.measured) this.#dropUnknownMeasures();
+    this.relinked();
+  }
+
+  /** The user asks for a task of the runs on screen: it may be computed. */
+  allow(task: string) {
+    this.shown?.gate?.allow(task);
+    this.other?.gate?.allow(task);
+    this.#drop(task);
   }
 
   /** Two runs change places. */
   exchange(request: RunRequest, other: RunRequest, selection: Selection) {
-    return this.#run({ request, selection: { ...selection, token: null, off: [] }, history: "keep", other });
+    const moved = { ...selection, token: null, off: [] };
+    return this.#run({ request, selection: moved, history: "keep", other, isConfirmed: true });
   }
 
   /** Write the link again: what it is compared with has changed. */
@@ -254,7 +338,8 @@ export class Workbench {
     if (calls(edits).length < calls(this.edits.list).length) {
       this.say("Edits of single tokens are switched off: they belong to the input before.");
     }
-    return this.#run({ request: { ...request, edits: calls(edits) }, selection: null, history: "keep", edits });
+    const edited = { ...request, edits: calls(edits) };
+    return this.#run({ request: edited, selection: null, history: "keep", edits, isConfirmed: true });
   }
 
   /** Put an edit, as the Python that makes it, on top of the stack, and run. */
@@ -267,7 +352,7 @@ export class Workbench {
     if (!request) return;
     const next = { ...request, edits: calls(edits) };
     if (!sameRequest(next, request) || this.progress) {
-      void this.#run({ request: next, selection: this.selection, history, edits });
+      void this.#run({ request: next, selection: this.selection, history, edits, isConfirmed: true });
       return;
     }
     this.edits.settle(edits, true); // only what is off has changed
@@ -281,6 +366,7 @@ export class Workbench {
       request,
       selection: { ...this.selection, off: [], token: null, relevance: "" },
       history: "keep",
+      isConfirmed: true,
     });
   }
 
@@ -292,13 +378,15 @@ export class Workbench {
     this.#stop?.abort();
   }
 
-  /** A view could not be drawn; null when it could again. A trace that the server forgot is made once more. */
+  /** A view could not be drawn; null when it could again. A trace that the server forgot is made once more, if the user
+   *  asked for it. */
   viewFailed(problem: SourceError | null) {
     const request = this.shown?.request;
-    if (problem?.error === "UnknownTrace" && request && !this.progress) {
+    if (problem?.error === "UnknownTrace" && request && !this.progress && !this.isLookingUp) {
       const other = this.other?.request ?? null;
       const edits = this.edits.list;
-      void this.#run({ request, selection: this.selection, history: "replace", other, edits });
+      const isConfirmed = this.shown?.gate?.isOpen ?? false;
+      void this.#run({ request, selection: this.selection, history: "replace", other, edits, isConfirmed });
       return;
     }
     this.viewProblem = problem;
@@ -316,18 +404,24 @@ export class Workbench {
       return;
     }
     const isSame = link.request && this.shown && sameRequest(link.request, this.shown.request);
-    if (isSame && this.shown && sameRequest(link.other, this.other?.request ?? null)) {
+    if (isSame && this.shown && !this.pending && sameRequest(link.other, this.other?.request ?? null)) {
       this.#stop?.abort();
       this.edits.settle(link.edits, true);
-      this.#turn(fitted(link.selection, (this.comparing.difference ?? this.shown).trace));
+      const selection = fitted(link.selection, (this.comparing.difference ?? this.shown).trace);
+      if (JSON.stringify(selection) === JSON.stringify(this.selection)) return;
+      this.shown.gate?.close();
+      this.other?.gate?.close();
+      this.#turn(selection);
       return;
     }
     if (link.request) {
       const { request, selection, other, edits } = link;
-      void this.#run({ request, selection, history: "replace", other, edits });
+      void this.#run({ request, selection, history: "replace", other, edits, isConfirmed: false });
       return;
     }
     if (link.kept) {
+      this.#halt();
+      this.#clear();
       this.draft.model = link.model || this.draft.model;
       this.problem = new SourceError(
         "This link belongs to an input that is too long for a link.",
@@ -336,26 +430,102 @@ export class Workbench {
       );
       return;
     }
-    if (isStart || link.model) this.#begin(link);
+    if (isStart || link.model) this.#begin(link, false);
   }
 
-  /** Nothing was asked for, but perhaps a model: run its first example. */
-  #begin({ model, selection }: Link) {
-    this.draft.model = model || this.settings?.default_model || "";
-    const run = () => {
-      const preset = this.model?.presets[0];
-      if (preset) void this.#run({ request: presetRequest(this.draft.model, preset), selection, history: "replace" });
-      else this.draft.form = formsOf(this.model)[0] ?? "text";
-    };
-    // What suits a model that is no built-in one is known once it is loaded.
-    if (this.model?.is_loaded || this.model?.presets.length) run();
-    else void this.#load(this.draft.model).then((isLoaded) => isLoaded && run());
+  /** No input was asked for, but perhaps a model: its first example. */
+  #begin(link: Link, isConfirmed: boolean) {
+    const defaultModel = this.settings?.default_model ?? "";
+    const model = link.model || defaultModel;
+    const { selection, other } = link;
+    this.#halt();
+    this.draft.model = model;
+    const preset = this.model?.presets[0];
+    if (preset) {
+      const request = presetRequest(model, preset);
+      void this.#run({ request, selection, history: "replace", other, isConfirmed });
+    } else if (this.model?.is_loaded) {
+      this.#clear();
+      this.draft.form = formsOf(this.model)[0] ?? "text";
+    } else if (isConfirmed || model === defaultModel) {
+      // Which inputs a model takes is known once it is loaded, and under which name the server has it.
+      void this.#load(model).then((name) => {
+        if (name !== null) this.#begin({ ...link, model: name }, isConfirmed);
+      });
+    } else this.#ask({ ...link, model });
+  }
+
+  /** Stop what is under way, without a word: the address has changed. */
+  #halt() {
+    this.#stop?.abort();
+    this.#stop = null;
+    this.#setPending(null);
+    this.problem = null;
+    this.progress = null;
+    this.isLookingUp = false;
+    this.wasCancelled = false;
+  }
+
+  /** The server does not hold what the address asks for: show what that is, and wait for the user. */
+  #ask(link: Link) {
+    this.#clear();
+    this.edits.settle(link.edits, false);
+    this.selection = link.selection;
+    this.#fitForm();
+    this.#linkedDraft = JSON.stringify(this.draft);
+    this.#setPending({ link, missing: ["run"] });
+  }
+
+  #setPending(pending: PendingLink | null) {
+    const isUpdate = pending !== null && this.pending !== null;
+    this.pending = pending;
+    if (isUpdate) return;
+    clearTimeout(this.#clickTimer);
+    this.canConfirm = false;
+    if (!pending) return;
+    this.#clickTimer = setTimeout(() => {
+      this.canConfirm = true;
+    }, CLICK_DELAY);
+  }
+
+  /** The server does not hold something that the address asks for beside the run. */
+  #miss(what: string, wanted: Wanted) {
+    const missing = this.pending?.missing ?? [];
+    if (!missing.includes(what)) this.#setPending({ link: linkOf(wanted), missing: [...missing, what] });
+  }
+
+  /** The user has asked for it, or it is no longer needed. */
+  #drop(what: string) {
+    if (!this.pending?.missing.includes(what)) return;
+    const missing = this.pending.missing.filter((name) => name !== what);
+    this.#setPending(missing.length ? { ...this.pending, missing } : null);
+  }
+
+  /** Take the picture off the screen: it belongs to another address. */
+  #clear() {
+    this.shown = null;
+    this.base = null;
+    this.comparing.take(null);
+    this.relevance = null;
+    this.#forget();
+  }
+
+  /** What was measured and found belongs to the run before. */
+  #forget() {
+    this.isDrawn = false;
+    this.viewProblem = null;
+    this.line = "";
+    this.notes = [];
+    this.measured = null;
+    this.report = null;
+    this.extra = {};
+    this.finder.forget();
   }
 
   /** The form of the input is one that the model takes, once that is known. */
   #fitForm() {
     const forms = formsOf(this.model);
-    if (this.model && !forms.includes(this.draft.form)) this.draft.form = forms[0] ?? "text";
+    if (this.model?.kinds.length && !forms.includes(this.draft.form)) this.draft.form = forms[0] ?? "text";
   }
 
   #turn(selection: Selection) {
@@ -364,22 +534,24 @@ export class Workbench {
     this.isDrawn = false;
   }
 
-  /** What a model takes is known once it is loaded. */
-  async #load(name: string): Promise<boolean> {
+  /** Load a model: which inputs it takes is known afterwards. The name that the server has it under; null if it failed. */
+  async #load(name: string): Promise<string | null> {
     this.#stop?.abort();
     const stop = new AbortController();
     this.#stop = stop;
+    this.#setPending(null);
     this.problem = null;
     this.wasCancelled = false;
+    this.isLookingUp = false;
     this.progress = { ...QUEUED, state: "loading" };
     try {
       const model = await load(name, stop.signal);
       this.settings = await settings(stop.signal);
       if (this.draft.model === name) this.draft.model = model.name; // a folder has one name only
-      return this.#stop === stop;
+      return this.#stop === stop ? model.name : null;
     } catch (thrown) {
       if (this.#stop === stop && !isAborted(thrown)) this.problem = problemOf(thrown);
-      return false;
+      return null;
     } finally {
       if (this.#stop === stop) this.progress = null;
     }
@@ -397,40 +569,71 @@ export class Workbench {
     const stop = new AbortController();
     this.#stop = stop;
     this.#wanted = wanted;
-    const { request } = wanted;
+    const { request, isConfirmed } = wanted;
+    this.#setPending(null);
     this.problem = null;
     this.wasCancelled = false;
     const isOfShown = !!this.shown?.request && sameRequest(plain(request), plain(this.shown.request));
     if (!isOfShown && !sameRequest(requestFrom(this.draft), plain(request))) {
       this.draft = draftOf(request, formsOf(this.settings?.models.find((one) => one.name === request.model)));
     }
-    this.progress = QUEUED;
+    this.progress = isConfirmed ? QUEUED : null;
+    this.isLookingUp = !isConfirmed;
     try {
-      const id = await run(request, (event) => this.#stop === stop && this.#hear(event), stop.signal);
-      const source = traceSource(id);
+      const id = await this.#trace(wanted, stop);
+      if (id === null) {
+        if (this.#stop === stop) this.#ask(linkOf(wanted));
+        return;
+      }
+      const gate: Gate = new Gate(isConfirmed, (task) => {
+        if (this.shown?.gate === gate || this.other?.gate === gate) this.#miss(task, wanted);
+      });
+      const source = traceSource(id, gate);
       this.#warm(source, wanted.selection, stop.signal);
       const trace = (await source.part<TraceProps>("trace", stop.signal)).props;
-      const shown = { request, trace, source };
+      const shown = { request, trace, source, gate };
       const compared = await this.comparing.prepare(shown, wanted.other, stop.signal);
       if (this.#stop !== stop) return;
       const before = wanted.history === "replace" && isOfShown ? (this.shown?.request ?? null) : null;
       this.edits.settle(wanted.edits ?? switchedOn(request), isOfShown);
       this.comparing.take(compared);
       this.#show(shown, wanted.selection);
+      if (compared?.isAbsent) this.#miss("compare", wanted);
       this.address.write(this.link, wanted.history);
       this.#remember({ request, when: Date.now() }, before);
       this.progress = null;
+      this.isLookingUp = false;
       await this.#learn(stop.signal);
     } catch (thrown) {
       if (this.#stop !== stop) return;
       this.edits.revert();
-      if (isAborted(thrown)) this.wasCancelled = true;
-      else this.problem = problemOf(thrown);
+      const wasRunning = this.progress !== null;
+      if (!isAborted(thrown)) {
+        this.problem = problemOf(thrown);
+        if (!isConfirmed) this.#clear();
+      } else if (wasRunning) this.wasCancelled = true;
       // What the model takes is known by now: the form offers it, to try again. Where nobody answers, that was said.
       await this.#learn(stop.signal).catch(() => {});
     } finally {
-      if (this.#stop === stop) this.progress = null;
+      if (this.#stop === stop) {
+        this.progress = null;
+        this.isLookingUp = false;
+      }
     }
+  }
+
+  /** The id of the run's trace, held by the server or computed. Null if the user has to confirm it first. */
+  async #trace({ request, isConfirmed }: Wanted, stop: AbortController): Promise<string | null> {
+    const compute = () => run(request, (event) => this.#stop === stop && this.#hear(event), stop.signal);
+    if (isConfirmed) return compute();
+    const kept = await keptRun(request, stop.signal);
+    if (kept !== null) return kept;
+    this.#offer ??= settings();
+    this.settings ??= await this.#offer;
+    // The page computes one run by itself: the one that it also shows without a link.
+    if (!sameRequest(request, startRequest(this.settings)) || this.#stop !== stop) return null;
+    this.progress = QUEUED;
+    return compute();
   }
 
   /** A model that a run has loaded tells more of itself. */
@@ -443,6 +646,7 @@ export class Workbench {
   /** What an edited run is compared with: remembered here, or by the server, or run. */
   async #compare(shown: Shown) {
     const { request } = shown;
+    this.isBaseAbsent = false;
     if (!request?.edits.length) {
       this.base = null;
       this.#plain = shown;
@@ -453,10 +657,18 @@ export class Workbench {
       return;
     }
     this.base = null;
+    const { gate } = shown;
+    if (!gate) return;
     try {
-      const source = traceSource(await run(plain(request), () => {}, new AbortController().signal));
+      const { signal } = new AbortController();
+      const id = await (gate.isOpen ? run(plain(request), () => {}, signal) : keptRun(plain(request), signal));
+      if (id === null) {
+        if (this.shown === shown) this.isBaseAbsent = true;
+        return gate.miss("effect");
+      }
+      const source = traceSource(id, gate);
       const trace = (await source.part<TraceProps>("trace")).props;
-      this.#plain = { request: plain(request), trace, source };
+      this.#plain = { request: plain(request), trace, source, gate };
       if (this.shown === shown) this.base = this.#plain;
     } catch (thrown) {
       if (this.shown === shown) this.say(`Nothing to compare with: ${problemOf(thrown).message}`);
@@ -476,14 +688,7 @@ export class Workbench {
   }
 
   #show(shown: Shown, selection: Selection | null) {
-    this.isDrawn = false;
-    this.viewProblem = null;
-    this.line = "";
-    this.notes = [];
-    this.measured = null;
-    this.report = null;
-    this.extra = {};
-    this.finder.forget();
+    this.#forget();
     const wanted = this.comparing.fitted(selection ?? this.selection);
     const { trace } = (wanted.compare === "difference" && this.comparing.difference) || shown;
     this.selection = selection ? fitted(wanted, trace) : carried(wanted, trace);
@@ -496,6 +701,8 @@ export class Workbench {
   drawn() {
     this.isDrawn = true;
     const { pictured } = this;
+    // All activations that the address asks for are there: the next ones, the user scrolls to.
+    if (this.selection.scale === "activations" && !this.viewProblem) pictured?.gate?.allow("activations");
     if (!pictured || (this.#measured === pictured && this.measured)) return;
     this.#measured = pictured;
     void this.#measure(pictured);
@@ -513,13 +720,18 @@ export class Workbench {
       if (own.has?.("evidence")) this.addMeasure(measureOf(await own.part<EvidenceProps>("evidence")));
       await this.finder.restore(this.selection.find);
       if (this.pictured !== shown) return;
-      const known = new Set(this.scores?.props.methods.map((one) => one.name));
-      const { sort, colour, relevance } = this.selection;
-      if (relevance) known.add(RELEVANCE); // it may still come
-      this.select({ sort: known.has(sort) ? sort : "", colour: known.has(colour) ? colour : "" }, "replace");
+      if (!this.pending?.missing.includes("find")) this.#dropUnknownMeasures();
     } catch {
       // A file saved without measures, or a trace that allows none: the page then offers nothing that needs them.
     }
+  }
+
+  /** Sort and colour only by measures that are there. */
+  #dropUnknownMeasures() {
+    const known = new Set(this.scores?.props.methods.map((one) => one.name));
+    const { sort, colour, relevance } = this.selection;
+    if (relevance) known.add(RELEVANCE); // it may still come
+    this.select({ sort: known.has(sort) ? sort : "", colour: known.has(colour) ? colour : "" }, "replace");
   }
 
   /** `before` is a run that this one takes the place of: where a slider was on its way. */
@@ -538,6 +750,17 @@ export class Workbench {
 /** The same without edits. */
 function plain(request: RunRequest): RunRequest {
   return { ...request, edits: [] };
+}
+
+function linkOf({ request, selection, other, edits }: Wanted): Link {
+  return {
+    model: request.model,
+    request,
+    edits: edits ?? switchedOn(request),
+    selection: selection ?? DEFAULT,
+    other: other ?? null,
+    kept: "",
+  };
 }
 
 function presetOf(text: string, models: ModelProps[]) {

@@ -2,11 +2,13 @@
 
 import type { ModelProps, Problem, RunEvent, RunRequest, Settings, TaskRequest } from "../contract";
 import type { Selection } from "../selection";
-import { type Source, SourceError } from "../source";
+import { isNotComputed, notComputed, type Source, SourceError } from "../source";
 import { decode, type Part } from "../wire";
+import type { Gate } from "./gate";
 import { remembered } from "./remembered";
 
 const API = "api";
+const ONLY_KEPT = "?only_kept=true";
 
 export function settings(signal?: AbortSignal): Promise<Settings> {
   return asked(`${API}/settings`, { signal: signal ?? null }).then((answer) => answer.json());
@@ -22,14 +24,27 @@ export async function run(request: RunRequest, hear: (event: RunEvent) => void, 
   return (await heard(await asked(`${API}/runs`, { ...posted(request), signal }), hear)).trace;
 }
 
-/** Has a task done, of a trace or of a model, and gives what it found. Aborting the signal stops it. */
+/** The id of the trace of a run that the server holds, or null. Nothing is computed. */
+export async function keptRun(request: RunRequest, signal: AbortSignal): Promise<string | null> {
+  const { state, trace } = await heard(
+    await asked(`${API}/runs${ONLY_KEPT}`, { ...posted(request), signal }),
+    () => {},
+  );
+  return state === "absent" ? null : trace;
+}
+
+/** Has a task done, of a trace or of a model, and gives what it found. Aborting the signal stops it. With `onlyKept`
+ *  nothing is computed: rejects with `notComputed` where the server holds no result. */
 export async function task<Props>(
   wanted: Partial<TaskRequest> & { name: string },
   hear: (event: RunEvent) => void,
   signal: AbortSignal,
+  onlyKept = false,
 ): Promise<Part<Props>> {
   const request: TaskRequest = { trace: "", model: "", options: {}, ...wanted };
-  const { result } = await heard(await asked(`${API}/tasks`, { ...posted(request), signal }), hear);
+  const address = `${API}/tasks${onlyKept ? ONLY_KEPT : ""}`;
+  const { state, result } = await heard(await asked(address, { ...posted(request), signal }), hear);
+  if (state === "absent") throw notComputed();
   const answer = await asked(`${API}/results/${encodeURIComponent(result)}`, { signal });
   return decode(await answer.arrayBuffer()) as Part<Props>;
 }
@@ -39,14 +54,15 @@ async function heard(answer: Response, hear: (event: RunEvent) => void): Promise
   for await (const event of lines(answer)) {
     if (event.state === "failed") throw new SourceError(event.message, event.hint, event.error);
     if (event.state === "cancelled") throw new DOMException("the run was stopped", "AbortError");
+    if (event.state === "absent") return event;
     hear(event);
     if (event.state === "done") return event;
   }
   throw new SourceError("The server stopped answering in the middle of the run.", "Try again.", "Unreachable");
 }
 
-/** The parts of one trace. */
-export function traceSource(id: string): Source {
+/** The parts of one trace, and tasks as far as the gate lets them be computed. */
+export function traceSource(id: string, gate: Gate): Source {
   const load = async (key: string, signal: AbortSignal): Promise<Part<unknown>> => {
     const answer = await asked(`${API}/traces/${encodeURIComponent(id)}/${key}`, { signal });
     return decode(await answer.arrayBuffer());
@@ -54,7 +70,20 @@ export function traceSource(id: string): Source {
   return {
     isLive: true,
     part: remembered(load),
-    task: (name, options, hear, signal) => task({ name, trace: id, options }, hear, signal),
+    async task<Props>(
+      name: string,
+      options: Record<string, unknown>,
+      hear: (event: RunEvent) => void,
+      signal: AbortSignal,
+    ) {
+      const onlyKept = !gate.mayCompute(name);
+      try {
+        return await task<Props>({ name, trace: id, options }, hear, signal, onlyKept);
+      } catch (thrown) {
+        if (isNotComputed(thrown) && !signal.aborted) gate.miss(name);
+        throw thrown;
+      }
+    },
   };
 }
 
