@@ -7,20 +7,17 @@ client's leaving reaches whoever waits for it.
 
 import hmac
 import ipaddress
-import logging
 import secrets
 import time
-from dataclasses import dataclass, field
-from http.cookies import CookieError, SimpleCookie
-from urllib.parse import parse_qsl, urlencode, urlsplit
+from dataclasses import asdict, dataclass, field
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.responses import PlainTextResponse, RedirectResponse, Response
+from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from headscope.server.problems import Refused
-
-logger = logging.getLogger("headscope.server")
+from headscope.server.log import log_failure, logger
+from headscope.server.problems import Refused, unexpected
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:; connect-src 'self'; "
@@ -102,12 +99,12 @@ class Access:
             )
 
     def knows(self, headers: Headers) -> bool:
-        """Whether the request carries our cookie."""
-        try:
-            found = SimpleCookie(headers.get("cookie", "")).get(self.cookie_name)
-        except CookieError:
-            return False
-        return found is not None and _same(self.cookie, found.value)
+        """Whether the request carries our cookie, whatever cookies of other applications stand around it.
+
+        Browsers send the cookies of all ports of a host, and `http.cookies` gives up at the first that is malformed.
+        """
+        pairs = (part.partition("=") for header in headers.getlist("cookie") for part in header.split(";"))
+        return any(name.strip() == self.cookie_name and _same(self.cookie, value.strip()) for name, _, value in pairs)
 
 
 class Guard:
@@ -123,6 +120,7 @@ class Guard:
             await self.app(scope, receive, send)
             return
         has_begun, begun = False, time.monotonic()
+        id = scope["id"] = secrets.token_hex(4)
 
         async def send_guarded(message: Message) -> None:
             nonlocal has_begun
@@ -130,7 +128,7 @@ class Guard:
                 has_begun = True
                 # Without what follows the path: it may be a token.
                 seconds, status = time.monotonic() - begun, message["status"]
-                logger.debug("%s %s: %d in %.3f s", scope["method"], scope["path"], status, seconds)
+                logger.debug("%s %s: %d in %.3f s", scope["method"], quote(scope["path"]), status, seconds)
                 headers = MutableHeaders(scope=message)
                 for name, value in HEADERS.items():
                     headers[name] = value
@@ -141,10 +139,10 @@ class Guard:
             await self._answer(scope, receive, send_guarded)
         except Refused as refused:
             await refused.answer()(scope, receive, send_guarded)
-        except Exception:  # its answer was sent by FastAPI; what is left is to say where it happened
-            logger.exception("%s %s failed", scope["method"], scope["path"])
+        except Exception as error:  # FastAPI has answered, unless it was raised before it was asked
+            log_failure(f"{scope['method']} {getattr(scope.get('route'), 'path', '')}".strip(), error, id)
             if not has_begun:
-                raise
+                await JSONResponse(asdict(unexpected(id)), 500)(scope, receive, send_guarded)
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = Headers(scope=scope)

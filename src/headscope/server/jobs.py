@@ -4,7 +4,7 @@ Everything but `_do` happens in the event loop, so nothing here needs a lock.
 """
 
 import asyncio
-import logging
+import secrets
 import threading
 import time
 from collections import deque
@@ -12,10 +12,9 @@ from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 
 from headscope.errors import Cancelled, HeadscopeError
+from headscope.server.log import log_failure, logger, type_and_place
 from headscope.server.messages import RunEvent
-from headscope.server.problems import UNEXPECTED, Refused, problem_of, stopping
-
-logger = logging.getLogger("headscope.server")
+from headscope.server.problems import Refused, problem_of, stopping, unexpected
 
 ENDS = ("done", "failed", "cancelled")
 Tell = Callable[[RunEvent], None]
@@ -175,11 +174,11 @@ def _do(job: Job) -> RunEvent:
         return RunEvent("cancelled")
     except HeadscopeError as error:
         problem = problem_of(error)
-        logger.info("failed: %s", problem.message)
-    except MemoryError:
+        logger.info("not done: %s", type_and_place(error))
+    except MemoryError as error:
         problem = problem_of(HeadscopeError("the memory ran out: shorten the input, or choose the record 'summary'."))
-        logger.info("failed: %s", problem.message)
-    except Exception:  # a model is other people's code and raises anything; the server goes on
-        logger.exception("a run failed")
-        problem = UNEXPECTED
+        logger.info("not done: %s", type_and_place(error))
+    except Exception as error:  # a model is other people's code and raises anything; the server goes on
+        problem = unexpected(id := secrets.token_hex(4))
+        log_failure("a run", error, id)
     return RunEvent("failed", error=problem.error, message=problem.message, hint=problem.hint)

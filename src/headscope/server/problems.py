@@ -1,4 +1,4 @@
-"""Errors as the page hears them: a status, and a Problem in words. Tracebacks stay in the terminal."""
+"""Errors as the page hears them: a status, and a Problem in words. Where it failed, the terminal says (`log.py`)."""
 
 import re
 from dataclasses import asdict
@@ -11,10 +11,6 @@ from starlette.responses import JSONResponse
 from headscope.errors import BudgetError, HeadscopeError, InputError, LoadError
 from headscope.server.messages import Problem
 from headscope.views.numbers import TooManyNumbersError
-
-UNEXPECTED = Problem(
-    "Unexpected", "something went wrong inside the server.", "The terminal it runs in says where: please report it."
-)
 
 
 class Refused(Exception):
@@ -32,6 +28,12 @@ class Refused(Exception):
 def stopping() -> Refused:
     """The answer to what is asked while the server ends."""
     return Refused(503, "Stopping", "the server is being stopped.", "Start it again: headscope serve")
+
+
+def unexpected(id: str) -> Problem:
+    """An error that nobody foresaw; the log names it by the same id."""
+    hint = f"The terminal it runs in says where, under the id {id}: please report it."
+    return Problem("Unexpected", "something went wrong inside the server.", hint)
 
 
 def problem_of(error: HeadscopeError) -> Problem:
@@ -64,4 +66,4 @@ def answer_of(request: Any, error: Exception) -> JSONResponse:
         told = {404: "there is nothing at this address", 405: "this address does not take this method"}
         message = f"{asked}: {told.get(error.status_code, error.detail)}."
         return JSONResponse(asdict(Problem("HttpError", message)), error.status_code, headers=error.headers)
-    return JSONResponse(asdict(UNEXPECTED), 500)
+    return JSONResponse(asdict(unexpected(request.scope["id"])), 500)

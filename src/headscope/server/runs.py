@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import logging
 import secrets
 import time
 import warnings
@@ -22,13 +21,12 @@ from headscope.server.catalogue import Catalogue
 from headscope.server.gold import gold_of
 from headscope.server.jobs import Job, Jobs
 from headscope.server.kept import Kept
+from headscope.server.log import logger
 from headscope.server.media import Media, MediaStore, given_media
 from headscope.server.messages import ChatMessage, Remembered, RunEvent, RunRequest
 from headscope.server.options import Limits
 from headscope.server.problems import Refused
 from headscope.traces import Trace
-
-logger = logging.getLogger("headscope.server")
 
 # As `MOST_WRITTEN` of the page (`web/src/app/link.ts`).
 MOST_WRITTEN = 200

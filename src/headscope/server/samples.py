@@ -1,16 +1,14 @@
 """Sentences of the server's corpus to start from: its first short ones, with their trees where it has them."""
 
 import itertools
-import logging
 from pathlib import Path
 
 from headscope.analysis.examples import stream_of
 from headscope.corpora import Corpus, Example
 from headscope.corpora.conllu import looks_like_conllu, parse_conllu, written
 from headscope.errors import HeadscopeError
+from headscope.server.log import logger, type_and_place
 from headscope.views.contract import PresetProps
-
-logger = logging.getLogger("headscope.server")
 
 N_SAMPLES = 8
 # Sentences worth looking at that fit on a screen; they are looked for at the beginning only.
@@ -27,7 +25,7 @@ def samples_of(source: Path | None) -> list[PresetProps]:
         stream = stream_of(source)
         return [] if stream.kind == "images" else _first(stream)
     except HeadscopeError as error:
-        logger.warning("no sentences of %s to start from: %s", source.name, error)
+        logger.warning("no sentences of %s to start from: %s", source.name, type_and_place(error))
         return []
 
 

@@ -14,13 +14,12 @@ from dataclasses import replace
 import uvicorn
 
 from headscope.errors import HeadscopeError, LoadError
+from headscope.server import log
 from headscope.server.access import Access, is_everywhere, is_loopback
 from headscope.server.api import application
 from headscope.server.options import Options
 from headscope.server.page import check_static
 from headscope.server.workbench import Workbench
-
-logger = logging.getLogger("headscope.server")
 
 TRIES = 50
 
@@ -35,7 +34,7 @@ def serve(
 ) -> None:
     """Serve until the process is told to stop; `say` prints for people, `announce` is given the address to open."""
     check_static(options.static)
-    _set_up_log(debug)
+    log.set_up(debug=debug)
     listener = bound(options.host, options.port)
     try:
         port = listener.getsockname()[1]
@@ -50,6 +49,7 @@ def serve(
         _warn_of_network(options, say)
         address = address_of(options.host, port, options.trusted_hosts)
         announce(f"{address}?token={access.token}")
+        log.silence_warnings()
         server = _Server(configured(workbench), workbench)
         if opens_browser:
             server.opens = f"{address}?token={access.ticket()}"
@@ -146,13 +146,3 @@ def _run(server: _Server, listener: socket.socket) -> None:
             signal.signal(number, handler)
     if not server.started:
         raise HeadscopeError("the server could not be started: see above.")
-
-
-def _set_up_log(debug: bool) -> None:
-    """Short lines on stderr: what ran, and how long. Requests are not logged: their addresses may hold a token."""
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(logging.Formatter("%(asctime)s  %(message)s", "%H:%M:%S"))
-    logger.handlers = [handler]
-    logger.propagate = False
-    logger.setLevel(logging.DEBUG if debug else logging.INFO)
-    logging.getLogger("uvicorn").setLevel(logging.INFO if debug else logging.WARNING)

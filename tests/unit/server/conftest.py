@@ -33,10 +33,11 @@ def no_builtin_models(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(autouse=True)
 def untouched_log() -> Iterator[None]:
     """A server that starts sets up its log; the next test finds it as it was."""
-    log = logging.getLogger("headscope.server")
-    before = log.handlers, log.propagate, log.level
+    logs = [logging.getLogger(name) for name in (None, "headscope.server", "uvicorn")]
+    before = [(list(log.handlers), log.propagate, log.level) for log in logs]
     yield
-    log.handlers, log.propagate, log.level = before
+    for log, (handlers, propagate, level) in zip(logs, before, strict=True):
+        log.handlers, log.propagate, log.level = handlers, propagate, level
 
 
 @pytest.fixture(scope="session")

@@ -1,6 +1,7 @@
 """Who is let in, who is not, and what every answer carries."""
 
 import logging
+import re
 
 import pytest
 from starlette.testclient import TestClient
@@ -58,6 +59,33 @@ def test_without_a_token_there_is_no_answer(stranger: TestClient, path: str) -> 
 def test_a_wrong_token_is_no_token(stranger: TestClient, header: str) -> None:
     sent = header.encode("utf-8", "surrogateescape")
     assert stranger.get("/api/settings", headers={"Authorization": sent}).status_code == 401  # type: ignore[dict-item]
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        '{"a": 1}=x; headscope-8765=OURS',
+        'a[b]=1; {"x":1}; headscope-8765=OURS',
+        "headscope-8765=OURS; a[b]=1; é",
+        "headscope-8765=of-another; headscope-8765=OURS; headscope-8765=",
+        ';;=; ="; a="unclosed; headscope-8765=OURS;',
+        "  a ,b= c;\theadscope-8765 = OURS ; $Version=1; expires=Thu, 01 Jan",
+        "headscope-9000=another-port; headscope-8765=OURS",
+        "a=headscope-8765=x; headscope-8765=OURS",
+    ],
+)
+def test_cookies_of_other_applications_lock_nobody_out(stranger: TestClient, header: str) -> None:
+    cookie = stranger.workbench.access.cookie  # type: ignore[attr-defined]
+    sent = header.replace("OURS", cookie).encode("latin-1")
+    assert stranger.get("/api/settings", headers={"Cookie": sent}).status_code == 200  # type: ignore[dict-item]
+    cut = header.replace("OURS", cookie[:-1]).encode("latin-1")
+    assert stranger.get("/api/settings", headers={"Cookie": cut}).status_code == 401  # type: ignore[dict-item]
+
+
+def test_our_cookie_is_found_in_any_of_several_headers(stranger: TestClient) -> None:
+    access: Access = stranger.workbench.access  # type: ignore[attr-defined]
+    headers = [("Cookie", "a[b]=1"), ("Cookie", f"{access.cookie_name}={access.cookie}"), ("Cookie", "c")]
+    assert stranger.get("/api/settings", headers=headers).status_code == 200
 
 
 @pytest.mark.parametrize("cookie", ["headscope-8765=wrong", "headscope=x", ";;;=", 'headscope-8765="a\\"', "é=1"])
@@ -148,7 +176,7 @@ def test_every_answer_carries_the_security_headers(client: TestClient) -> None:
         assert "access-control-allow-origin" not in headers
 
 
-def test_an_unexpected_error_is_told_to_the_terminal_only(
+def test_an_unexpected_error_is_located_in_the_terminal_and_told_nowhere(
     start, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     client = start()
@@ -160,7 +188,10 @@ def test_an_unexpected_error_is_told_to_the_terminal_only(
     with caplog.at_level(logging.INFO, "headscope.server"):
         answer = client.get("/api/settings")
     assert answer.status_code == 500 and answer.json()["error"] == "Unexpected"
-    assert "secret detail" not in answer.text and "ZeroDivisionError: secret detail" in caplog.text
+    assert "GET /api/settings failed: ZeroDivisionError at server/test_access.py:" in caplog.text
+    assert "secret" not in answer.text + caplog.text
+    (id,) = re.findall(r"under the id (\w{8})", answer.json()["hint"])
+    assert f"(id {id})" in caplog.text
     assert "content-security-policy" in answer.headers
 
 
