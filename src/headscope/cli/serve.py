@@ -65,7 +65,7 @@ def serve(
         corpus=corpus,
         trusted_hosts=tuple(trust_host or ()),
         reports=tuple(report or ()),
-        limits=own.Limits(waiting=queue, trace_bytes=size),
+        limits=own.Limits(waiting=queue, memory=size),
     )
 
     def announce(address: str) -> None:

@@ -1,14 +1,18 @@
 """Who may ask: this machine, with the token, from our own page. Every request passes here first.
 
 Checked in order: the Host header (a foreign name that points to this machine: DNS rebinding), where the request comes
-from (other pages in the same browser), the cookie or token, the size of the body. Written as plain ASGI, so that a
-client's leaving reaches whoever waits for it.
+from (other pages in the same browser), the cookie or token, the size of the body. Answers are sent in pieces, so that
+none is copied whole for a slow client. Written as plain ASGI, so that a client's leaving reaches whoever waits for it.
 """
 
 import hmac
 import ipaddress
+import re
 import secrets
 import time
+from collections import deque
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass, field
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
@@ -16,7 +20,9 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from headscope.server.bodies import MOST_VALUES, values_in
 from headscope.server.log import log_failure, logger
+from headscope.server.options import Limits
 from headscope.server.problems import Refused, unexpected
 
 POLICY = (
@@ -31,6 +37,11 @@ HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
 }
+MEDIA_PATH = "/api/media"
+MOST_COOKIES = 100  # of our name
+MOST_PARAMETERS = 100
+PIECE = 2**18
+"""Bytes of an answer that are handed over at once."""
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
@@ -71,7 +82,7 @@ class Access:
             raise Refused(
                 403,
                 "ForeignHost",
-                f"this server does not answer to the name {name or '(none)'!r}.",
+                f"this server does not answer to the name {(name or '(none)')[:100]!r}.",
                 "Open the address that was printed; to use another name, start it with --trust-host NAME.",
             )
 
@@ -103,16 +114,17 @@ class Access:
 
         Browsers send the cookies of all ports of a host, and `http.cookies` gives up at the first that is malformed.
         """
-        pairs = (part.partition("=") for header in headers.getlist("cookie") for part in header.split(";"))
-        return any(name.strip() == self.cookie_name and _same(self.cookie, value.strip()) for name, _, value in pairs)
+        ours = re.compile(rf"{re.escape(self.cookie_name)}\s*=([^;]*)")
+        values = (value for header in headers.getlist("cookie") for value in ours.findall(header)[:MOST_COOKIES])
+        return any(_same(self.cookie, value.strip()) for value in values)
 
 
 class Guard:
     """The application behind its checks."""
 
-    def __init__(self, app: ASGIApp, access: Access, *, body_bytes: int, larger: dict[str, int] | None = None):
-        """`larger` gives paths that take longer bodies, and how long."""
-        self.app, self.access, self.body_bytes, self.larger = app, access, body_bytes, larger or {}
+    def __init__(self, app: ASGIApp, access: Access, limits: Limits):
+        self.app, self.access, self.limits = app, access, limits
+        self._body_bytes = 0  # of all requests under way
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -133,7 +145,14 @@ class Guard:
                 for name, value in HEADERS.items():
                     headers[name] = value
                 headers.setdefault("Cache-Control", "no-store")
-            await send(message)
+            body = message.get("body", b"")
+            if len(body) <= PIECE:
+                await send(message)
+                return
+            view = memoryview(body)
+            for start in range(0, len(body), PIECE):
+                more = start + PIECE < len(body) or message.get("more_body", False)
+                await send({"type": message["type"], "body": view[start : start + PIECE], "more_body": more})
 
         try:
             await self._answer(scope, receive, send_guarded)
@@ -147,6 +166,9 @@ class Guard:
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = Headers(scope=scope)
         self.access.check_host(headers)
+        if scope["query_string"].count(b"&") > MOST_PARAMETERS:
+            told = f"the address has more than {MOST_PARAMETERS} parameters, the most this server takes."
+            raise Refused(413, "TooLarge", told, "Join values by commas.")
         if scope["path"] == "/" and scope["method"] == "GET" and b"token=" in scope["query_string"]:
             await self._let_in(scope, headers)(scope, receive, send)
             return
@@ -155,8 +177,8 @@ class Guard:
             self.access.check_secret(headers)
         elif scope["method"] not in ("GET", "HEAD"):
             self.access.check_origin(headers)
-        limit = self.larger.get(scope["path"], self.body_bytes)
-        await self.app(scope, await self._bounded(headers, receive, limit), send)
+        async with self._body(scope, headers, receive) as body:
+            await self.app(scope, body, send)
 
     def _let_in(self, scope: Scope, headers: Headers) -> Response:
         """Exchange the token for a cookie, and take it out of the address."""
@@ -171,28 +193,45 @@ class Guard:
         answer.set_cookie(self.access.cookie_name, self.access.cookie, httponly=True, samesite="strict")
         return answer
 
-    async def _bounded(self, headers: Headers, receive: Receive, limit: int) -> Receive:
-        """The body, read up to the limit; then the client's own messages again."""
-        told = headers.get("content-length", "")
-        if told.isdigit() and int(told) > limit:
+    @asynccontextmanager
+    async def _body(self, scope: Scope, headers: Headers, receive: Receive) -> AsyncIterator[Receive]:
+        """The body, read up to its limit and counted until the request is answered; then the client's own messages."""
+        most = self.limits.bodies
+        limit = min(most, self.limits.media_bytes if scope["path"] == MEDIA_PATH else self.limits.body_bytes)
+        length = headers.get("content-length", "")
+        size = int(length) if length.isdigit() else limit if "transfer-encoding" in headers else 0
+        if size > limit:
             raise _too_large(limit)
-        if not told and "transfer-encoding" not in headers:
-            return receive
-        body, more = bytearray(), True  # (bytes would be copied whole at every piece)
-        while more:
-            message = await receive()
-            if message["type"] != "http.request":
-                break
-            body += message.get("body", b"")
-            more = message.get("more_body", False)
-            if len(body) > limit:
-                raise _too_large(limit)
-        waiting: list[Message] = [{"type": "http.request", "body": bytes(body), "more_body": False}]
+        if self._body_bytes + size > most:
+            told = "requests that are under way take all the memory that this server has for what is sent to it."
+            raise Refused(503, "MemoryInUse", told, "Try again in a moment.", {"Retry-After": "1"})
+        self._body_bytes += size
+        try:
+            is_json = scope["path"] != MEDIA_PATH
+            yield await _read(receive, limit, is_json=is_json) if size else receive
+        finally:
+            self._body_bytes -= size
 
-        async def again() -> Message:
-            return waiting.pop() if waiting else await receive()
 
-        return again
+async def _read(receive: Receive, limit: int, *, is_json: bool) -> Receive:
+    """Read the body now, piece by piece, and hand the pieces over when they are asked for."""
+    pieces: deque[Message] = deque()
+    size = n_values = 0
+    while not pieces or pieces[-1].get("more_body", False):
+        pieces.append(await receive())
+        body = pieces[-1].get("body", b"")
+        size += len(body)
+        n_values += values_in(body) if is_json else 0
+        if size > limit:
+            raise _too_large(limit)
+        if n_values > MOST_VALUES:
+            told = f"the request holds more than {MOST_VALUES:,} values, the most this server takes."
+            raise Refused(413, "TooLarge", told, "Send shorter lists.", {"Connection": "close"})
+
+    async def again() -> Message:
+        return pieces.popleft() if pieces else await receive()
+
+    return again
 
 
 def is_everywhere(host: str) -> bool:

@@ -2,30 +2,34 @@
 
 import asyncio
 import contextlib
+import json
 from collections.abc import AsyncIterator, Callable
+from dataclasses import asdict
 from typing import Annotated, Any
 
 from fastapi import Depends, FastAPI, Path, Query, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
-from starlette.responses import HTMLResponse, Response
+from starlette.responses import HTMLResponse, JSONResponse, Response
 
 from headscope import __version__
 from headscope.errors import HeadscopeError
-from headscope.interventions import calls_in
 from headscope.server.access import Access, Guard
+from headscope.server.bodies import BoundedLists, JsonRoute
 from headscope.server.edits import (
     EditsFile,
     EditsRead,
     SavedModel,
     SaveModelRequest,
     edits_file,
+    edits_in,
     place_for,
     write_model,
 )
 from headscope.server.exports import TYPES, TableQuery, saved_page
 from headscope.server.jobs import Job, Jobs
 from headscope.server.media_api import add_media
+from headscope.server.memory import Address
 from headscope.server.messages import (
     LoadRequest,
     PageRequest,
@@ -37,6 +41,7 @@ from headscope.server.messages import (
     TaskRequest,
 )
 from headscope.server.page import HTML, static_file
+from headscope.server.parts import working_bytes
 from headscope.server.problems import Refused, answer_of
 from headscope.server.runs import Runs
 from headscope.server.streams import NDJSON, Left, RunStream, line, while_connected
@@ -49,6 +54,9 @@ BYTES = "application/octet-stream"
 # Parts of a trace never change, and another server has other ids.
 FOREVER = {"Cache-Control": "private, max-age=31536000, immutable"}
 WARM_SECONDS = 20
+# Elements of a list in a request: edits and turns of a chat (their limits proper are smaller); tokens.
+MOST_LINES, MOST_TOKENS = 1_000, 100_000
+MOST_REMEMBERED = 200
 EDIT_FILES = {"edits.json": "application/json", "edits.zip": "application/zip"}
 
 Id = Annotated[str, Path(description="The trace's id, as the last event of its run tells it.", max_length=64)]
@@ -91,9 +99,7 @@ PART_OPTIONS = {
 
 def application(workbench: Workbench) -> Guard:
     """The whole server: the checks of access, and behind them the API and the page."""
-    limits = workbench.options.limits
-    larger = {"/api/media": limits.media_bytes}
-    return Guard(api(workbench), workbench.access, body_bytes=limits.body_bytes, larger=larger)
+    return Guard(api(workbench), workbench.access, workbench.options.limits)
 
 
 def api(workbench: Workbench) -> FastAPI:
@@ -111,10 +117,11 @@ def api(workbench: Workbench) -> FastAPI:
         description="The workbench's own API: it serves the page, and may change with it.",
         docs_url=None,  # they come from a CDN
         redoc_url=None,
-        openapi_url="/api/openapi.json",
+        openapi_url=None,  # answered in a thread, by `_describe`
         lifespan=life,
         responses=REFUSALS,
     )
+    app.router.route_class = JsonRoute
     for error in (Refused, HeadscopeError, RequestValidationError, HTTPException, Exception):
         app.add_exception_handler(error, answer_of)
     app.add_exception_handler(Left, lambda request, error: Response(status_code=499))
@@ -123,7 +130,7 @@ def api(workbench: Workbench) -> FastAPI:
     _add_edits(app, workbench)
     add_media(app, workbench.media)
     _add_traces(app, workbench)
-    _describe_access(app, workbench.access)
+    _describe(app, workbench.access)
     return app
 
 
@@ -133,7 +140,7 @@ def _add_page(app: FastAPI, workbench: Workbench) -> None:
         return HTMLResponse(HTML)
 
     @app.get("/static/{name}", include_in_schema=False)
-    async def static(name: str, request: Request) -> Response:
+    def static(name: str, request: Request) -> Response:
         return static_file(workbench.options.static, name, request)
 
 
@@ -150,7 +157,7 @@ def _add_models_and_runs(app: FastAPI, workbench: Workbench) -> None:
     @app.post("/api/models", responses=BUSY)
     async def load_model(wanted: LoadRequest, request: Request) -> ModelProps:
         """Load a model, if it is not yet, and tell what it takes."""
-        name = catalogue.permitted(wanted.name)
+        name = await asyncio.to_thread(catalogue.permitted, wanted.name)
         if catalogue.is_loaded(name):
             return catalogue.props(name)
 
@@ -164,9 +171,9 @@ def _add_models_and_runs(app: FastAPI, workbench: Workbench) -> None:
     events = _answers("A RunEvent a line.", NDJSON) | BUSY
 
     @app.post("/api/runs", responses=events, response_class=Response)
-    async def run(wanted: RunRequest, only_kept: OnlyKept = False) -> Response:
+    async def run(wanted: Annotated[RunRequest, BoundedLists(MOST_LINES)], only_kept: OnlyKept = False) -> Response:
         """Run a model on an input. Closing the connection stops the run."""
-        started = runs.start(wanted, only_kept=only_kept)
+        started = await runs.start(wanted, only_kept=only_kept)
         if isinstance(started, Job):
             return RunStream(jobs, started)
         event = RunEvent("absent") if started is None else RunEvent("done", trace=started)
@@ -175,7 +182,7 @@ def _add_models_and_runs(app: FastAPI, workbench: Workbench) -> None:
     @app.post("/api/tasks", responses=events, response_class=Response)
     async def start_task(wanted: TaskRequest, only_kept: OnlyKept = False) -> Response:
         """Have something worked out that needs the model. Closing the connection stops it."""
-        started = workbench.tasks.start(wanted, only_kept=only_kept)
+        started = await workbench.tasks.start(wanted, only_kept=only_kept)
         if isinstance(started, Job):
             return RunStream(jobs, started)
         event = RunEvent("absent") if started is None else RunEvent("done", result=started)
@@ -193,9 +200,9 @@ def _add_edits(app: FastAPI, workbench: Workbench) -> None:
     jobs, runs, catalogue = workbench.jobs, workbench.runs, workbench.catalogue
 
     @app.post("/api/edits")
-    async def read_edits(wanted: EditsFile) -> EditsRead:
+    def read_edits(wanted: EditsFile) -> EditsRead:
         """The edits that lie in a file, as `hs.save_interventions` writes it."""
-        return EditsRead(calls_in(wanted.text))
+        return EditsRead(edits_in(wanted.text))
 
     edits = _answers("A file.", *EDIT_FILES.values(), schema={"title": "Interventions, or an archive of them"})
 
@@ -209,7 +216,7 @@ def _add_edits(app: FastAPI, workbench: Workbench) -> None:
     async def save_model(id: Id, wanted: SaveModelRequest, request: Request) -> SavedModel:
         """Write the model with a run's edits in its weights, where this server was started to."""
         run = runs.find(id)
-        folder = place_for(wanted.name, workbench.options.save_to)
+        folder = await asyncio.to_thread(place_for, wanted.name, workbench.options.save_to)
 
         def work(job: Job) -> RunEvent:
             write_model(catalogue.load(run.request.model), run.interventions, folder)
@@ -222,31 +229,36 @@ def _add_edits(app: FastAPI, workbench: Workbench) -> None:
 def _add_traces(app: FastAPI, workbench: Workbench) -> None:
     runs, parts = workbench.runs, workbench.parts
 
-    @app.get("/api/traces")
-    async def history() -> list[Remembered]:
-        """The runs that are remembered, the newest first."""
-        return [one.told() for one in runs.kept.newest_first()]
+    @app.get("/api/traces", response_model=list[Remembered])
+    def history() -> Response:
+        """The runs that are remembered, up to 200, the newest first."""
+        rows = [json.dumps(asdict(run.told())) for run in runs.cache.newest_first()[:MOST_REMEMBERED]]
+        return Response(f"[{','.join(rows)}]", media_type="application/json")
 
     @app.get("/api/traces/{id}/table", responses=_answers("A file.", *TYPES.values()), response_class=Response)
     async def table(id: Id, wanted: Annotated[TableQuery, Depends()], request: Request) -> Response:
         """Numbers of heads as a file: weights between tokens, or with `view=model` the scores of all heads."""
-        trace = _subject(runs, id, wanted.minus)
-        work = parts.get(id, f"table {wanted}", lambda: wanted.bytes(trace()))
+        trace, reads = _subject(runs, id, wanted.minus)
+        size = working_bytes(runs.find(id).trace, "table", is_difference=bool(wanted.minus))
+        work = parts.get(id, f"table {wanted}", lambda: wanted.bytes(trace()), size=size, reads=reads)
         data = await while_connected(request.receive, work)
         return _download(data, TYPES[wanted.format], f"headscope.{wanted.format}")
 
     @app.post("/api/traces/{id}/page", responses=_answers("A file.", "text/html"), response_class=Response)
-    async def page(id: Id, wanted: PageRequest, request: Request) -> Response:
+    async def page(id: Id, wanted: Annotated[PageRequest, BoundedLists(MOST_TOKENS)], request: Request) -> Response:
         """One HTML file that shows the selection without a server."""
-        gold, trace = runs.find(id).gold, _subject(runs, id, wanted.minus)
-        more = workbench.beside(id, wanted.selection, wanted.minus)
-        key = f"page {wanted} {sorted(more)}"  # by the ids of results: the same task may have been asked for more since
+        run = runs.find(id)
+        trace, reads = _subject(runs, id, wanted.minus)
+        more = await asyncio.to_thread(workbench.beside, id, wanted.selection, wanted.minus)
+        # By the ids of results: the same task may have been asked for more since.
+        key = await asyncio.to_thread(lambda: f"page {wanted} {sorted(more)}")
 
         def saved() -> bytes:
-            held = {name: one for made in more.values() for name, one in made().items()}
-            return saved_page(trace(), wanted, gold=gold, parts=held)
+            held = {name: part for made in more.values() for name, part in made().items()}
+            return saved_page(trace(), wanted, gold=run.gold, parts=held)
 
-        work = parts.get(id, key, saved)
+        size = working_bytes(run.trace, "page", is_difference=bool(wanted.minus))
+        work = parts.get(id, key, saved, size=size, reads=reads)
         return _download(await while_connected(request.receive, work), "text/html; charset=utf-8", "headscope.html")
 
     binary = {"type": "string", "format": "binary"}
@@ -266,16 +278,17 @@ def _add_traces(app: FastAPI, workbench: Workbench) -> None:
         run = runs.find(id)
         query = request.url.query
         whole = f"{key}?{query}" if query else key
-        # The other run, where the key names one, is looked up here: whether it is remembered is this thread's to know.
         other = request.query_params.get("minus")
         second = runs.find(other).trace if other else None
+        size = working_bytes(run.trace, key.partition("/")[0], is_difference=bool(other))
+        reads = [runs.cache.address(id), *([runs.cache.address(other)] if other else [])]
 
         def made() -> bytes:
             if whole == "report":
                 return workbench.reports.part(run.request.model).encode()
             return part(run.trace, whole, id=id, find=lambda _: second or run.trace, gold=run.gold).encode()
 
-        work = parts.get(id, whole, made)
+        work = parts.get(id, whole, made, size=size, reads=reads)
         return Response(await while_connected(request.receive, work), media_type=BYTES, headers=FOREVER)
 
 
@@ -289,21 +302,23 @@ async def _done(jobs: Jobs, job: Job, request: Request) -> None:
         raise Refused(422, last.error or "Cancelled", last.message or "the server was stopped.", last.hint)
 
 
-def _subject(runs: Runs, id: str, minus: str) -> Callable[[], Trace]:
-    """A run, or where another is named, the one minus the other: looked up now, subtracted by whoever has the time."""
-    trace = runs.find(id).trace
+def _subject(runs: Runs, id: str, minus: str) -> tuple[Callable[[], Trace], list[Address]]:
+    """A run, or where another is named, the one minus the other: looked up now, subtracted by whoever has the time.
+    And what of the cache is read for that.
+    """
+    trace, reads = runs.find(id).trace, [runs.cache.address(id)]
     if not minus:
-        return lambda: trace
+        return lambda: trace, reads
     other = runs.find(minus).trace
-    return lambda: compare(trace, other).difference()
+    return lambda: compare(trace, other).difference(), [*reads, runs.cache.address(minus)]
 
 
 def _download(data: bytes, kind: str, name: str) -> Response:
     return Response(data, headers={"Content-Type": kind, "Content-Disposition": f'attachment; filename="{name}"'})
 
 
-def _describe_access(app: FastAPI, access: Access) -> None:
-    """Say in the description how one is let in; the checks themselves are made before FastAPI is asked."""
+def _describe(app: FastAPI, access: Access) -> None:
+    """Serve the description. It says how one is let in; the checks themselves are made before FastAPI is asked."""
     made = app.openapi
 
     def described() -> dict[str, Any]:
@@ -316,3 +331,4 @@ def _describe_access(app: FastAPI, access: Access) -> None:
         return schema
 
     app.openapi = described  # type: ignore[method-assign]
+    app.add_route("/api/openapi.json", lambda request: JSONResponse(described()), include_in_schema=False)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from headscope.errors import InputError
-from headscope.interventions import Intervention, canonical, parse, save_interventions
+from headscope.interventions import Intervention, calls_in, canonical, parse, save_interventions
 from headscope.interventions.calls import OtherRun, read
 from headscope.models import Model, bake
 from headscope.models.intake import Intake
@@ -19,6 +19,10 @@ from headscope.traces import Trace
 
 # Letters and digits first: no hidden folder, no way up, nothing that a system keeps for itself.
 FOLDER_NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,79}", re.ASCII)
+
+
+# Twice the characters that a run may be given: the file says each edit as Python, and once more as its arguments.
+LONGEST_FILE = 400_000
 
 
 @dataclass(frozen=True)
@@ -55,6 +59,14 @@ def checked(edits: Sequence[str], most: int) -> list[str]:
         told = f"there are {len(edits)} edits; this server takes up to {most} at a time."
         raise Refused(413, "TooLarge", told, "Take some of them out.")
     return [canonical(one) for one in edits]
+
+
+def edits_in(text: str) -> list[str]:
+    """The edits that lie in a file; refused where it is longer than what a run may be given."""
+    if len(text) > LONGEST_FILE:
+        told = f"the file has {len(text):,} characters; this server reads up to {LONGEST_FILE:,}."
+        raise Refused(413, "TooLarge", told, "Load it in Python: hs.load_interventions(path).")
+    return calls_in(text)
 
 
 def other_runs(edits: Sequence[str]) -> list[OtherRun]:

@@ -83,6 +83,8 @@ def saved_page(
     trace: Trace, wanted: PageRequest, *, gold: Example | None = None, parts: Mapping[str, Part] | None = None
 ) -> bytes:
     """One HTML file that opens where the workbench is; `parts` are shown beside those of the trace."""
+    shown = list(dict.fromkeys(wanted.selection.shown))  # each head once, however often it is named
+    wanted = replace(wanted, selection=replace(wanted.selection, shown=shown))
     held = dict(parts or {})
     view = checked_view(
         trace, wanted, {held[key].props["method"]["name"] for key in ("found", "evidence") if key in held}

@@ -172,6 +172,9 @@ def _do(job: Job) -> RunEvent:
         return job.work(job)
     except Cancelled:
         return RunEvent("cancelled")
+    except Refused as error:
+        problem = error.problem
+        logger.info("not done: %s", type_and_place(error))
     except HeadscopeError as error:
         problem = problem_of(error)
         logger.info("not done: %s", type_and_place(error))

@@ -4,10 +4,13 @@ What a file is, its content says, never its name. Nothing is opened by a path fr
 hash of its bytes, or as a preset, which is one of a fixed list.
 """
 
+import asyncio
 import hashlib
 import io
 import wave
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -19,7 +22,7 @@ from headscope.models.intake import Intake
 from headscope.models.load import BUILTIN
 from headscope.models.sounds import read_channels, read_wave
 from headscope.server.digits import DIGITS
-from headscope.server.kept import Kept
+from headscope.server.memory import Cache, Memory
 from headscope.server.messages import MediaProps
 from headscope.server.options import Limits
 from headscope.server.problems import Refused
@@ -27,6 +30,10 @@ from headscope.server.problems import Refused
 PRESET = "preset:"
 FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP", "TIFF")
 THUMBNAIL = 160
+SHARE = 1 / 8
+"""Of the server's memory for uploads."""
+# Bytes that reading a file and running it take at most, per pixel and per byte of a wav file: measured, rounded up.
+_PIXEL, _SOUND = 24, 32
 # Sounds that people have but that cannot be read here, by how they begin.
 _OTHER_SOUNDS = ((b"ID3", "MP3"), (b"OggS", "Ogg"), (b"fLaC", "FLAC"), (b"#!AMR", "AMR"))
 _RATE = 16_000
@@ -54,6 +61,10 @@ class Media:
     data: bytes
     about: str
     notes: tuple[str, ...] = ()
+    thumbnail: bytes = b""
+    """A small PNG of a picture, drawn anew: what was uploaded is never sent back as it came."""
+    working_bytes: int = 0
+    """The most memory that opening it for a model takes."""
 
     def told(self) -> MediaProps:
         """As the page shows it."""
@@ -63,32 +74,28 @@ class Media:
         """The image, upright."""
         with Image.open(io.BytesIO(self.data), formats=FORMATS) as opened:
             opened.load()
-            return ImageOps.exif_transpose(opened)
+            ImageOps.exif_transpose(opened, in_place=True)
+            return opened
 
     def sound(self) -> tuple[np.ndarray, int]:
         """Samples, and how many there are in a second."""
         return read_wave(io.BytesIO(self.data))
 
-    def thumbnail(self) -> bytes:
-        """A small PNG of a picture, made anew: what was uploaded is never sent back as it came."""
-        if self.kind != "image":
-            raise Refused(404, "NoPicture", "a sound has no picture before it is run.")
-        small = self.picture()
-        small.thumbnail((THUMBNAIL, THUMBNAIL))
-        into = io.BytesIO()
-        (small if small.mode in ("L", "RGB", "RGBA") else small.convert("RGB")).save(into, "PNG")
-        return into.getvalue()
-
 
 class MediaStore:
-    """What was uploaded, up to so many bytes, and the presets."""
+    """Uploads, the last ones cached, and the presets. Uploads are read one after another, in a thread."""
 
-    def __init__(self, limits: Limits):
-        self.limits = limits
-        self.kept: Kept[Media] = Kept(limits.media_bytes_kept)
+    def __init__(self, memory: Memory, limits: Limits):
+        self.memory, self.limits = memory, limits
+        self.cache = Cache[Media](memory, "media", SHARE)
+        self._pool = ThreadPoolExecutor(1, "headscope-media")
+
+    async def add(self, data: bytes) -> Media:
+        """Read an upload in the thread, and cache it."""
+        return await asyncio.get_running_loop().run_in_executor(self._pool, self.read, data)
 
     def read(self, data: bytes) -> Media:
-        """Find out what an upload is; refused where it cannot be used. Takes a moment: not for the event loop."""
+        """Find out what an upload is; refused where it cannot be used."""
         if not data:
             raise Refused(422, "InputError", "the file is empty.", "Choose another one.")
         if len(data) > self.limits.media_bytes:
@@ -96,28 +103,32 @@ class MediaStore:
             raise Refused(413, "TooLarge", f"the file is larger than {most} MB, the most this server takes.")
         id = hashlib.sha256(data).hexdigest()[:24]
         if data[:4] == b"RIFF" and data[8:12] == b"WAVE":
-            return _sound(id, data, self.limits.media_seconds)
-        _refuse_other_sounds(data)
-        return _picture(id, data, self.limits.media_pixels)
-
-    def keep(self, media: Media) -> Media:
-        """Remember it for runs to come."""
-        self.kept.put(media.id, media, len(media.data))
+            with self.memory.reserve(_SOUND * len(data), "this sound"):
+                media = _sound(id, data, self.limits.media_seconds)
+        else:
+            _refuse_other_sounds(data)
+            with self.memory.reserve(_picture_bytes(data, self.limits.media_pixels), "this picture"):
+                media = _picture(id, data)
+        self.cache.put(id, media, len(data) + len(media.thumbnail))
         return media
 
     def find(self, id: str) -> Media:
         """What an id or the name of a preset stands for."""
         if id.startswith(PRESET):
             return preset(id.removeprefix(PRESET))
-        found = self.kept.get(id)
-        if found is None:
+        media = self.cache.get(id)
+        if media is None:
             raise Refused(
                 404,
                 "UnknownMedia",
                 "this picture or sound is not on the server (any more): it keeps those used last, until it is stopped.",
                 "Choose the file again.",
             )
-        return found
+        return media
+
+    def close(self) -> None:
+        """Take no more uploads."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
 
 
 def given_media(media: Media, takes: Intake, model: str) -> tuple[dict[str, Any], list[str]]:
@@ -147,18 +158,47 @@ def _greys(picture: Image.Image, takes: Intake) -> list[str]:
     )
 
 
-def _picture(id: str, data: bytes, most_pixels: int) -> Media:
+def _picture_bytes(data: bytes, most_pixels: int) -> int:
+    """The memory that a model's run takes to open a picture; refused if it has too many pixels.
+
+    The size is known before a pixel is read: a small file may hold a very large picture.
+    """
+    with _readable(data) as opened:
+        if opened.width * opened.height > most_pixels:
+            raise _too_many_pixels(opened.size, most_pixels)
+        return _PIXEL * opened.width * opened.height
+
+
+def _picture(id: str, data: bytes) -> Media:
+    with _readable(data) as opened:
+        opened.load()
+        size, mode, name = opened.size, opened.mode, opened.format or ""
+        frames, has_gaps = int(getattr(opened, "n_frames", 1)), "transparency" in opened.info
+        ImageOps.exif_transpose(opened, in_place=True)
+        width, height = opened.size
+        thumbnail = _thumbnail(opened)
+    notes = []
+    if mode in _MODES or mode.startswith("I;"):
+        what = _MODES.get(mode, "of 16 bits")
+        notes.append(f"the picture is {what}: it is converted to plain 8-bit colours or greys")
+    if has_gaps or mode in ("RGBA", "LA", "PA"):
+        notes.append("transparent parts are seen as white")
+    if (width, height) != size:
+        notes.append("turned upright, as the camera noted")
+    if frames > 1:
+        notes.append(f"the first of {frames} frames")
+    about = f"{width} × {height} pixels, {name}"
+    return Media(id, "image", data, about, tuple(notes), thumbnail, _PIXEL * width * height)
+
+
+@contextmanager
+def _readable(data: bytes) -> Iterator[Image.Image]:
+    """A picture, opened but not yet read; what goes wrong inside is refused in words."""
     unreadable = f"Give one of these: {', '.join(FORMATS)}; or a .wav file for a model that takes sound."
     try:
         # (How warnings are shown is left alone: that is for the whole process, and a run may be recording its own.)
         with Image.open(io.BytesIO(data), formats=FORMATS) as opened:
-            # The size is known before a pixel is read: a small file may hold a very large picture.
-            if opened.width * opened.height > most_pixels:
-                raise _too_many_pixels(opened.size, most_pixels)
-            opened.load()
-            image, frames = ImageOps.exif_transpose(opened), int(getattr(opened, "n_frames", 1))
-            name, mode, has_turned = opened.format or "", opened.mode, image.size != opened.size
-            has_gaps = "transparency" in opened.info
+            yield opened
     except UnidentifiedImageError as error:
         raise Refused(
             422, "NotAnImage", "this file is no picture and no sound that can be read.", unreadable
@@ -168,17 +208,14 @@ def _picture(id: str, data: bytes, most_pixels: int) -> Media:
     except (OSError, ValueError, SyntaxError, EOFError, IndexError) as error:
         told = f"the picture cannot be read to its end: {error}."
         raise Refused(422, "DamagedImage", told, "Save or download it again; the file seems to be cut off.") from error
-    notes = []
-    if mode in _MODES or mode.startswith("I;"):
-        what = _MODES.get(mode, "of 16 bits")
-        notes.append(f"the picture is {what}: it is converted to plain 8-bit colours or greys")
-    if has_gaps or mode in ("RGBA", "LA", "PA"):
-        notes.append("transparent parts are seen as white")
-    if has_turned:
-        notes.append("turned upright, as the camera noted")
-    if frames > 1:
-        notes.append(f"the first of {frames} frames")
-    return Media(id, "image", data, f"{image.width} × {image.height} pixels, {name}", tuple(notes))
+
+
+def _thumbnail(picture: Image.Image) -> bytes:
+    """A small PNG; the picture itself is made small."""
+    picture.thumbnail((THUMBNAIL, THUMBNAIL))
+    into = io.BytesIO()
+    (picture if picture.mode in ("L", "RGB", "RGBA") else picture.convert("RGB")).save(into, "PNG")
+    return into.getvalue()
 
 
 def _too_many_pixels(size: tuple[int, int], most: int) -> Refused:
@@ -201,7 +238,8 @@ def _sound(id: str, data: bytes, most_seconds: int) -> Media:
         raise Refused(413, "TooLarge", told, "Cut it: ffmpeg -i SOUND -t 30 OUT.wav")
     n_channels = samples.shape[1]
     notes = [f"{n_channels} channels are mixed down to one"] if n_channels > 1 else []
-    return Media(id, "audio", data, f"{len(samples) / rate:.2f} s at {rate:,} samples a second", tuple(notes))
+    about = f"{len(samples) / rate:.2f} s at {rate:,} samples a second"
+    return Media(id, "audio", data, about, tuple(notes), working_bytes=_SOUND * len(data))
 
 
 def _refuse_other_sounds(data: bytes) -> None:
@@ -223,14 +261,18 @@ def _refuse_other_sounds(data: bytes) -> None:
 def preset(name: str) -> Media:
     """One of the pictures and sounds that come with the package."""
     if name in PICTURES:
-        data = (BUILTIN / PICTURES[name]).read_bytes()
-        return Media(PRESET + name, "image", data, "")
+        return _preset_picture(name, (BUILTIN / PICTURES[name]).read_bytes())
     if name in DIGITS:
-        return Media(PRESET + name, "image", DIGITS[name](), "")
+        return _preset_picture(name, DIGITS[name]())
     if name in SOUNDS:
         return Media(PRESET + name, "audio", SOUNDS[name](), "")
     known = ", ".join([*PICTURES, *DIGITS, *SOUNDS])
     raise Refused(404, "UnknownMedia", f"there is no preset {name[:60]!r}: there are {known}.")
+
+
+def _preset_picture(name: str, data: bytes) -> Media:
+    with _readable(data) as opened:
+        return Media(PRESET + name, "image", data, "", thumbnail=_thumbnail(opened))
 
 
 PICTURES = {

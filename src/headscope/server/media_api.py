@@ -1,6 +1,5 @@
 """Uploading pictures and sounds, and small pictures of them."""
 
-import asyncio
 from typing import Annotated, Any
 
 from fastapi import FastAPI, Path, Request
@@ -8,6 +7,7 @@ from starlette.responses import Response
 
 from headscope.server.media import MediaStore
 from headscope.server.messages import MediaProps
+from headscope.server.problems import Refused
 
 MediaId = Annotated[str, Path(description="The id that the upload was given, or preset:NAME.", max_length=100)]
 
@@ -20,14 +20,14 @@ def add_media(app: FastAPI, store: MediaStore) -> None:
     @app.post("/api/media", openapi_extra={"requestBody": body})
     async def upload(request: Request) -> MediaProps:
         """Upload a picture or a sound, as bare bytes; its id is for `media` of a run."""
-        data = await request.body()
-        # Reading a large picture takes a while, and others are waiting.
-        return store.keep(await asyncio.to_thread(store.read, data)).told()
+        return (await store.add(await request.body())).told()
 
     png: dict[int | str, dict[str, Any]] = {200: {"content": {"image/png": binary}, "description": "A small picture."}}
 
     @app.get("/api/media/{id}", responses=png, response_class=Response)
-    async def thumbnail(id: MediaId) -> Response:
+    def thumbnail(id: MediaId) -> Response:
         """A small picture of an upload or a preset."""
-        found = store.find(id)
-        return Response(await asyncio.to_thread(found.thumbnail), media_type="image/png")
+        media = store.find(id)
+        if media.kind != "image":
+            raise Refused(404, "NoPicture", "a sound has no picture before it is run.")
+        return Response(media.thumbnail, media_type="image/png")

@@ -16,21 +16,23 @@ class Limits:
     turns: int = 200
     waiting: int = 8
     """Runs that may wait for the one that is running."""
-    trace_bytes: int = 2_000 * MEGABYTE
-    """Traces beyond this are forgotten, the one least looked at first."""
-    part_bytes: int = 128 * MEGABYTE
-    """Parts ready to be sent again."""
+    memory: int = 2_000 * MEGABYTE
+    """Bytes of everything that is cached, and of what requests under way work with. An eighth is for their bodies."""
     part_threads: int = 4
     edits: int = 64
     """Edits of one run."""
     media_bytes: int = 20 * MEGABYTE
-    """Of one picture or sound, and of all that are kept."""
-    media_bytes_kept: int = 100 * MEGABYTE
+    """Of one picture or sound."""
     media_pixels: int = 50 * MEGABYTE
     media_seconds: int = 120
     """Of one sound: a few bytes at a low rate are long, and models that hear any length take memory for all of it."""
     other_models: int = 3
     """Models kept in memory beside the built-in ones and those given at the start."""
+
+    @property
+    def bodies(self) -> int:
+        """Bytes of the bodies of all requests under way."""
+        return self.memory // 8
 
 
 @dataclass(frozen=True)

@@ -62,7 +62,7 @@ def answer_of(request: Any, error: Exception) -> JSONResponse:
         told = "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors()[:5])
         return JSONResponse(asdict(Problem("InvalidRequest", f"this request cannot be read: {told}.")), 422)
     if isinstance(error, HTTPException):
-        asked = f"{request.method} {request.url.path}"
+        asked = f"{request.method} {request.url.path[:200]}"
         told = {404: "there is nothing at this address", 405: "this address does not take this method"}
         message = f"{asked}: {told.get(error.status_code, error.detail)}."
         return JSONResponse(asdict(Problem("HttpError", message)), error.status_code, headers=error.headers)

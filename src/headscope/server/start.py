@@ -19,6 +19,7 @@ from headscope.server.access import Access, is_everywhere, is_loopback
 from headscope.server.api import application
 from headscope.server.options import Options
 from headscope.server.page import check_static
+from headscope.server.protocol import HEAD_BYTES, BoundedProtocol
 from headscope.server.workbench import Workbench
 
 TRIES = 50
@@ -72,7 +73,8 @@ def configured(workbench: Workbench) -> uvicorn.Config:
         access_log=False,
         server_header=False,
         ws="none",
-        h11_max_incomplete_event_size=2**20,  # a key may name every token of a long input
+        http=BoundedProtocol,
+        h11_max_incomplete_event_size=HEAD_BYTES,
         timeout_graceful_shutdown=1,
     )
 

@@ -9,6 +9,7 @@ from headscope.server.access import Access
 from headscope.server.catalogue import Catalogue
 from headscope.server.jobs import Job, Jobs
 from headscope.server.media import MediaStore
+from headscope.server.memory import Memory
 from headscope.server.messages import RunEvent, Settings, TaskRequest
 from headscope.server.options import Options
 from headscope.server.parts import Parts
@@ -33,6 +34,7 @@ class Workbench:
     access: Access
     catalogue: Catalogue = field(init=False)
     jobs: Jobs = field(init=False)
+    memory: Memory = field(init=False)
     media: MediaStore = field(init=False)
     runs: Runs = field(init=False)
     parts: Parts = field(init=False)
@@ -45,10 +47,11 @@ class Workbench:
         limits = self.options.limits
         self.catalogue = Catalogue(self.options)
         self.jobs = Jobs(limits.waiting)
-        self.media = MediaStore(limits)
-        self.runs = Runs(self.catalogue, self.jobs, limits, self.media)
-        self.parts = Parts(limits)
-        self.tasks = Tasks(TASKS, self.catalogue, self.jobs, self.runs, limits)
+        self.memory = Memory(limits.memory - limits.bodies)
+        self.media = MediaStore(self.memory, limits)
+        self.runs = Runs(self.catalogue, self.jobs, self.memory, limits, self.media)
+        self.parts = Parts(self.memory, limits)
+        self.tasks = Tasks(TASKS, self.catalogue, self.jobs, self.runs, self.memory)
         self.reports = Reports(self.options.reports, self.catalogue)
         self.samples = samples_of(self.options.corpus)
         self.is_warm = asyncio.Event()
@@ -65,6 +68,7 @@ class Workbench:
 
     def close(self) -> bool:
         """Stop all work; whether all threads are free."""
+        self.media.close()
         return all([self.jobs.close(), self.parts.close()])
 
     def beside(self, id: str, selection: Selection, minus: str = "") -> dict[str, Callable[[], dict[str, Part]]]:
@@ -80,7 +84,7 @@ class Workbench:
         if self.reports.has(model):
             found["report"] = lambda: {"report": self.reports.part(model)}
         options = options_of(selection.relevance)
-        made = None if options is None else self.tasks.made(TaskRequest("relevance", trace=id, options=options))
+        made = None if options is None else self.tasks.result_of(TaskRequest("relevance", trace=id, options=options))
         if made is not None:
             found[f"relevance {selection.relevance}"] = lambda: {f"relevance?of={selection.relevance}": decode(made)}
         heads = self.tasks.latest("find", id) if selection.find else None

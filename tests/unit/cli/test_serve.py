@@ -42,7 +42,7 @@ def test_every_option_reaches_the_server(call, started, tmp_path: Path) -> None:
     options, more = started[0]
     assert options.models == ("a", "b") and options.port == 0 and options.host == "0.0.0.0" and options.allow_hub
     assert options.allow == (tmp_path,) and options.trusted_hosts == ("lab",)
-    assert options.limits.trace_bytes == 1_500_000_000 and options.limits.waiting == 3
+    assert options.limits.memory == 1_500_000_000 and options.limits.waiting == 3
     assert more == {"opens_browser": False, "debug": True}
 
 

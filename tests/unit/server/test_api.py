@@ -80,8 +80,8 @@ def test_an_unknown_trace_says_to_run_again(client: TestClient) -> None:
 def test_traces_beyond_the_memory_are_forgotten(start, run) -> None:
     client = start()
     first = run(client, text="one " * 20)[-1]["trace"]
-    size = client.workbench.runs.kept.size
-    client = start(limits={"trace_bytes": int(2.5 * size)})
+    size = client.workbench.runs.cache.size
+    client = start(limits={"memory": 3 * size})
     ids = [run(client, text=f"{word} " + "one " * 19)[-1]["trace"] for word in ("a", "b")]
     client.get(f"/api/traces/{ids[0]}/trace")
     third = run(client, text="c " + "one " * 19)[-1]["trace"]
@@ -100,7 +100,7 @@ def test_a_run_that_cannot_be_done_says_why(client: TestClient, run) -> None:
 
 
 def test_a_run_that_would_not_fit_the_memory_says_how_to_give_more(start, run) -> None:
-    last = run(start(limits={"trace_bytes": 1000}), record="full")[-1]
+    last = run(start(limits={"memory": 10_000}), record="full")[-1]
     assert last["error"] == "BudgetError" and "--max-memory" in last["hint"]
 
 

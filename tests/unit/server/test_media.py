@@ -11,6 +11,7 @@ from PIL import Image
 from starlette.testclient import TestClient
 
 from headscope.server.media import PICTURES, SOUNDS, MediaStore
+from headscope.server.memory import Memory
 from headscope.server.options import Limits
 from headscope.server.problems import Refused
 from headscope.views.wire import decode
@@ -90,7 +91,7 @@ def test_what_cannot_be_used_is_refused_in_words(start, data, status, error, tol
 
 
 def test_a_small_file_may_not_hold_a_huge_picture() -> None:
-    store = MediaStore(Limits(media_pixels=10_000))
+    store = MediaStore(Memory(10**9), Limits(media_pixels=10_000))
     data = made_media.png(Image.new("1", (200, 200)))
     with pytest.raises(Exception, match="200 × 200 pixels"):
         store.read(data)
@@ -106,7 +107,7 @@ def test_a_small_file_may_not_hold_a_huge_picture() -> None:
 )
 def test_a_small_file_may_not_hold_a_sound_that_never_ends(data: bytes, told: str) -> None:
     with pytest.raises(Refused, match=told):
-        MediaStore(Limits()).read(data)
+        MediaStore(Memory(10**9), Limits()).read(data)
 
 
 def test_an_upload_leaves_the_warnings_of_a_run_alone(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -119,13 +120,14 @@ def test_an_upload_leaves_the_warnings_of_a_run_alone(monkeypatch: pytest.Monkey
 
     with monkeypatch.context() as patched:
         patched.setattr(warnings, "catch_warnings", counted)
-        assert MediaStore(Limits()).read(made_media.png(made_media.picture())).kind == "image"
+        assert MediaStore(Memory(10**9), Limits()).read(made_media.png(made_media.picture())).kind == "image"
     assert not calls  # how warnings are shown belongs to the thread of runs
 
 
 def test_only_the_newest_uploads_are_kept(start) -> None:
     first, second = (made_media.png(made_media.picture(width)) for width in (40, 50))
-    client = start(limits={"media_bytes_kept": len(second) + 10})
+    client = start(limits={"memory": 100_000})
+    client.workbench.media.cache.limit = 3 * len(second)  # both have a thumbnail of about the same size
     old, new = (upload(client, one).json()["id"] for one in (first, second))
     gone = client.get(f"/api/media/{old}")
     assert gone.status_code == 404 and "Choose the file again" in gone.json()["hint"]
@@ -183,7 +185,7 @@ def test_presets_are_a_fixed_list(start, run, media_models) -> None:
 
 
 def test_made_sounds_are_sounds() -> None:
-    store = MediaStore(Limits())
+    store = MediaStore(Memory(10**9), Limits())
     for make in SOUNDS.values():
         samples, rate = store.read(make()).sound()
         assert rate == 16_000 and 1.5 < len(samples) / rate < 3 and 0.4 < np.abs(samples).max() <= 0.5

@@ -6,6 +6,7 @@ import threading
 
 import pytest
 
+from headscope.server.memory import Memory
 from headscope.server.options import Limits
 from headscope.server.parts import Parts
 from headscope.server.problems import Refused
@@ -23,7 +24,7 @@ class Counted:
 
 def test_requests_for_the_same_part_share_one_computation() -> None:
     async def main() -> None:
-        parts, compute = Parts(Limits()), Counted()
+        parts, compute = Parts(Memory(10**9), Limits()), Counted()
         asked = [asyncio.create_task(parts.get("id", "key", compute)) for _ in range(5)]
         await asyncio.sleep(0.02)
         asked[0].cancel()
@@ -39,7 +40,7 @@ def test_requests_for_the_same_part_share_one_computation() -> None:
 
 def test_a_part_that_nobody_waits_for_any_more_is_not_begun() -> None:
     async def main() -> None:
-        parts, first, second = Parts(Limits(part_threads=1)), Counted(), Counted()
+        parts, first, second = Parts(Memory(10**9), Limits(part_threads=1)), Counted(), Counted()
         busy = asyncio.create_task(parts.get("id", "a", first))
         await asyncio.sleep(0.02)
         left = asyncio.create_task(parts.get("id", "b", second))
@@ -58,7 +59,7 @@ def test_a_part_that_nobody_waits_for_any_more_is_not_begun() -> None:
 
 def test_leaving_and_asking_again_at_once_gives_the_part() -> None:
     async def main() -> None:
-        parts, busy, wanted = Parts(Limits(part_threads=1)), Counted(), Counted()
+        parts, busy, wanted = Parts(Memory(10**9), Limits(part_threads=1)), Counted(), Counted()
         wanted.gate.set()
 
         async def leave_and_ask_again() -> bytes:
@@ -82,7 +83,7 @@ def test_leaving_and_asking_again_at_once_gives_the_part() -> None:
 
 def test_a_part_that_waits_while_the_server_stops_is_refused_in_words() -> None:
     async def main() -> None:
-        parts, busy = Parts(Limits(part_threads=1)), Counted()
+        parts, busy = Parts(Memory(10**9), Limits(part_threads=1)), Counted()
         occupied = asyncio.create_task(parts.get("id", "a", busy))
         waiting = asyncio.create_task(parts.get("id", "b", Counted()))
         await asyncio.sleep(0.02)
@@ -100,22 +101,22 @@ def test_an_error_reaches_all_and_is_not_kept() -> None:
         raise ValueError("no")
 
     async def main() -> None:
-        parts = Parts(Limits())
+        parts = Parts(Memory(10**9), Limits())
         for _ in range(2):
             with pytest.raises(ValueError, match="no"):
                 await parts.get("id", "key", fail)
-        assert len(parts.kept) == 0 and parts.close()
+        assert len(parts.cache) == 0 and parts.close()
 
     asyncio.run(main())
 
 
 def test_one_large_part_does_not_push_out_the_others() -> None:
     async def main() -> None:
-        parts, large = Parts(Limits(part_bytes=100)), Counted(b"x" * 60)
+        parts, large = Parts(Memory(800), Limits()), Counted(b"x" * 60)
         large.gate.set()
         await parts.get("id", "small", lambda: b"x" * 20)
         assert await parts.get("id", "large", large) == b"x" * 60
-        assert parts.kept.get(("id", "small")) and parts.kept.get(("id", "large")) is None
+        assert parts.cache.get(("id", "small")) and parts.cache.get(("id", "large")) is None
         assert parts.close()
 
     asyncio.run(main())

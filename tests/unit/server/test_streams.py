@@ -71,13 +71,11 @@ def test_a_client_that_leaves_stops_its_run_in_the_middle_of_the_pass(listen, mo
     assert watched.over.wait(10)
     assert len(watched.cancelled) == 1 and 0 < watched.cancelled[0] < 24
     wait_for(lambda: workbench.jobs._running is None)
-    assert not workbench.jobs._known and len(workbench.runs.kept) == 0
+    assert not workbench.jobs._known and len(workbench.runs.cache) == 0
 
 
 def test_runs_wait_their_turn_and_tiles_do_not(listen, models: Path, watched: Watched) -> None:
-    workbench, address, header = listen(
-        models=(str(models / "long"), str(models / "gpt")), limits={"waiting": 1, "part_bytes": 0}
-    )
+    workbench, address, header = listen(models=(str(models / "long"), str(models / "gpt")), limits={"waiting": 1})
     small, long = ({"model": str(models / name), "text": text} for name, text in (("gpt", "the cat"), ("long", TEXT)))
     with httpx.Client(base_url=address, headers=header, timeout=30) as client:
         done = json.loads(client.post("/api/runs", json=small).text.splitlines()[-1])
@@ -117,6 +115,7 @@ def test_a_client_that_leaves_while_a_part_is_computed_leaves_nothing_behind(
     gate = threading.Event()
     workbench, address, header = listen(models=(str(models / "gpt"),))
     monkeypatch.setattr("headscope.server.api.part", lambda *given, **more: gate.wait(10))
+    monkeypatch.setattr("headscope.server.api.working_bytes", lambda *given, **more: 0)
     monkeypatch.setattr(Runs, "find", lambda self, id: type("Run", (), {"trace": None, "gold": None}))
     with httpx.Client(base_url=address, headers=header) as client, pytest.raises(httpx.ReadTimeout):
         client.get("/api/traces/a/trace", timeout=0.2)

@@ -63,7 +63,7 @@ def _difference(desk: Desk, run: Run, model: Model, other: Run, options: Activat
 def streams(desk: Desk, model: Model, run: Run, stack: str, rows: Sequence[int] = ()) -> Streams:
     """What the run left, kept for the next window of tokens; with all neurons of the tokens `rows`."""
     key = ("streams", run.id, stack)
-    found = desk.kept.get(key)
+    found = desk.cache.get(key)
     if not isinstance(found, Streams) or (rows and found.row_places != tuple(rows)):
         found = watch(
             model,
@@ -71,11 +71,11 @@ def streams(desk: Desk, model: Model, run: Run, stack: str, rows: Sequence[int] 
             run.interventions,
             stack=stack or None,
             rows=rows,
-            budget=desk.kept.limit,
+            budget=desk.cache.limit // 2,  # of two runs, both are needed at once
             cancel=desk.cancel,
             progress=desk.progress,
         )
-        desk.kept.put(key, found, found.nbytes())
+        desk.cache.put(key, found, found.nbytes(), desk.room)
     return found
 
 

@@ -6,7 +6,10 @@ from math import isfinite
 import numpy as np
 
 from headscope.analysis import effect
+from headscope.analysis.effect import MOST_BYTES
 from headscope.errors import InputError
+from headscope.models import Model
+from headscope.server.runs import Run
 from headscope.server.tasks.task import Desk, Task
 from headscope.views.contract import EffectProps, WrittenProps
 from headscope.views.wire import Part
@@ -70,5 +73,11 @@ def _written(desk: Desk, options: WrittenOptions) -> Part:
     return Part("written", WrittenProps(count, *texts))
 
 
-EFFECT = Task("effect", EffectOptions, _effect)
+def _working_bytes(model: Model, run: Run) -> int:
+    """All logits, of both runs, as long as `headscope.effect` compares them all."""
+    n_tokens = max(map(len, run.trace.tokens.values()))
+    return min(MOST_BYTES, 8 * n_tokens * (getattr(model.config, "vocab_size", None) or 1))
+
+
+EFFECT = Task("effect", EffectOptions, _effect, working_bytes=_working_bytes)
 WRITTEN = Task("written", WrittenOptions, _written)

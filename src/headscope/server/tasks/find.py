@@ -25,7 +25,6 @@ from headscope.views.wire import Part
 MOST_LINES = 200
 MOST_CHARACTERS = 50_000
 MOST_CELLS = 50_000
-MOST_BYTES = 10**9
 N_SAMPLE = 24
 BETWEEN = "|||"
 """Between the two texts of a pair, or source and target, in one line."""
@@ -173,10 +172,12 @@ def _traces(desk: Desk, trace: Trace, options: FindOptions) -> tuple[list[Trace]
     found, size = [], 0
     for one in texts:
         steps.next()
-        found.append(desk.model.run(_read(desk, one), record="heads", cancel=desk.cancel))
+        keeping = {"record": "heads", "budget": desk.cache.limit, "cancel": desk.cancel}
+        found.append(desk.model.run(_read(desk, one), **keeping))
         size += found[-1].nbytes()
-        if size > MOST_BYTES:
-            raise InputError(f"these inputs are too long together: after {len(found)} their traces fill a gigabyte.")
+        if size > desk.cache.limit:
+            most = f"{desk.cache.limit / 1e6:,.0f} MB, a quarter of what this server may use (--max-memory)"
+            raise InputError(f"these inputs are too long together: after {len(found)} their traces take {most}.")
     return found, [_call(desk, "run", one) for one in texts]
 
 

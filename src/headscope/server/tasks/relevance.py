@@ -45,10 +45,14 @@ def _relevance(desk: Desk, options: RelevanceOptions) -> Part:
     return relevance_part(found, trace)
 
 
+def working_bytes(trace: Trace) -> int:
+    """The attention of all layers, which is held whole for the backward pass."""
+    return _BYTES_A_CELL * sum(layer.n_heads * layer.n_queries * layer.n_keys for layer in trace.layers.values())
+
+
 def check_size(trace: Trace, free: int) -> None:
-    """Refuse an input whose attention, held whole for the backward pass, would not fit into memory."""
-    cells = sum(layer.n_heads * layer.n_queries * layer.n_keys for layer in trace.layers.values())
-    needed = cells * _BYTES_A_CELL
+    """Refuse an input whose attention would not fit into the machine's memory."""
+    needed = working_bytes(trace)
     if needed > free:
         raise InputError(
             f"relevance holds the attention of all layers at once, which for this input takes about "
@@ -70,4 +74,4 @@ def options_of(address: str) -> dict[str, object] | None:
     }
 
 
-RELEVANCE = Task("relevance", RelevanceOptions, _relevance)
+RELEVANCE = Task("relevance", RelevanceOptions, _relevance, working_bytes=lambda model, run: working_bytes(run.trace))

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from headscope.models import Model
-from headscope.server.kept import Kept
+from headscope.server.memory import Cache, Reservation
 from headscope.server.runs import Run
 from headscope.views.wire import Part
 
@@ -21,8 +21,10 @@ class Desk:
     cancel: threading.Event
     progress: Callable[[int, int], None]
     """Tell how many things of how many are done."""
-    kept: Kept[Any]
-    """What tasks leave for those that come after, bounded; the oldest is forgotten."""
+    cache: Cache[Any]
+    """What tasks leave for those that come after."""
+    room: Reservation
+    """The memory that was reserved for this task."""
     corpus: Path | None = None
     """The corpus that the server was started with."""
     other: tuple[Model, Run] | None = None
@@ -41,3 +43,5 @@ class Task:
     options: type
     work: Callable[[Desk, Any], Part]
     of_trace: bool = True
+    working_bytes: Callable[[Model, Run], int] | None = None
+    """The most memory that it works with, of a run. By default a task is given a quarter of the server's."""

@@ -1,0 +1,152 @@
+"""One limit for what is cached and for what requests work with: evicted, waited for, refused; never exceeded."""
+
+import threading
+import weakref
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from headscope.server.memory import Cache, Memory, Reservation
+from headscope.server.problems import Refused
+
+
+class Value:
+    """Something that can be seen to be gone."""
+
+
+def test_the_least_recently_used_entry_is_evicted_first() -> None:
+    cache = Cache[str](Memory(30), "texts")
+    for key in "abc":
+        cache.put(key, key.upper(), 10)
+    assert cache.get("a") == "A"
+    cache.put("d", "D", 10)
+    assert cache.get("b") is None
+    assert cache.newest_first() == ["D", "A", "C"] and cache.size == 30
+
+
+def test_the_newest_entry_stays_however_large() -> None:
+    cache = Cache[str](Memory(30), "texts")
+    cache.put("a", "A", 10)
+    cache.put("b", "B", 100)
+    assert cache.newest_first() == ["B"]
+    cache.put("c", "C", 1)
+    assert cache.newest_first() == ["C"] and cache.size == 1
+
+
+def test_an_entry_that_is_put_again_counts_once() -> None:
+    cache = Cache[str](Memory(30), "texts")
+    cache.put("a", "A", 10)
+    cache.put("a", "B", 20)
+    assert len(cache) == 1 and cache.size == 20 and cache.get("a") == "B"
+
+
+def test_all_caches_share_one_limit() -> None:
+    memory = Memory(100)
+    runs, parts = Cache[str](memory, "runs"), Cache[str](memory, "parts", share=0.5)
+    runs.put("old", "R", 40)
+    parts.put("a", "A", 40)
+    assert runs.get("old") == "R"
+    runs.put("new", "N", 40)
+    assert parts.get("a") is None and len(runs) == 2 and memory.used == 80
+
+
+def test_a_cache_keeps_to_its_share() -> None:
+    memory = Memory(100)
+    runs, parts = Cache[str](memory, "runs"), Cache[str](memory, "parts", share=0.3)
+    runs.put("old", "R", 10)
+    for key in "abcd":
+        parts.put(key, key, 10)
+    assert parts.newest_first() == ["d", "c", "b"] and runs.get("old") == "R"
+
+
+def test_work_that_needs_room_evicts_what_was_used_least_recently() -> None:
+    memory = Memory(100)
+    runs = Cache[str](memory, "runs")
+    for key in "ab":
+        runs.put(key, key, 40)
+    with memory.reserve(50, "this run"):
+        assert runs.newest_first() == ["b"] and memory.used == 90
+        runs.put("c", "c", 40)
+        assert runs.newest_first() == ["c"] and memory.used == 90
+    assert memory.used == 40
+
+
+def test_what_was_worked_out_takes_the_place_that_was_reserved_for_it() -> None:
+    memory = Memory(100)
+    runs = Cache[str](memory, "runs")
+    runs.put("a", "a", 40)
+    with memory.reserve(60, "this run") as room:
+        runs.put("b", "b", 30, room)
+        assert len(runs) == 2 and room.size == 30 and memory.used == 100
+
+
+def test_what_is_being_read_is_not_evicted() -> None:
+    memory = Memory(100)
+    runs = Cache[str](memory, "runs")
+    for key in "ab":
+        runs.put(key, key, 40)
+    with memory.reserve(50, "this view", reads=[runs.address("a")]):
+        assert runs.newest_first() == ["a"]
+        with pytest.raises(Refused, match="other requests are using"), memory.reserve(20, "this run", wait=0):
+            pass
+    too_large = memory.reserve(61, "this view", reads=[runs.address("a")])
+    with pytest.raises(Refused, match="takes up to 1 MB of memory"), too_large:
+        pass
+
+
+def test_what_can_never_fit_is_refused_at_once_with_what_to_do() -> None:
+    memory = Memory(50_000_000)
+    with pytest.raises(Refused) as caught, memory.reserve(1_170_000_000, "this picture"):
+        pass
+    assert caught.value.status == 413
+    assert caught.value.problem.message == (
+        "this picture takes up to 1,170 MB of memory; this server may use 50 MB in all."
+    )
+    assert "--max-memory 3GB" in caught.value.problem.hint
+
+
+def test_work_waits_for_other_work_and_the_limit_always_holds() -> None:
+    memory, most, n_at_once = Memory(100), [], []
+    under_way = 0
+    lock = threading.Lock()
+
+    def work(number: int) -> None:
+        nonlocal under_way
+        with memory.reserve(40, "this run"):
+            with lock:
+                under_way += 1
+                most.append(memory.used)
+                n_at_once.append(under_way)
+            threading.Event().wait(0.001)
+            with lock:
+                under_way -= 1
+
+    with ThreadPoolExecutor(12) as pool:
+        list(pool.map(work, range(48)))
+    assert max(most) <= 100 and max(n_at_once) <= 2 and memory.used == 0
+
+
+def test_work_that_waits_too_long_is_refused_and_told_when_to_come_back() -> None:
+    memory = Memory(100)
+    late = memory.reserve(40, "this view", wait=0.01)
+    with memory.reserve(80, "this run"), pytest.raises(Refused) as caught, late:
+        pass
+    assert caught.value.status == 503 and int(caught.value.headers["Retry-After"]) > 0  # type: ignore[index]
+    assert memory.used == 0
+
+
+def test_memory_is_free_again_after_an_error() -> None:
+    memory = Memory(100)
+    with pytest.raises(ZeroDivisionError), memory.reserve(80, "this run"):
+        raise ZeroDivisionError
+    assert memory.used == 0
+
+
+def test_evicted_values_are_gone() -> None:
+    memory = Memory(100)
+    cache, value = Cache[Value](memory, "values"), Value()
+    seen = weakref.ref(value)
+    cache.put("a", value, 60)
+    del value
+    with memory.reserve(60, "this run") as room:
+        assert isinstance(room, Reservation) and seen() is None
