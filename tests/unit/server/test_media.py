@@ -2,6 +2,7 @@
 
 import io
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import made_media
@@ -10,6 +11,7 @@ import pytest
 from PIL import Image
 from starlette.testclient import TestClient
 
+from headscope.server import media
 from headscope.server.media import PICTURES, SOUNDS, MediaStore
 from headscope.server.memory import Memory
 from headscope.server.options import Limits
@@ -134,6 +136,38 @@ def test_only_the_newest_uploads_are_kept(start) -> None:
     small = Image.open(io.BytesIO(client.get(f"/api/media/{new}").content))
     assert small.size == (50, 30)
     assert upload(client, second).json()["id"] == new  # the same bytes have the same name
+
+
+def test_a_picture_that_no_run_has_room_for_is_refused_before_it_is_decoded(start, monkeypatch) -> None:
+    picture = made_media.png(Image.new("L", (1000, 1000)))
+    monkeypatch.setattr(Image.Image, "load", lambda self: pytest.fail("decoded"))
+    answer = upload(start(limits={"memory": 20_000_000}), picture)
+    assert answer.status_code == 413
+    assert answer.json()["message"] == "this picture takes up to 24 MB of memory; this server may use 18 MB in all."
+    assert "--max-memory 1GB" in answer.json()["hint"]
+
+
+def test_twelve_pictures_at_once_are_decoded_one_after_another(start, monkeypatch) -> None:
+    client = start(limits={"memory": 1_200_000})
+    memory, used, decode = client.workbench.memory, [], media._picture
+
+    def watched(*given):
+        used.append(memory.used)
+        return decode(*given)
+
+    monkeypatch.setattr(media, "_picture", watched)
+    files = [made_media.png(Image.new("RGB", (200, 200), (number, 0, 0))) for number in range(12)]
+    with ThreadPoolExecutor(12) as pool:
+        answers = list(pool.map(lambda data: upload(client, data), files))
+    assert {answer.status_code for answer in answers} == {200} and len(used) == 12
+    assert 24 * 200 * 200 <= max(used) <= memory.limit  # a second one would not have fitted
+
+
+def test_a_thumbnail_is_drawn_when_the_picture_is_uploaded(client: TestClient, monkeypatch) -> None:
+    id = upload(client, made_media.png(made_media.picture(400))).json()["id"]
+    monkeypatch.setattr(Image, "open", lambda *given, **more: pytest.fail("decoded"))
+    answer = client.get(f"/api/media/{id}")
+    assert answer.status_code == 200 and answer.content.startswith(b"\x89PNG")
 
 
 def test_a_sound_at_another_rate_is_resampled_and_channels_are_mixed(start, run, media_models) -> None:

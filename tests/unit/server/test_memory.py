@@ -1,10 +1,14 @@
 """One limit for what is cached and for what requests work with: evicted, waited for, refused; never exceeded."""
 
+import json
 import threading
 import weakref
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 
+import made_media
 import pytest
+from starlette.testclient import TestClient
 
 from headscope.server.memory import Cache, Memory, Reservation
 from headscope.server.problems import Refused
@@ -150,3 +154,55 @@ def test_evicted_values_are_gone() -> None:
     del value
     with memory.reserve(60, "this run") as room:
         assert isinstance(room, Reservation) and seen() is None
+
+
+def task(client: TestClient, name: str, trace: str) -> bytes:
+    answer = client.post("/api/tasks", json={"name": name, "trace": trace})
+    last = json.loads(answer.text.splitlines()[-1])
+    assert last["state"] == "done", last
+    return client.get(f"/api/results/{last['result']}").content
+
+
+def test_traces_parts_results_and_uploads_count_together(client: TestClient, run) -> None:
+    memory = client.workbench.memory  # type: ignore[attr-defined]
+    assert memory.used == 0
+    trace = run(client)[-1]["trace"]
+    sizes = [memory.used]
+    assert sizes[0] > client.workbench.runs.find(trace).trace.nbytes()  # type: ignore[attr-defined]
+    expected = [len(client.get(f"/api/traces/{trace}/maps").content)]
+    sizes.append(memory.used)
+    expected.append(len(task(client, "effect", trace)))
+    sizes.append(memory.used)
+    picture = made_media.png(made_media.picture(400))
+    assert client.post("/api/media", content=picture).status_code == 200
+    expected.append(len(picture))
+    sizes.append(memory.used)
+    assert all(after - before >= size for (before, after), size in zip(pairwise(sizes), expected, strict=True))
+
+
+def test_the_limit_holds_at_every_step_of_many_runs(start, run, monkeypatch: pytest.MonkeyPatch) -> None:
+    used, put = [], Memory.put
+
+    def watched(self: Memory, *given, **more) -> None:
+        used.append((self.used, self.limit))
+        put(self, *given, **more)
+        used.append((self.used, self.limit))
+
+    monkeypatch.setattr(Memory, "put", watched)
+    client = start(limits={"memory": 2_000_000})
+    for number in range(12):
+        trace = run(client, text=f"run number {number} " + "of many " * number)[-1]["trace"]
+        assert client.get(f"/api/traces/{trace}/layer/L0").status_code == 200
+        if number % 3 == 0:
+            assert task(client, "effect", trace)
+    assert all(size <= limit for size, limit in used)
+    assert 1 < len(client.workbench.runs.cache) < 12  # type: ignore[attr-defined]
+
+
+def test_a_view_that_no_memory_is_left_for_is_refused_in_words(start, run, monkeypatch: pytest.MonkeyPatch) -> None:
+    client = start()
+    trace = run(client)[-1]["trace"]
+    monkeypatch.setattr("headscope.server.api.working_bytes", lambda *given, **more: 10**10)
+    answer = client.get(f"/api/traces/{trace}/maps")
+    assert answer.status_code == 413 and "this view takes up to 10,00" in answer.json()["message"]
+    assert "--max-memory" in answer.json()["hint"]
