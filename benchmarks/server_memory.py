@@ -1,12 +1,13 @@
 """How much memory the workbench's server takes: `--max-memory` bounds what it holds beside its models.
 
-Promise: over 5,000 different runs at --max-memory 50MB, the resident memory stays below its base + 150 MB. The base is
-read after the built-in models are loaded and a first run is made. The runs are short texts for three models; of every
-tenth parts are fetched, every 25th has a task, every 20th is an uploaded picture.
+Promise: the resident memory stays below its base + the limit + 100 MB, which are for what libraries load at first use
+and for what the allocator keeps. The base is read after the built-in models are loaded and a first run is made.
 
-Then twelve pictures of 49 million pixels, 190 kB each, are uploaded at once at --max-memory 400MB.
+1. 5,000 different runs at --max-memory 50MB: short texts for three models; of every tenth, parts are fetched, every
+   25th has a task, every 20th is an uploaded picture.
+2. Twelve pictures of 49 million pixels, 143 kB each, are uploaded at once, at 400 MB and at 2 GB.
 
-python benchmarks/server_memory.py                  # ten minutes
+python benchmarks/server_memory.py                  # five minutes
 python benchmarks/server_memory.py --runs 500       # one minute
 PYTHONPATH=OTHER/src python benchmarks/server_memory.py   # another version of the package
 """
@@ -32,8 +33,9 @@ from PIL import Image
 RESULTS = Path(__file__).parents[1] / ".benchmarks"
 START = "from headscope.cli import app; app()"
 MEGABYTE = 10**6
-ALLOWED = 150
-WORDS = """the doctor asked a nurse about her sister while rain fell on old roofs and nobody saw it coming""".split()  # noqa: SIM905
+BESIDE = 100
+LIMITS = ("400MB", "2000MB")
+WORDS = "the doctor asked a nurse about her sister while rain fell on old roofs and nobody saw it coming".split()  # noqa: SIM905  a list of 19 strings is longer
 N_PICTURES, SIDE = 12, 7000
 
 
@@ -92,18 +94,8 @@ class Client:
 @contextmanager
 def serving(max_memory: str) -> Iterator[Server]:
     """A server with its built-in models loaded and a first run made."""
-    command = [
-        sys.executable,
-        "-c",
-        START,
-        "serve",
-        "--no-browser",
-        "--json",
-        "--port",
-        "0",
-        "--max-memory",
-        max_memory,
-    ]
+    options = ["--no-browser", "--json", "--port", "0", "--max-memory", max_memory]
+    command = [sys.executable, "-c", START, "serve", *options]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     try:
         assert process.stdout is not None
@@ -186,34 +178,38 @@ def large_pictures(max_memory: str) -> dict:
     return row | {"seconds": seconds, "statuses": statuses, "bytes": len(files[0])}
 
 
-def told(row: dict) -> str:
-    """Its figures in a line."""
-    return (
-        f"base {row['base']:.0f} MB, most {row['most']:.0f} MB (base + {row['most'] - row['base']:.0f}), "
-        f"end {row['end']:.0f} MB, {row['seconds']:.0f} s"
+def is_kept(row: dict) -> bool:
+    """Whether the promise holds; prints the row."""
+    allowed = int(row["limit"].removesuffix("MB")) + BESIDE
+    print(
+        f"  base {row['base']:.0f} MB, most {row['most']:.0f} MB (base + {row['most'] - row['base']:.0f}), end "
+        f"{row['end']:.0f} MB, {row['seconds']:.0f} s"
     )
+    holds = row["most"] - row["base"] < allowed
+    print(f"  {'holds' if holds else 'BROKEN'}: most < base + {allowed} MB", flush=True)
+    return holds
 
 
 def main() -> None:
     """Measure, print, keep the figures."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=5000, help="how many runs; 0: only the pictures")
-    parser.add_argument("--max-memory", default="50MB", help="of the server that runs them")
+    parser.add_argument("--max-memory", default="50MB", help="of the server that runs them, in MB")
     parser.add_argument("--no-pictures", action="store_true", help="leave out the twelve large pictures")
-    given = parser.parse_args()
-    rows, is_kept = {}, True
-    if given.runs:
-        row = rows["runs"] = many_runs(given.runs, given.max_memory)
-        is_kept = row["most"] - row["base"] < ALLOWED
-        print(f"{row['runs']} runs at {row['limit']}: {told(row)}; {row['kept']} traces kept", row["refused"] or "")
-        print(f"{'holds' if is_kept else 'BROKEN'}: most < base + {ALLOWED} MB")
-    if not given.no_pictures:
-        row = rows["pictures"] = large_pictures("400MB")
+    options = parser.parse_args()
+    rows = []
+    if options.runs:
+        row = many_runs(options.runs, options.max_memory)
+        print(f"{row['runs']} runs at {row['limit']}, {row['kept']} traces kept", row["refused"] or "")
+        rows.append(row | {"holds": is_kept(row)})
+    for limit in () if options.no_pictures else LIMITS:
+        row = large_pictures(limit)
         size = f"{SIDE} × {SIDE} pixels, {row['bytes'] / 1e3:.0f} kB"
-        print(f"{N_PICTURES} pictures of {size} at {row['limit']}: {told(row)}; answers {row['statuses']}")
+        print(f"{N_PICTURES} pictures of {size} at {row['limit']}: answers {row['statuses']}")
+        rows.append(row | {"holds": is_kept(row)})
     RESULTS.mkdir(exist_ok=True)
     (RESULTS / "server_memory.json").write_text(json.dumps(rows, indent=1))
-    sys.exit(not is_kept)
+    sys.exit(not all(row["holds"] for row in rows))
 
 
 if __name__ == "__main__":

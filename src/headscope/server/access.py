@@ -167,8 +167,8 @@ class Guard:
         headers = Headers(scope=scope)
         self.access.check_host(headers)
         if scope["query_string"].count(b"&") > MOST_PARAMETERS:
-            told = f"the address has more than {MOST_PARAMETERS} parameters, the most this server takes."
-            raise Refused(413, "TooLarge", told, "Join values by commas.")
+            message = f"the address has more than {MOST_PARAMETERS} parameters, the most this server takes."
+            raise Refused(413, "TooLarge", message, "Join values by commas.")
         if scope["path"] == "/" and scope["method"] == "GET" and b"token=" in scope["query_string"]:
             await self._let_in(scope, headers)(scope, receive, send)
             return
@@ -203,8 +203,8 @@ class Guard:
         if size > limit:
             raise _too_large(limit)
         if self._body_bytes + size > most:
-            told = "requests that are under way take all the memory that this server has for what is sent to it."
-            raise Refused(503, "MemoryInUse", told, "Try again in a moment.", {"Retry-After": "1"})
+            message = "requests that are under way take all the memory that this server has for what is sent to it."
+            raise Refused(503, "MemoryInUse", message, "Try again in a moment.", {"Retry-After": "1"})
         self._body_bytes += size
         try:
             is_json = scope["path"] != MEDIA_PATH
@@ -225,8 +225,8 @@ async def _read(receive: Receive, limit: int, *, is_json: bool) -> Receive:
         if size > limit:
             raise _too_large(limit)
         if n_values > MOST_VALUES:
-            told = f"the request holds more than {MOST_VALUES:,} values, the most this server takes."
-            raise Refused(413, "TooLarge", told, "Send shorter lists.", {"Connection": "close"})
+            message = f"the request holds more than {MOST_VALUES:,} values, the most this server takes."
+            raise Refused(413, "TooLarge", message, "Send shorter lists.", {"Connection": "close"})
 
     async def again() -> Message:
         return pieces.popleft() if pieces else await receive()

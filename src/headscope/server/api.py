@@ -254,8 +254,8 @@ def _add_traces(app: FastAPI, workbench: Workbench) -> None:
         key = await asyncio.to_thread(lambda: f"page {wanted} {sorted(more)}")
 
         def saved() -> bytes:
-            held = {name: part for made in more.values() for name, part in made().items()}
-            return saved_page(trace(), wanted, gold=run.gold, parts=held)
+            beside = {name: part for parts_of in more.values() for name, part in parts_of().items()}
+            return saved_page(trace(), wanted, gold=run.gold, parts=beside)
 
         size = working_bytes(run.trace, "page", is_difference=bool(wanted.minus))
         work = parts.get(id, key, saved, size=size, reads=reads)

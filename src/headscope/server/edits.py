@@ -21,7 +21,7 @@ from headscope.traces import Trace
 FOLDER_NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,79}", re.ASCII)
 
 
-# Twice the characters that a run may be given: the file says each edit as Python, and once more as its arguments.
+# Twice the characters that a run takes: the file says each edit as Python, and once more as its arguments.
 LONGEST_FILE = 400_000
 
 
@@ -64,8 +64,8 @@ def checked(edits: Sequence[str], most: int) -> list[str]:
 def edits_in(text: str) -> list[str]:
     """The edits that lie in a file; refused where it is longer than what a run may be given."""
     if len(text) > LONGEST_FILE:
-        told = f"the file has {len(text):,} characters; this server reads up to {LONGEST_FILE:,}."
-        raise Refused(413, "TooLarge", told, "Load it in Python: hs.load_interventions(path).")
+        message = f"the file has {len(text):,} characters; this server reads up to {LONGEST_FILE:,}."
+        raise Refused(413, "TooLarge", message, "Load it in Python: hs.load_interventions(path).")
     return calls_in(text)
 
 

@@ -209,8 +209,8 @@ class Runs:
             return plan.base.trace.inputs, []
         options = {"pair": request.pair, "target": request.target, "truncate": request.truncate}
         with self.memory.reserve(media.working_bytes if media else 0, "this picture or sound"):
-            given, notes = ({}, []) if media is None else given_media(media, takes, request.model)
-            return model.read(source, **given, **options), notes
+            file, notes = ({}, []) if media is None else given_media(media, takes, request.model)
+            return model.read(source, **file, **options), notes
 
     def _interventions(self, job: Job, model: Model, plan: Plan) -> tuple[Intervention, ...]:
         """The edits, after running the inputs that they take something from where those are not cached."""

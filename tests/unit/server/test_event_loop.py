@@ -25,14 +25,14 @@ class Watch:
     def __call__(self, owner: Any, name: str) -> None:
         plain: Callable = getattr(owner, name)
 
-        def watched(*given: Any, **options: Any) -> Any:
+        def watched(*arguments: Any, **options: Any) -> Any:
             self.called.add(name)
             try:
                 asyncio.get_running_loop()
                 self.in_loop.add(name)
             except RuntimeError:
                 pass
-            return plain(*given, **options)
+            return plain(*arguments, **options)
 
         self.monkeypatch.setattr(owner, name, watched)
 

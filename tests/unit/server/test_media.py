@@ -151,9 +151,9 @@ def test_twelve_pictures_at_once_are_decoded_one_after_another(start, monkeypatc
     client = start(limits={"memory": 1_200_000})
     memory, used, decode = client.workbench.memory, [], media._picture
 
-    def watched(*given):
+    def watched(*arguments):
         used.append(memory.used)
-        return decode(*given)
+        return decode(*arguments)
 
     monkeypatch.setattr(media, "_picture", watched)
     files = [made_media.png(Image.new("RGB", (200, 200), (number, 0, 0))) for number in range(12)]
@@ -165,7 +165,7 @@ def test_twelve_pictures_at_once_are_decoded_one_after_another(start, monkeypatc
 
 def test_a_thumbnail_is_drawn_when_the_picture_is_uploaded(client: TestClient, monkeypatch) -> None:
     id = upload(client, made_media.png(made_media.picture(400))).json()["id"]
-    monkeypatch.setattr(Image, "open", lambda *given, **more: pytest.fail("decoded"))
+    monkeypatch.setattr(Image, "open", lambda *arguments, **more: pytest.fail("decoded"))
     answer = client.get(f"/api/media/{id}")
     assert answer.status_code == 200 and answer.content.startswith(b"\x89PNG")
 

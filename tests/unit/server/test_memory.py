@@ -183,9 +183,9 @@ def test_traces_parts_results_and_uploads_count_together(client: TestClient, run
 def test_the_limit_holds_at_every_step_of_many_runs(start, run, monkeypatch: pytest.MonkeyPatch) -> None:
     used, put = [], Memory.put
 
-    def watched(self: Memory, *given, **more) -> None:
+    def watched(self: Memory, *arguments, **more) -> None:
         used.append((self.used, self.limit))
-        put(self, *given, **more)
+        put(self, *arguments, **more)
         used.append((self.used, self.limit))
 
     monkeypatch.setattr(Memory, "put", watched)
@@ -202,7 +202,7 @@ def test_the_limit_holds_at_every_step_of_many_runs(start, run, monkeypatch: pyt
 def test_a_view_that_no_memory_is_left_for_is_refused_in_words(start, run, monkeypatch: pytest.MonkeyPatch) -> None:
     client = start()
     trace = run(client)[-1]["trace"]
-    monkeypatch.setattr("headscope.server.api.working_bytes", lambda *given, **more: 10**10)
+    monkeypatch.setattr("headscope.server.api.working_bytes", lambda *arguments, **more: 10**10)
     answer = client.get(f"/api/traces/{trace}/maps")
     assert answer.status_code == 413 and "this view takes up to 10,00" in answer.json()["message"]
     assert "--max-memory" in answer.json()["hint"]

@@ -105,7 +105,7 @@ class Tasks:
         def progress(done: int, of: int) -> None:
             job.tell_from_thread(RunEvent("running", done=done, of=of))
 
-        reads = [self.runs.cache.address(one.id) for one in (run, other) if one is not None]
+        reads = [self.runs.cache.address(read.id) for read in (run, other) if read is not None]
         with self.memory.reserve(self._size(task, loaded, run), "this task", reads=reads) as room:
             corpus = self.catalogue.options.corpus
             desk = Desk(loaded, run, job.cancel, progress, self._aside, room, corpus, second)
