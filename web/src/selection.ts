@@ -1,7 +1,7 @@
 /** The one selection that all views share. It is in the URL and in saved files; the back button undoes it. */
 
 import type { SiteProps, TraceProps } from "./contract";
-import { fitsForm, looksOf } from "./data/looks";
+import { fitsForm, mediumOf } from "./data/media";
 import { asked } from "./data/relevance";
 import { clampedStep } from "./data/steps";
 
@@ -192,7 +192,7 @@ export function fitted(given: Selection, trace: TraceProps): Selection {
     ...ordered(selection, site),
     step: clampedStep(trace, selection.step),
     form: fitsForm(selection.form, trace, site) ? selection.form : "auto",
-    rollout: selection.rollout && site.kind === "self" && looksOf(trace, site) === "image" && !trace.difference,
+    rollout: selection.rollout && site.kind === "self" && mediumOf(trace, site) === "image" && !trace.difference,
   };
 }
 

@@ -1,7 +1,7 @@
 /** Taking things away: files, links, code. Each says what it did, or why it could not. */
 
 import type { SiteProps } from "../contract";
-import { differencesOf } from "../data/activation-differences";
+import { differencesOf } from "../data/activationDifferences";
 import { activationsOf } from "../data/activations";
 import { copyOfPage } from "../hosts/file";
 import { savedPage, table } from "../hosts/page";

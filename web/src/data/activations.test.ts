@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { Source } from "../source";
 import { activationsOf, visible, Window } from "./activations";
-import { plainPart } from "./activations.test-data";
+import { plainPart } from "./activations.fixture";
 
 describe("a window of activations", () => {
   const window = new Window(plainPart());

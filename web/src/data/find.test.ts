@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { occurrences } from "./find";
 import { readingOf } from "./reading";
-import { STACK } from "./stack.test-data";
+import { STACK } from "./stack.fixture";
 
 const reading = readingOf(STACK, 9, { by: "tokens", hide: [], off: [] });
 

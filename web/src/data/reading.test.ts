@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { readingOf } from "./reading";
-import { STACK } from "./stack.test-data";
+import { STACK } from "./stack.fixture";
 
 const as = (by: "tokens" | "words" | "sentences", hide: ("special" | "first")[] = [], off: string[] = []) =>
   readingOf(STACK, 9, { by, hide, off });

@@ -5,7 +5,7 @@ import type { Grid, Part } from "../wire";
 import { joined, Measures } from "./measures";
 import { readingOf } from "./reading";
 import { asked, diverging, measureOf, Relevance, signed, written } from "./relevance";
-import { STACK } from "./stack.test-data";
+import { STACK } from "./stack.fixture";
 
 const grid = (...values: number[]): Grid => ({
   dtype: "float32",

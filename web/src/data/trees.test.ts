@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import type { GoldProps, TreeProps } from "../contract";
 import { readingOf } from "./reading";
-import { STACK } from "./stack.test-data";
+import { STACK } from "./stack.fixture";
 import { arcsOf, deepest, goldArcs, inducedArcs, placesOf, toldOf, treeKey } from "./trees";
 
 // The tokens of STACK: [CLS] un happy cats . They ï ï [SEP]; words by the treebank: unhappy, cats, ., They.

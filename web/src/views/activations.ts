@@ -2,7 +2,7 @@
  *  run, or of one minus another. */
 
 import type { RunEvent } from "../contract";
-import { differencesOf, type SignedWindow } from "../data/activation-differences";
+import { differencesOf, type SignedWindow } from "../data/activationDifferences";
 import { type ActivationsOf, activationsOf, type Window } from "../data/activations";
 import { positionOf, type Reading, readingOf } from "../data/reading";
 import { untilOf, writtenFrom } from "../data/steps";
@@ -10,10 +10,10 @@ import type { Raster } from "../marks/raster";
 import type { Selection, Side } from "../selection";
 import { isAborted, problemOf } from "../source";
 import { themeOf } from "../theme";
-import { type Cells, PlainCells } from "./activations-cells";
-import { SignedCells } from "./activations-difference";
-import { type Cell, Layout } from "./activations-layout";
-import { type Content, cellName, labels, paint } from "./activations-picture";
+import { type Cells, PlainCells } from "./activationsCells";
+import { SignedCells } from "./activationsDifference";
+import { type Cell, Layout } from "./activationsLayout";
+import { type Content, cellName, labels, paint } from "./activationsPicture";
 import { Ruler } from "./labels";
 import { pictureOf, Surface, titled } from "./surface";
 import { type Host, type Mounted, siteOf, stackOf } from "./view";

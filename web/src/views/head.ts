@@ -13,7 +13,7 @@ import { Icons } from "./icons";
 import { type Label, Ruler } from "./labels";
 import { LinesForm, same } from "./lines";
 import { MatrixForm } from "./matrix";
-import { nextCell, nextHead, nextLayer, nextToken, switched } from "./moves";
+import { nextCell, nextHead, nextLayer, nextToken, switched } from "./navigation";
 import { type Handled, Pointer } from "./pointer";
 import { Scene } from "./scene";
 import { Search } from "./search";

@@ -1,7 +1,7 @@
 /** Patches of a picture as small pictures beside their names. */
 
 import type { SiteProps } from "../contract";
-import { loadPicture, type Picture, patchesOf } from "../data/looks";
+import { loadPicture, type Picture, patchesOf } from "../data/media";
 import type { Reading } from "../data/reading";
 import { cropped, place, scaledTo } from "../marks/pictures";
 import type { Raster } from "../marks/raster";

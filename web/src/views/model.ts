@@ -1,8 +1,8 @@
 /** The model view: every head of every layer as a small picture, on one screen. */
 
 import type { MapsProps, MethodProps, SiteProps } from "../contract";
-import { looksOf } from "../data/looks";
 import { along, Measures, number, spoken, told } from "../data/measures";
+import { mediumOf } from "../data/media";
 import { diverging } from "../data/relevance";
 import { fillBox, frame } from "../marks/boxes";
 import { drawCells, ramp, stretchedRamp } from "../marks/cells";
@@ -479,7 +479,7 @@ class ModelView implements Mounted {
   /** The patches that the pairs are about, beside their names. */
   private async illustrate(target: Place, signal: AbortSignal): Promise<void> {
     const { trace } = this.host;
-    if (looksOf(trace, target.site) !== "image") return;
+    if (mediumOf(trace, target.site) !== "image") return;
     // Without the picture, as in a page that was saved without it, the names stand alone.
     const found = await Icons.of(this.host, plainly(trace, target.site), signal).catch(() => null);
     if (!found || signal.aborted) return;

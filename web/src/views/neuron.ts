@@ -9,10 +9,10 @@ import type { Selection } from "../selection";
 import { isAborted, problemOf, SourceError } from "../source";
 import { themeOf } from "../theme";
 import { Ruler } from "./labels";
-import { nextHead, nextLayer } from "./moves";
-import { TITLES, toggled } from "./neuron-layout";
-import { NeuronPicture } from "./neuron-picture";
-import { type Content, partOf } from "./neuron-tip";
+import { nextHead, nextLayer } from "./navigation";
+import { TITLES, toggled } from "./neuronLayout";
+import { NeuronPicture } from "./neuronPicture";
+import { type Content, partOf } from "./neuronTip";
 import { pictureOf, Surface, titled } from "./surface";
 import { type Host, headName, type Mount, type Mounted, siteOf, stackOf } from "./view";
 

@@ -1,7 +1,7 @@
 /** The head view over the picture: what a patch looks at, or who looks at it, as colour on the patches. */
 
-import { type Picture, patchesOf, strongestPatches } from "../data/looks";
 import { number } from "../data/measures";
+import { type Picture, patchesOf, strongestPatches } from "../data/media";
 import type { Plane } from "../data/plane";
 import { fillBox, frame, roundBox } from "../marks/boxes";
 import type { Box } from "../marks/cells";
@@ -11,8 +11,8 @@ import { drawArrow } from "../marks/segments";
 import { between, type Rgb, type Theme, themeOf } from "../theme";
 import type { Token } from "./columns";
 import type { Label, Ruler } from "./labels";
-import type { Form, Panel, Sight, Spot } from "./looks";
-import { PatchRelevance } from "./picture-relevance";
+import type { Form, Panel, Sight, Spot } from "./media";
+import { PatchRelevance } from "./pictureRelevance";
 import { stackOf } from "./view";
 
 const MARGIN = 16;

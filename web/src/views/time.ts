@@ -1,14 +1,14 @@
 /** The head view along a sound: the waveform and the spectrogram over what frames, or written tokens, attend to in time. */
 
-import type { Sound } from "../data/looks";
 import { number } from "../data/measures";
+import type { Sound } from "../data/media";
 import { fillBox, frame } from "../marks/boxes";
 import { type Box, ramp } from "../marks/cells";
 import type { Raster } from "../marks/raster";
 import { between, type Theme, themeOf } from "../theme";
 import type { Token } from "./columns";
 import type { Label, Ruler } from "./labels";
-import type { Form, Panel, Sight, Spot } from "./looks";
+import type { Form, Panel, Sight, Spot } from "./media";
 
 const MARGIN = 16;
 const GAP = 12;

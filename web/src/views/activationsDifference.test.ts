@@ -1,10 +1,10 @@
 import { describe, expect, test } from "vitest";
-import { differencesOf } from "../data/activation-differences";
-import { signedPart } from "../data/activations.test-data";
+import { differencesOf } from "../data/activationDifferences";
+import { signedPart } from "../data/activations.fixture";
 import { DEFAULT, type Selection } from "../selection";
 import type { Source } from "../source";
 import type { Grid, Part } from "../wire";
-import { SignedCells, signed, three } from "./activations-difference";
+import { SignedCells, signed, three } from "./activationsDifference";
 
 async function cells(change: Partial<Selection>, part: Part<unknown> = signedPart(0)) {
   const source: Source = { isLive: false, part: async () => part as never };

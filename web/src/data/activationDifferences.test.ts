@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { apart, moved, SignedWindow } from "./activation-differences";
-import { signedPart } from "./activations.test-data";
+import { apart, moved, SignedWindow } from "./activationDifferences";
+import { signedPart } from "./activations.fixture";
 
 describe("activations of two runs", () => {
   const window = new SignedWindow(signedPart());

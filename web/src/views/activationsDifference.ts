@@ -1,11 +1,11 @@
 /** What stands in the cells of the activations view where two runs are subtracted: A − B, blue where A has more. */
 
-import { apart, type Changed, moved, type SignedWindow, type Two, type Whose } from "../data/activation-differences";
+import { apart, type Changed, moved, type SignedWindow, type Two, type Whose } from "../data/activationDifferences";
 import { type ActivationsOf, NUMBERS, type Numbers, visible } from "../data/activations";
 import { number } from "../data/measures";
 import { exact } from "../data/neuron";
 import type { Selection } from "../selection";
-import { type Cells, drawn, named, noteOnSum, notesOn, type Stream, titleOf, type Words } from "./activations-cells";
+import { type Cells, drawn, named, noteOnSum, notesOn, type Stream, titleOf, type Words } from "./activationsCells";
 
 /** What is less than this share of the runs' own numbers is rounding, and stays pale. */
 const ROUNDING = 1e-5;

@@ -2,7 +2,7 @@
  *  the two forms know (`picture.ts`, `time.ts`). */
 
 import { askAhead, type Loaded, loadLayer } from "../data/load";
-import { loadPicture, loadRollout, loadSound, opposite, type Picture, type Sound } from "../data/looks";
+import { loadPicture, loadRollout, loadSound, opposite, type Picture, type Sound } from "../data/media";
 import type { Plane } from "../data/plane";
 import { type Exact, exactRow, isInexact } from "../data/rows";
 import type { Raster } from "../marks/raster";
@@ -12,7 +12,7 @@ import { themeOf } from "../theme";
 import type { Token } from "./columns";
 import { type Label, Ruler } from "./labels";
 import { same } from "./lines";
-import { nextHead, nextLayer, nextToken } from "./moves";
+import { nextHead, nextLayer, nextToken } from "./navigation";
 import { PictureForm } from "./picture";
 import { Scene } from "./scene";
 import { pictureOf, Surface, titled } from "./surface";
@@ -59,11 +59,11 @@ export interface Form {
   wheel?(x: number, y: number, delta: number): boolean;
 }
 
-export function mountLooks(element: HTMLElement, host: Host, kind: "image" | "time"): Mounted {
-  return new LooksView(element, host, kind === "image" ? new PictureForm() : new TimeForm());
+export function mountMedia(element: HTMLElement, host: Host, kind: "image" | "time"): Mounted {
+  return new MediaView(element, host, kind === "image" ? new PictureForm() : new TimeForm());
 }
 
-class LooksView implements Mounted {
+class MediaView implements Mounted {
   private readonly surface: Surface;
   private readonly ruler = new Ruler();
   private readonly stage = document.createElement("div");

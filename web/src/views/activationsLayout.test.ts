@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { Layout, READABLE, TOP } from "./activations-layout";
+import { Layout, READABLE, TOP } from "./activationsLayout";
 
 const shape = { width: 500, height: 360, nPlaces: 6, nTokens: 100, names: 30, hasWords: true };
 

@@ -29,7 +29,7 @@ export interface Sound {
 }
 
 /** Whether a layer's keys are patches of a picture or frames of a sound that can be shown. */
-export function looksOf(trace: TraceProps, site: SiteProps): StackProps["looks"] {
+export function mediumOf(trace: TraceProps, site: SiteProps): StackProps["looks"] {
   const stack = trace.stacks.find((one) => one.name === site.key_stack);
   if (!stack) return "";
   if (stack.looks === "image") return site.grid ? "image" : "";
@@ -37,8 +37,8 @@ export function looksOf(trace: TraceProps, site: SiteProps): StackProps["looks"]
 }
 
 export function bestForm(trace: TraceProps, site: SiteProps): FormName {
-  const looks = looksOf(trace, site);
-  return looks === "image" ? "image" : looks === "sound" ? "time" : "lines";
+  const medium = mediumOf(trace, site);
+  return medium === "image" ? "image" : medium === "sound" ? "time" : "lines";
 }
 
 /** The forms that a layer can be drawn in, the best first. */

@@ -5,8 +5,8 @@ import { fillBox, frame } from "../marks/boxes";
 import { type Box, drawCells, ramp, signedRamp } from "../marks/cells";
 import type { Raster } from "../marks/raster";
 import { between, type Rgb, type Theme } from "../theme";
-import type { Cells } from "./activations-cells";
-import { type Cell, type Layout, READABLE, TOP } from "./activations-layout";
+import type { Cells } from "./activationsCells";
+import { type Cell, type Layout, READABLE, TOP } from "./activationsLayout";
 import type { Label, Ruler } from "./labels";
 
 export interface Content {

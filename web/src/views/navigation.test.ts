@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
 import type { SiteProps } from "../contract";
 import { readingOf } from "../data/reading";
-import { STACK } from "../data/stack.test-data";
+import { STACK } from "../data/stack.fixture";
 import { DEFAULT, type Selection } from "../selection";
-import { nextCell, nextHead, nextLayer, nextToken, switched } from "./moves";
+import { nextCell, nextHead, nextLayer, nextToken, switched } from "./navigation";
 import type { Scene } from "./scene";
 import { Search } from "./search";
 

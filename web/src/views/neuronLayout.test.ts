@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { type Column, layOut, layOutEvery, type Room, toggled } from "./neuron-layout";
+import { type Column, layOut, layOutEvery, type Room, toggled } from "./neuronLayout";
 
 const room: Room = { width: 860, tokens: 90, dim: 32, valueDim: 32, figures: ["dots"], fold: [] };
 const open = (columns: Column[]) => columns.filter((one) => !one.isFolded).map((one) => one.name);

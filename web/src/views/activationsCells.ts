@@ -1,4 +1,4 @@
-/** What stands in the cells of the activations view, for one run; `activations-difference.ts` is the same for two. */
+/** What stands in the cells of the activations view, for one run; `activationsDifference.ts` is the same for two. */
 
 import { type ActivationsOf, type AnyWindow, NUMBERS, type Numbers, visible } from "../data/activations";
 import { number } from "../data/measures";

@@ -2,7 +2,7 @@
 
 import { exact, lengthOf, type Of, product, type Terms, type Vectors, weighted } from "../data/neuron";
 import type { Reading } from "../data/reading";
-import type { Heat, Name } from "./neuron-layout";
+import type { Heat, Name } from "./neuronLayout";
 
 /** What is drawn: one query with all keys, or the vectors of all tokens (`every`). */
 export interface Content {

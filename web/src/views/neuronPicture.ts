@@ -8,8 +8,8 @@ import type { Raster } from "../marks/raster";
 import { drawStrip } from "../marks/strip";
 import type { Theme } from "../theme";
 import type { Label, Ruler } from "./labels";
-import { type Column, type Figure, type Heat, layOut, layOutEvery, type Name, TITLES } from "./neuron-layout";
-import { type Content, type Spot, tipOf } from "./neuron-tip";
+import { type Column, type Figure, type Heat, layOut, layOutEvery, type Name, TITLES } from "./neuronLayout";
+import { type Content, type Spot, tipOf } from "./neuronTip";
 
 const TOP = { titles: 18, strip: 34, rows: 64 };
 const EVERY_TOP = { mean: 34, spread: 58, rows: 88 };

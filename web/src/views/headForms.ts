@@ -1,9 +1,9 @@
 /** The head view in whichever form fits: between tokens (lines, matrix), over a picture, along a sound. */
 
-import { formOf } from "../data/looks";
+import { formOf } from "../data/media";
 import type { Selection, Side } from "../selection";
 import { mountHead as mountTokens } from "./head";
-import { mountLooks } from "./looks";
+import { mountMedia } from "./media";
 import type { Host, Mounted } from "./view";
 
 const KINDS = { lines: "tokens", matrix: "tokens", image: "image", time: "time" } as const;
@@ -29,7 +29,7 @@ class HeadForms implements Mounted {
     if (kind !== this.kind || !this.inner) {
       this.inner?.destroy();
       this.kind = kind;
-      this.inner = kind === "tokens" ? mountTokens(this.element, this.host) : mountLooks(this.element, this.host, kind);
+      this.inner = kind === "tokens" ? mountTokens(this.element, this.host) : mountMedia(this.element, this.host, kind);
     }
     return this.inner.update(selection);
   }
