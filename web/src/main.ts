@@ -3,8 +3,8 @@
 
 import { mount } from "svelte";
 import App from "./app/App.svelte";
-import { noAddress, ownAddress } from "./app/address";
 import type { Home } from "./app/workbench.svelte";
+import { noAddress, ownAddress } from "./hosts/address";
 import { fileSource } from "./hosts/file";
 import { render } from "./widget";
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { layer, stack, trace, translation } from "./app/trace.fixture";
+import { layer, stack, trace, translation } from "./data/trace.fixture";
 import { carried, changed, cleaned, DEFAULT, fitted, hasPair } from "./selection";
 
 const start = fitted(DEFAULT, trace());

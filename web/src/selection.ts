@@ -2,7 +2,7 @@
 
 import type { SiteProps, TraceProps } from "./contract";
 import { fitsForm, mediumOf } from "./data/media";
-import { asked } from "./data/relevance";
+import { parseRelevance } from "./data/relevance";
 import { clampedStep } from "./data/steps";
 
 export type Scale = "model" | "head" | "neuron" | "activations";
@@ -41,7 +41,7 @@ export interface Selection {
   thumbnails: "heat" | "lines";
   sort: string;
   colour: string;
-  /** What heads were looked for last, as `app/asked.ts` writes it; empty for nothing. */
+  /** What heads were looked for last, as `app/find/findQuery.ts` writes it; empty for nothing. */
   find: string;
   /** Model view: only heads whose colour score is at least this share of the range, 0 for all. */
   least: number;
@@ -156,7 +156,7 @@ export function cleaned(given: Record<string, unknown>): Selection {
   found.off = list(given.off).filter((one) => typeof one === "string");
   found.fold = COLUMNS.filter((one) => list(given.fold).includes(one));
   found.against = whole(given.against, 0, 1e9);
-  if (typeof given.relevance === "string" && asked(given.relevance)) found.relevance = given.relevance;
+  if (typeof given.relevance === "string" && parseRelevance(given.relevance)) found.relevance = given.relevance;
   const token = given.token as Selection["token"] | undefined;
   if (token && (token.side === "query" || token.side === "key") && whole(token.index, 0, 1e9) !== null) {
     found.token = { side: token.side, index: token.index };

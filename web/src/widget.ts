@@ -2,8 +2,8 @@
 
 import { mount, unmount } from "svelte";
 import App from "./app/App.svelte";
-import { notebookAround } from "./hosts/around";
 import { Kernel, kernelSource, type WidgetModel, widgetAddress } from "./hosts/notebook";
+import { notebookTheme } from "./hosts/notebookTheme";
 import { isAborted, problemOf } from "./source";
 
 /** Longer than a kernel with nothing else to do takes. */
@@ -36,11 +36,11 @@ export function render({ model, el }: { model: WidgetModel; el: HTMLElement }): 
 
   const kernel = new Kernel(model);
   const source = kernelSource(kernel);
-  const around = notebookAround();
+  const theme = notebookTheme();
   const end = new AbortController();
   let app: ReturnType<typeof mount> | null = null;
 
-  const still = setTimeout(() => showStill(root, model, around.isDark()), PATIENCE);
+  const still = setTimeout(() => showStill(root, model, theme.isDark()), PATIENCE);
   source.part("saved", end.signal).then(
     () => {
       clearTimeout(still);
@@ -50,7 +50,7 @@ export function render({ model, el }: { model: WidgetModel; el: HTMLElement }): 
         target: root,
         props: {
           root,
-          home: { kind: "notebook", source, around, page },
+          home: { kind: "notebook", source, theme, page },
           address: widgetAddress(model),
           isAlone: false,
         },

@@ -1,7 +1,7 @@
 /** Light or dark: as the system (or the notebook around) has it, or as chosen here; a page of ours remembers that in this
  *  browser. */
 
-import { type Around, systemAround } from "../hosts/around";
+import { type OuterTheme, systemTheme } from "../hosts/notebookTheme";
 
 const KEY = "headscope:theme";
 const CHOICES = ["system", "light", "dark"] as const;
@@ -12,11 +12,11 @@ export class Appearance {
   #isDark = $state(false);
   #stop: () => void;
 
-  /** What is around decides where nothing is chosen; without it, the page is ours and the choice is kept. */
-  constructor(private readonly around?: Around) {
-    const kept = around ? undefined : stored();
+  /** The theme around decides where nothing is chosen; without it, the page is ours and the choice is kept. */
+  constructor(private readonly outerTheme?: OuterTheme) {
+    const kept = outerTheme ? undefined : stored();
     if (kept) this.choice = kept;
-    const outside = around ?? systemAround();
+    const outside = outerTheme ?? systemTheme();
     this.#isDark = outside.isDark();
     this.#stop = outside.listen(() => {
       this.#isDark = outside.isDark();
@@ -29,7 +29,7 @@ export class Appearance {
 
   choose(choice: ThemeChoice) {
     this.choice = choice;
-    if (this.around) return;
+    if (this.outerTheme) return;
     try {
       localStorage.setItem(KEY, choice);
     } catch {

@@ -1,7 +1,8 @@
 import { describe, expect, test } from "vitest";
+import { trace } from "../data/trace.fixture";
+import { requestOf } from "../request";
 import { DEFAULT, fitted, type Selection } from "../selection";
-import { LONGEST_LINK, read, requestOf, written } from "./link";
-import { trace } from "./trace.fixture";
+import { LONGEST_LINK, linkText, parseLink } from "./link";
 
 const request = requestOf({ model: "builtin:gpt", text: "Jack & Jill = #1?\nпривет 🙂" });
 const kept = new Map<string, string>();
@@ -13,7 +14,7 @@ const recall = (name: string) => kept.get(name) ?? null;
 
 describe("links", () => {
   test("hold only what differs from the default", () => {
-    expect(written(requestOf({ model: "builtin:gpt", text: "Hi" }), DEFAULT, keep)).toBe("model=builtin:gpt&text=Hi");
+    expect(linkText(requestOf({ model: "builtin:gpt", text: "Hi" }), DEFAULT, keep)).toBe("model=builtin:gpt&text=Hi");
   });
 
   test("bring everything back", () => {
@@ -55,7 +56,7 @@ describe("links", () => {
       relevance: "9:1234-77:attn",
       arcs: "A+AT",
     };
-    const link = read(`#${written(request, selection, keep)}`, recall);
+    const link = parseLink(`#${linkText(request, selection, keep)}`, recall);
     expect(link.request).toEqual(request);
     expect(link.selection).toEqual(selection);
   });
@@ -69,12 +70,12 @@ describe("links", () => {
       requestOf({ ...first, text: "x".repeat(LONGEST_LINK + 1) }),
       first,
     ]) {
-      const link = written(first, { ...DEFAULT, compare: "difference" }, keep, other);
+      const link = linkText(first, { ...DEFAULT, compare: "difference" }, keep, other);
       expect(link.length).toBeLessThan(1000);
-      expect(read(link, recall).other).toEqual(other);
-      expect(read(link, recall).request).toEqual(first);
+      expect(parseLink(link, recall).other).toEqual(other);
+      expect(parseLink(link, recall).request).toEqual(first);
     }
-    expect(read(written(first, DEFAULT, keep), recall).other).toBeNull();
+    expect(parseLink(linkText(first, DEFAULT, keep), recall).other).toBeNull();
   });
 
   test("carry pairs, targets, chats and the wish to cut", () => {
@@ -83,21 +84,21 @@ describe("links", () => {
       requestOf({ model: "m", text: "a", target: "" }),
       requestOf({ model: "m", chat: [{ role: "user", content: "a=b&c" }], truncate: true }),
     ]) {
-      expect(read(written(one, DEFAULT, keep), recall).request).toEqual(one);
+      expect(parseLink(linkText(one, DEFAULT, keep), recall).request).toEqual(one);
     }
   });
 
   test("name an input that is too long, and find it again in this tab only", () => {
     const long = requestOf({ model: "m", text: "x".repeat(LONGEST_LINK + 1) });
-    const link = written(long, DEFAULT, keep);
+    const link = linkText(long, DEFAULT, keep);
     expect(link.length).toBeLessThan(100);
-    expect(read(link, recall).request).toEqual(long);
-    expect(read(link, () => null)).toMatchObject({ request: null, kept: "x1" });
+    expect(parseLink(link, recall).request).toEqual(long);
+    expect(parseLink(link, () => null)).toMatchObject({ request: null, kept: "x1" });
   });
 
   test("never fail on nonsense", () => {
     for (const fragment of ["", "#", "#%", "#at=HHH&view=9&heads=a,b&top=no&token=x:y&chat={", "#model=m&chat=[1]"]) {
-      const link = read(fragment, recall);
+      const link = parseLink(fragment, recall);
       expect(fitted(link.selection, trace())).toMatchObject({ site: "L0", head: 0, shown: [0] });
     }
   });

@@ -1,7 +1,9 @@
 /** Links: model, input and selection in the fragment of the address, only what differs from the default. */
 
 import type { ChatMessage, RunRequest } from "../contract";
-import { cleaned, DEFAULT, type Selection } from "../selection";
+import { requestOf } from "../request";
+import type { Selection } from "../selection";
+import { fragmentOf, selectionFrom, selectionParams } from "../selectionLink";
 import { calls, type Edit } from "./edit/edits.svelte";
 
 /** What a link asks for. In a saved file it is only a selection. */
@@ -19,30 +21,12 @@ export interface Link {
 }
 
 export const LONGEST_LINK = 32_000;
+export const TOO_LONG = `The input is longer than ${LONGEST_LINK.toLocaleString("en")} characters, so the link cannot carry it: it works in this tab only. Save the page as HTML to pass it on.`;
 /** The most tokens that the server has a model write, as Python's `server/runs.py` has it. */
 export const MOST_WRITTEN = 200;
 
-export function requestOf(given: Partial<RunRequest> & { model: string }): RunRequest {
-  return {
-    text: null,
-    pair: null,
-    target: null,
-    chat: null,
-    truncate: false,
-    record: null,
-    edits: [],
-    generate: 0,
-    media: null,
-    ...given,
-  };
-}
-
-export function sameRequest(one: RunRequest | null, other: RunRequest | null): boolean {
-  return JSON.stringify(one && requestOf(one)) === JSON.stringify(other && requestOf(other));
-}
-
 /** The fragment, without `#`. `keep` is asked to remember an input that is too long and gives it a name. */
-export function written(
+export function linkText(
   request: RunRequest | null,
   selection: Selection,
   keep: (text: string) => string,
@@ -57,14 +41,12 @@ export function written(
     else for (const [name, value] of input) found.append(name, value);
     if (other) found.set("with", withOf(request, other, keep));
   }
-  for (const [name, value] of Object.entries(places(selection))) found.set(name, value);
-  // Readable where a fragment may be: these need no escape there.
-  const readable: Record<string, string> = { "%3A": ":", "%2C": ",", "%2F": "/", "%27": "'", "%28": "(", "%29": ")" };
-  return found.toString().replace(/%(3A|2C|2F|27|28|29)/g, (code) => readable[code] ?? code);
+  for (const [name, value] of Object.entries(selectionParams(selection))) found.set(name, value);
+  return fragmentOf(found);
 }
 
 /** Reads a fragment, with or without `#`; `recall` gives back what `keep` was told. Never throws. */
-export function read(fragment: string, recall: (name: string) => string | null): Link {
+export function parseLink(fragment: string, recall: (name: string) => string | null): Link {
   const given = new URLSearchParams(fragment.replace(/^#/, ""));
   const model = given.get("model") ?? "";
   const kept = given.get("kept") ?? "";
@@ -75,7 +57,7 @@ export function read(fragment: string, recall: (name: string) => string | null):
     request,
     edits: input.getAll("edit").map(editOf),
     other: request && otherOf(request, given.get("with"), recall),
-    selection: selectionOf(given),
+    selection: selectionFrom(given),
     kept,
   };
 }
@@ -165,93 +147,4 @@ function chatOf(text: string | null): ChatMessage[] | null {
   } catch {
     return null;
   }
-}
-
-function places(selection: Selection): Record<string, string> {
-  const found: Record<string, string> = {};
-  const put = (name: string, value: string, usual: string) => {
-    if (value !== usual) found[name] = value;
-  };
-  put("view", selection.scale, DEFAULT.scale);
-  if (selection.site) found.at = `${selection.site}H${selection.head}`;
-  put("heads", selection.shown.join(","), selection.shown.length ? String(selection.head) : "");
-  put("mean", selection.average ? "1" : "", "");
-  put("as", selection.form, DEFAULT.form);
-  put("axis", selection.axis, DEFAULT.axis);
-  put("what", selection.what, DEFAULT.what);
-  put("by", selection.by, DEFAULT.by);
-  put("hide", selection.hide.join(","), "");
-  put("off", selection.off.join(","), "");
-  put("filter", selection.filter, DEFAULT.filter);
-  put("threshold", String(selection.threshold), String(DEFAULT.threshold));
-  put("mass", String(selection.mass), String(DEFAULT.mass));
-  put("top", String(selection.top), String(DEFAULT.top));
-  put("between", selection.pair, DEFAULT.pair);
-  put("token", selection.token ? `${selection.token.side}:${selection.token.index}` : "", "");
-  put("pictures", selection.thumbnails, DEFAULT.thumbnails);
-  put("sort", selection.sort, "");
-  put("colour", selection.colour, "");
-  put("find", selection.find, "");
-  put("least", String(selection.least), "0");
-  put("neurons", selection.against === null ? selection.order : String(selection.against), DEFAULT.order);
-  put("every", selection.every ?? "", "");
-  put("fold", selection.fold.join(","), "");
-  put("compare", selection.compare, DEFAULT.compare);
-  put("beside", selection.beside, "");
-  put("stream", selection.stream, DEFAULT.stream);
-  put("whose", selection.whose, DEFAULT.whose);
-  put("step", selection.step === null ? "" : String(selection.step), "");
-  put("direction", selection.direction, DEFAULT.direction);
-  put("arrows", selection.arrows ? "1" : "", "");
-  put("rollout", selection.rollout ? "1" : "", "");
-  put("relevance", selection.relevance, "");
-  put("trees", selection.arcs, DEFAULT.arcs);
-  return found;
-}
-
-function selectionOf(given: URLSearchParams): Selection {
-  const at = /^(.*L\d+)(?:H(\d+))?$/.exec(given.get("at") ?? "");
-  const neurons = given.get("neurons") ?? "";
-  const against = /^\d{1,9}$/.test(neurons) ? Number(neurons) : null;
-  const token = /^(query|key):(\d+)$/.exec(given.get("token") ?? "");
-  const split = (name: string) => (given.get(name) ?? "").split(",").filter((one) => one);
-  const number = (name: string) => (given.get(name) ? Number(given.get(name)) : undefined);
-  return cleaned({
-    scale: given.get("view"),
-    site: at?.[1] ?? "",
-    head: at?.[2] ? Number(at[2]) : 0,
-    shown: split("heads").map(Number),
-    average: given.get("mean") === "1",
-    form: given.get("as"),
-    axis: given.get("axis"),
-    what: given.get("what"),
-    by: given.get("by"),
-    hide: split("hide"),
-    off: split("off"),
-    filter: given.get("filter"),
-    threshold: number("threshold"),
-    mass: number("mass"),
-    top: number("top"),
-    pair: given.get("between"),
-    token: token ? { side: token[1], index: Number(token[2]) } : null,
-    thumbnails: given.get("pictures"),
-    sort: given.get("sort") ?? "",
-    colour: given.get("colour") ?? "",
-    find: given.get("find") ?? "",
-    least: number("least"),
-    order: against === null ? neurons : "token",
-    against,
-    every: given.get("every"),
-    fold: split("fold"),
-    compare: given.get("compare"),
-    beside: given.get("beside") ?? "",
-    stream: given.get("stream"),
-    whose: given.get("whose"),
-    step: number("step"),
-    direction: given.get("direction"),
-    arrows: given.get("arrows") === "1",
-    rollout: given.get("rollout") === "1",
-    relevance: given.get("relevance") ?? "",
-    arcs: given.get("trees"),
-  });
 }

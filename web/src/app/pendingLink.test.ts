@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { requestOf } from "../request";
 import { SourceError } from "../source";
-import { requestFrom } from "./draft";
-import { requestOf } from "./link";
+import { requestFrom } from "./input/draft";
 import { Bar, computed, confirmed, opened, SETTINGS, serve } from "./workbench.fixture";
 
 const LINK = "#model=builtin:gpt&text=Hi&edit=silence('L0H1')&view=head&at=L1H3";

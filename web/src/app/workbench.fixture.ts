@@ -2,8 +2,8 @@
 
 import { expect, vi } from "vitest";
 import type { Settings } from "../contract";
-import type { Address } from "./address";
-import { trace } from "./trace.fixture";
+import { trace } from "../data/trace.fixture";
+import type { Address } from "../hosts/address";
 import { Workbench } from "./workbench.svelte";
 
 export const SETTINGS: Settings = {

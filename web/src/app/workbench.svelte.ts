@@ -14,16 +14,20 @@ import { layerKey } from "../data/load";
 import { joined } from "../data/measures";
 import { RELEVANCE, type Relevance } from "../data/relevance";
 import { type Report, reportOf } from "../data/report";
-import type { Around } from "../hosts/around";
+import { type Address, keep, recall } from "../hosts/address";
 import { saved } from "../hosts/file";
 import { Gate } from "../hosts/gate";
+import type { OuterTheme } from "../hosts/notebookTheme";
 import { keptRun, load, run, settings, traceSource } from "../hosts/page";
+import { requestOf, sameRequest } from "../request";
 import { carried, changed, cleaned, DEFAULT, fitted, type Selection } from "../selection";
 import { isAborted, problemOf, type Source, SourceError } from "../source";
 import type { Mounted } from "../views/view";
 import type { Part } from "../wire";
-import { type Address, keep, recall } from "./address";
-import { Comparing } from "./comparing.svelte";
+import { Comparing } from "./compare/comparison.svelte";
+import { isOfModel } from "./edit/calls";
+import { calls, type Edit, Edits } from "./edit/edits.svelte";
+import { Finder, measureOf } from "./find/finder.svelte";
 import {
   type Draft,
   draftOf,
@@ -36,11 +40,9 @@ import {
   requestFrom,
   shortened,
   startRequest,
-} from "./draft";
-import { isOfModel } from "./edit/calls";
-import { calls, type Edit, Edits } from "./edit/edits.svelte";
-import { Finder, measureOf } from "./finder.svelte";
-import { type Link, read, requestOf, sameRequest, switchedOn, written } from "./link";
+} from "./input/draft";
+import { type Link, linkText, parseLink, switchedOn } from "./link";
+import { QUEUED } from "./progress";
 
 /** What is on screen. */
 export interface Shown {
@@ -71,7 +73,7 @@ export interface Run {
 export type Home =
   | { kind: "page" }
   | { kind: "file"; root: HTMLElement; source: Source; opensAt: string }
-  | { kind: "notebook"; source: Source; around: Around; page(): Promise<Blob> };
+  | { kind: "notebook"; source: Source; theme: OuterTheme; page(): Promise<Blob> };
 
 type Wanted = {
   request: RunRequest;
@@ -83,20 +85,6 @@ type Wanted = {
   other?: RunRequest | null;
   /** The whole stack, also what is switched off; without it, the request's edits are all there are. */
   edits?: Edit[];
-};
-
-export const QUEUED: RunEvent = {
-  state: "queued",
-  ahead: 0,
-  layer: 0,
-  n_layers: 0,
-  done: 0,
-  of: 0,
-  trace: "",
-  result: "",
-  error: "",
-  message: "",
-  hint: "",
 };
 
 export class Workbench {
@@ -205,7 +193,7 @@ export class Workbench {
     const asked = this.pending?.missing.includes("compare") ? this.pending.link : null;
     const { compare, beside } = asked?.selection ?? this.selection;
     const other = asked?.other ?? this.other?.request ?? null;
-    return written(this.shown?.request ?? null, { ...this.selection, compare, beside }, keep, other, this.edits.list);
+    return linkText(this.shown?.request ?? null, { ...this.selection, compare, beside }, keep, other, this.edits.list);
   }
 
   /** Whether the form is as the pending link filled it in. */
@@ -221,7 +209,7 @@ export class Workbench {
       this.runs = earlierRuns();
       this.#offer = settings();
       // A link names its run; without one, the server's first example is run.
-      const isLink = read(this.address.read(), recall).request !== null;
+      const isLink = parseLink(this.address.read(), recall).request !== null;
       if (isLink) this.#follow();
       this.settings = await this.#offer;
       if (!isLink) this.#follow(true);
@@ -398,7 +386,7 @@ export class Workbench {
 
   /** Go where the address says: after going back, by a link, or at the start. */
   #follow(isStart = false) {
-    const link = read(this.address.read(), recall);
+    const link = parseLink(this.address.read(), recall);
     if (this.home.kind !== "page") {
       if (this.shown) this.#turn(fitted(link.selection, this.shown.trace));
       return;
@@ -683,7 +671,7 @@ export class Workbench {
     this.saved = await saved(source);
     const trace = (await source.part<TraceProps>("trace")).props;
     const fragment = this.address.read().replace(/^#/, "") || opensAt;
-    const selection = fragment ? read(fragment, recall).selection : cleaned(this.saved.selection);
+    const selection = fragment ? parseLink(fragment, recall).selection : cleaned(this.saved.selection);
     this.#show({ request: null, trace, source }, selection);
   }
 

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { requestOf } from "../request";
 import { SourceError } from "../source";
-import { requestOf } from "./link";
 import { Bar, computed, confirmed, opened, SETTINGS, serve } from "./workbench.fixture";
 
 let bar: Bar;

@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
-import { layer, stack, trace } from "../app/trace.fixture";
 import type { AlignmentProps } from "../contract";
 import { DEFAULT } from "../selection";
 import type { Part } from "../wire";
 import { Aligned } from "./aligned";
+import { layer, stack, trace } from "./trace.fixture";
 
 // "a She b c" and "a He x b c": x has no partner.
 const part: Part<AlignmentProps> = {

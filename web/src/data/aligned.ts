@@ -2,9 +2,9 @@
 
 import type { AlignmentProps, TraceProps } from "../contract";
 import type { Selection, Side } from "../selection";
-import { siteOf, stackOf } from "../views/view";
 import type { Grid, Part } from "../wire";
 import { readingOf } from "./reading";
+import { siteOf, stackOf } from "./trace";
 
 export type Run = "one" | "other";
 

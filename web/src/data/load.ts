@@ -3,10 +3,10 @@
 import type { LayerProps, SiteProps, TraceProps } from "../contract";
 import type { Selection } from "../selection";
 import type { Source } from "../source";
-import { stackOf } from "../views/view";
 import { Layer } from "./layer";
 import { hiddenPositions, offPositions, readingOf } from "./reading";
 import { untilOf, writtenFrom } from "./steps";
+import { stackOf } from "./trace";
 
 export interface Loaded {
   layer: Layer;

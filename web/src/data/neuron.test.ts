@@ -1,5 +1,4 @@
 import { describe, expect, test } from "vitest";
-import { layer } from "../app/trace.fixture";
 import type { NeuronProps, VectorsProps } from "../contract";
 import { DEFAULT } from "../selection";
 import type { Source } from "../source";
@@ -16,6 +15,7 @@ import {
   variation,
   weighted,
 } from "./neuron";
+import { layer } from "./trace.fixture";
 
 const grid = (shape: number[], values: number[]): Grid => ({
   dtype: "float32",

@@ -4,7 +4,7 @@ import { LIGHT } from "../theme";
 import type { Grid, Part } from "../wire";
 import { joined, Measures } from "./measures";
 import { readingOf } from "./reading";
-import { asked, diverging, measureOf, Relevance, signed, written } from "./relevance";
+import { diverging, measureOf, parseRelevance, Relevance, relevanceText, signed } from "./relevance";
 import { STACK } from "./stack.fixture";
 
 const grid = (...values: number[]): Grid => ({
@@ -35,12 +35,12 @@ function part(change: Partial<RelevanceProps> = {}): Part<RelevanceProps> {
 }
 
 test.each(["9:1234", "9:1234-77", "all:3", "0:5:attn", "all:3-4:attn"])("%s is written as it is read", (text) => {
-  const one = asked(text);
-  expect(one && written(one)).toBe(text);
+  const one = parseRelevance(text);
+  expect(one && relevanceText(one)).toBe(text);
 });
 
 test.each(["", "9", "9:", "a:3", "9:3:cp", "9:3-", "9:3<script>"])("%s asks for nothing", (text) => {
-  expect(asked(text)).toBeNull();
+  expect(parseRelevance(text)).toBeNull();
 });
 
 test("the relevance of a word is the sum over its pieces", () => {

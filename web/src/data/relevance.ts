@@ -7,7 +7,7 @@ import { number } from "./measures";
 import type { Reading } from "./reading";
 
 /** Which logit is asked about. In the address: `9:1234`, less another `9:1234-77`, by another rule `9:1234:attn`. */
-export interface Asked {
+export interface RelevanceQuery {
   /** −1 where a model answers once, for the whole input; `all` in the address. */
   position: number;
   target: number;
@@ -20,7 +20,7 @@ export const RULES = { cp: "CP-LRP", attn: "AttnLRP" } as const;
 /** The name of the heads' relevance among the measures. */
 export const RELEVANCE = "relevance";
 
-export function asked(text: string): Asked | null {
+export function parseRelevance(text: string): RelevanceQuery | null {
   const found = /^(all|\d{1,9}):(\d{1,9})(?:-(\d{1,9}))?(:attn)?$/.exec(text);
   if (!found) return null;
   return {
@@ -31,7 +31,7 @@ export function asked(text: string): Asked | null {
   };
 }
 
-export function written({ position, target, other, rule }: Asked): string {
+export function relevanceText({ position, target, other, rule }: RelevanceQuery): string {
   const where = position < 0 ? "all" : String(position);
   return `${where}:${target}${other === null ? "" : `-${other}`}${rule === "attn" ? ":attn" : ""}`;
 }

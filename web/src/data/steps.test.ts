@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
-import { trace, translation } from "../app/trace.fixture";
 import { cleaned, fitted } from "../selection";
 import { readingOf } from "./reading";
 import { answerAt, clampedStep, stepsOf, stepTo, untilOf, writtenFrom } from "./steps";
+import { trace, translation } from "./trace.fixture";
 
 const answer = (position: number, text: string, stack = "main") => ({
   stack,

@@ -3,7 +3,7 @@
 import type { SavedProps } from "../contract";
 import { type Source, SourceError } from "../source";
 import { decode, type Part } from "../wire";
-import { remembered } from "./remembered";
+import { partCache } from "./partCache";
 
 /** The parts that lie in an element, or, when it holds none, anywhere in its page. */
 export function fileSource(root: Element): Source {
@@ -25,7 +25,7 @@ export function inlineSource(text: (key: string) => string | null): Source {
     }
     return decode(await unpacked(found));
   };
-  return { isLive: false, part: remembered(load) };
+  return { isLive: false, part: partCache(load) };
 }
 
 /** What the file opens with. */

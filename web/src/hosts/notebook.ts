@@ -1,13 +1,13 @@
 /** A notebook: parts by messages to the kernel that holds the trace. One of each for every place a widget is shown in;
  *  what several places of one widget share is the widget's own state, in its model. */
 
-import type { Address } from "../app/address";
-import { read, written } from "../app/link";
 import type { Problem } from "../contract";
 import { cleaned } from "../selection";
+import { fragmentOf, selectionFrom, selectionParams } from "../selectionLink";
 import { type Source, SourceError } from "../source";
 import { decode } from "../wire";
-import { remembered } from "./remembered";
+import type { Address } from "./address";
+import { partCache } from "./partCache";
 
 /** What we use of a widget's model, as anywidget hands it over. */
 export interface WidgetModel {
@@ -110,15 +110,18 @@ export function kernelSource(kernel: Kernel): Source {
   // The first question waits for a kernel that is busy, beside the picture of the view.
   const load = async (key: string, signal: AbortSignal) =>
     decode(await kernel.ask({ key }, signal, key === "saved" ? 0 : PATIENCE));
-  return { isLive: true, part: remembered(load) };
+  return { isLive: true, part: partCache(load) };
 }
 
 /** The place that the widget is at, instead of a page's address: Python and all that show the widget share it. */
 export function widgetAddress(model: WidgetModel): Address {
   return {
-    read: () => written(null, cleaned((model.get("_selection") ?? {}) as Record<string, unknown>), () => ""),
+    read: () =>
+      fragmentOf(
+        new URLSearchParams(selectionParams(cleaned((model.get("_selection") ?? {}) as Record<string, unknown>))),
+      ),
     write(fragment) {
-      model.set("_selection", read(fragment, () => null).selection);
+      model.set("_selection", selectionFrom(new URLSearchParams(fragment)));
       model.save_changes();
     },
     listen(moved) {

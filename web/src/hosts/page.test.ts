@@ -1,6 +1,6 @@
 import { afterEach, expect, test, vi } from "vitest";
-import { requestOf } from "../app/link";
 import type { RunEvent } from "../contract";
+import { requestOf } from "../request";
 import { run, settings } from "./page";
 
 const request = requestOf({ model: "m", text: "a" });

@@ -5,7 +5,7 @@ import type { Selection } from "../selection";
 import { isNotComputed, notComputed, type Source, SourceError } from "../source";
 import { decode, type Part } from "../wire";
 import type { Gate } from "./gate";
-import { remembered } from "./remembered";
+import { partCache } from "./partCache";
 
 const API = "api";
 const ONLY_KEPT = "?only_kept=true";
@@ -69,7 +69,7 @@ export function traceSource(id: string, gate: Gate): Source {
   };
   return {
     isLive: true,
-    part: remembered(load),
+    part: partCache(load),
     async task<Props>(
       name: string,
       options: Record<string, unknown>,

@@ -6,6 +6,7 @@ import { differencesOf, type SignedWindow } from "../data/activationDifferences"
 import { type ActivationsOf, activationsOf, type Window } from "../data/activations";
 import { positionOf, type Reading, readingOf } from "../data/reading";
 import { untilOf, writtenFrom } from "../data/steps";
+import { siteOf, stackOf } from "../data/trace";
 import type { Raster } from "../marks/raster";
 import type { Selection, Side } from "../selection";
 import { isAborted, problemOf } from "../source";
@@ -16,7 +17,7 @@ import { type Cell, Layout } from "./activationsLayout";
 import { type Content, cellName, labels, paint } from "./activationsPicture";
 import { Ruler } from "./labels";
 import { pictureOf, Surface, titled } from "./surface";
-import { type Host, type Mounted, siteOf, stackOf } from "./view";
+import type { Host, Mounted } from "./view";
 
 type Of = ActivationsOf<Window> | ActivationsOf<SignedWindow>;
 

@@ -3,6 +3,7 @@
 import { askAhead, type Loaded, loadLayer } from "../data/load";
 import { Measures } from "../data/measures";
 import { exactRow, isInexact } from "../data/rows";
+import { headName, siteOf } from "../data/trace";
 import { loadTrees } from "../data/trees";
 import { Raster } from "../marks/raster";
 import type { Selection } from "../selection";
@@ -19,7 +20,7 @@ import { Scene } from "./scene";
 import { Search } from "./search";
 import { pictureOf, Surface, titled } from "./surface";
 import { tableOf } from "./table";
-import { type Host, headName, type Mounted, siteOf } from "./view";
+import type { Host, Mounted } from "./view";
 
 const FADE = 0.86; // of other lines, while one token is in focus
 const VALUES = { pattern: "weight", contribution: "contribution", scores: "score" };

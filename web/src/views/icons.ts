@@ -3,10 +3,11 @@
 import type { SiteProps } from "../contract";
 import { loadPicture, type Picture, patchesOf } from "../data/media";
 import type { Reading } from "../data/reading";
+import { stackOf } from "../data/trace";
 import { cropped, place, scaledTo } from "../marks/pictures";
 import type { Raster } from "../marks/raster";
 import type { Side } from "../selection";
-import { type Host, stackOf } from "./view";
+import type { Host } from "./view";
 
 export const ICON = 20; // px at most
 /** From the edge of the matrix or the lines to the picture, and from that to the name. */

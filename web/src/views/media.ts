@@ -5,6 +5,7 @@ import { askAhead, type Loaded, loadLayer } from "../data/load";
 import { loadPicture, loadRollout, loadSound, opposite, type Picture, type Sound } from "../data/media";
 import type { Plane } from "../data/plane";
 import { type Exact, exactRow, isInexact } from "../data/rows";
+import { siteOf } from "../data/trace";
 import type { Raster } from "../marks/raster";
 import type { Selection } from "../selection";
 import { isAborted, problemOf } from "../source";
@@ -17,7 +18,7 @@ import { PictureForm } from "./picture";
 import { Scene } from "./scene";
 import { pictureOf, Surface, titled } from "./surface";
 import { TimeForm } from "./time";
-import { type Host, type Mounted, siteOf } from "./view";
+import type { Host, Mounted } from "./view";
 
 const PAUSE = 80; // ms the pointer rests before exact numbers are asked for
 const VALUES = { pattern: "weight", contribution: "contribution", scores: "score" };

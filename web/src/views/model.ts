@@ -4,6 +4,7 @@ import type { MapsProps, MethodProps, SiteProps } from "../contract";
 import { along, Measures, number, spoken, told } from "../data/measures";
 import { mediumOf } from "../data/media";
 import { diverging } from "../data/relevance";
+import { headName } from "../data/trace";
 import { fillBox, frame } from "../marks/boxes";
 import { drawCells, ramp, stretchedRamp } from "../marks/cells";
 import { Curves } from "../marks/lines";
@@ -17,7 +18,7 @@ import { Icons } from "./icons";
 import { type Label, Ruler } from "./labels";
 import { exactPairs, isPooled, type Pair, plainly, pooledPairs, toldPair } from "./pairs";
 import { pictureOf, Surface, titled } from "./surface";
-import { type Host, headName, type Mounted } from "./view";
+import type { Host, Mounted } from "./view";
 
 const SIZES = [24, 48, 96];
 const LINE = 51; // bytes: lines are drawn from a weight of 0.04 on

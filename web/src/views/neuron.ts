@@ -4,6 +4,7 @@ import type { SiteProps } from "../contract";
 import { occurrences } from "../data/find";
 import { lengthOf, loadTerms, orderOf, product, type Terms, Vectors, variation } from "../data/neuron";
 import { type Reading, readingOf } from "../data/reading";
+import { headName, siteOf, stackOf } from "../data/trace";
 import { Raster } from "../marks/raster";
 import type { Selection } from "../selection";
 import { isAborted, problemOf, SourceError } from "../source";
@@ -14,7 +15,7 @@ import { TITLES, toggled } from "./neuronLayout";
 import { NeuronPicture } from "./neuronPicture";
 import { type Content, partOf } from "./neuronTip";
 import { pictureOf, Surface, titled } from "./surface";
-import { type Host, headName, type Mount, type Mounted, siteOf, stackOf } from "./view";
+import type { Host, Mount, Mounted } from "./view";
 
 const BIASES = {
   "": "",

@@ -4,10 +4,11 @@ import type { MapsProps, SiteProps, TraceProps, WindowProps } from "../contract"
 import { strongestCells } from "../data/maps";
 import { number } from "../data/measures";
 import { type Reading, readingOf } from "../data/reading";
+import { headName, stackOf } from "../data/trace";
 import type { Source } from "../source";
 import { floats, type Grid, type Part } from "../wire";
 import type { Icons } from "./icons";
-import { headName, stackOf, type TipLine } from "./view";
+import type { TipLine } from "./view";
 
 interface Head {
   site: SiteProps;

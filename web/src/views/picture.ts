@@ -3,6 +3,7 @@
 import { number } from "../data/measures";
 import { type Picture, patchesOf, strongestPatches } from "../data/media";
 import type { Plane } from "../data/plane";
+import { stackOf } from "../data/trace";
 import { fillBox, frame, roundBox } from "../marks/boxes";
 import type { Box } from "../marks/cells";
 import { muted, place, scaledTo } from "../marks/pictures";
@@ -13,7 +14,6 @@ import type { Token } from "./columns";
 import type { Label, Ruler } from "./labels";
 import type { Form, Panel, Sight, Spot } from "./media";
 import { PatchRelevance } from "./pictureRelevance";
-import { stackOf } from "./view";
 
 const MARGIN = 16;
 const GAP = 16;

@@ -6,11 +6,11 @@ import type { Loaded } from "../data/load";
 import { number } from "../data/measures";
 import type { Plane } from "../data/plane";
 import type { Relevance } from "../data/relevance";
+import { headName } from "../data/trace";
 import { type Trees, toldOf } from "../data/trees";
 import type { Selection, Side } from "../selection";
 import { headColour, type Rgb, type Theme } from "../theme";
 import type { Token } from "./columns";
-import { headName } from "./view";
 
 export interface Shown {
   /** −1 for the mean of the shown heads. */

@@ -1,6 +1,6 @@
 /** What a view is: a function that draws into an element and follows the selection. No framework inside. */
 
-import type { ScoresProps, SiteProps, StackProps, TraceProps } from "../contract";
+import type { ScoresProps, TraceProps } from "../contract";
 import type { Relevance } from "../data/relevance";
 import type { Selection, Side } from "../selection";
 import type { Source } from "../source";
@@ -56,20 +56,3 @@ export interface Mounted {
 }
 
 export type Mount = (element: HTMLElement, host: Host) => Mounted;
-
-export function siteOf(trace: TraceProps, site: string): SiteProps {
-  const found = trace.layers.find((one) => one.site === site);
-  if (!found) throw new Error(`there is no layer ${site}`);
-  return found;
-}
-
-export function stackOf(trace: TraceProps, name: string): StackProps {
-  const found = trace.stacks.find((one) => one.name === name);
-  if (!found) throw new Error(`there is no stack ${name}`);
-  return found;
-}
-
-/** The address of a head, as Python prints it. */
-export function headName(site: string, head: number): string {
-  return `${site}H${head}`;
-}

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { requestOf } from "../link";
-import { trace } from "../trace.fixture";
+import { trace } from "../../data/trace.fixture";
+import { requestOf } from "../../request";
 import { Call, call, isOfModel, otherRun, parsed, spoken, summary } from "./calls";
 
 describe("reading and writing", () => {

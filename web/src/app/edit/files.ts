@@ -1,7 +1,7 @@
 /** Edits as files, and as models. Each says what it did, or why it could not. */
 
 import { editsFile, readEdits, saveModel } from "../../hosts/page";
-import { attempt, download } from "../saving";
+import { attempt, download } from "../save/saving";
 import type { Workbench } from "../workbench.svelte";
 
 export function saveEdits(bench: Workbench) {

@@ -1,0 +1,35 @@
+import { expect, test } from "vitest";
+import { layer, trace } from "../../data/trace.fixture";
+import type { Source } from "../../source";
+import { strongest } from "./strongest";
+
+const WEIGHTS = [
+  [1, 0, 0, 0],
+  [0.9, 0.1, 0, 0],
+  [0.2, 0.7, 0.1, 0],
+  [0.1, 0.2, 0.4, 0.3],
+];
+const source: Source = {
+  isLive: true,
+  part: async <Props>() => ({
+    kind: "layer",
+    props: { site: "L0", what: "pattern", form: "dense", by: "tokens", kept: 4, queries: [], keys: [] } as Props,
+    arrays: {
+      weights: { dtype: "float32", shape: [1, 4, 4], code: "linear", values: Float32Array.from(WEIGHTS.flat()) },
+    },
+  }),
+};
+const site = layer("L0", 4, { n_heads: 1 });
+const find = (count: number, from: number) =>
+  strongest(source, trace(), site, 0, count, from, new AbortController().signal);
+
+test("the strongest come first, without the query that sees itself alone", async () => {
+  expect((await find(3, 0)).map((one) => `${one.from} → ${one.to}`)).toEqual(["the → <s>", "cat → the", "sat → cat"]);
+});
+
+test("the first token can be left out", async () => {
+  expect((await find(2, 1)).map((one) => [one.query, one.key])).toEqual([
+    [2, 1],
+    [3, 2],
+  ]);
+});

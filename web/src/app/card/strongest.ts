@@ -1,0 +1,43 @@
+/** The strongest connections of one head, for its card. */
+
+import type { SiteProps, TraceProps } from "../../contract";
+import { loadLayer } from "../../data/load";
+import { DEFAULT } from "../../selection";
+import type { Source } from "../../source";
+
+export interface Connection {
+  query: number;
+  key: number;
+  from: string;
+  to: string;
+  weight: number;
+}
+
+/** The `count` largest weights between single tokens; what a query cannot help (its only key) is no connection.
+ *  `from` is the first key that counts: 1 leaves out the token on which heads park what they have no use for. */
+export async function strongest(
+  source: Source,
+  trace: TraceProps,
+  site: SiteProps,
+  head: number,
+  count: number,
+  from: number,
+  signal: AbortSignal,
+): Promise<Connection[]> {
+  const { layer } = await loadLayer(source, trace, site, DEFAULT, signal);
+  const plane = layer.head(head);
+  const found: Connection[] = [];
+  let least = 0;
+  for (let query = site.is_causal && site.n_keys > 1 ? 1 : 0; query < plane.nQueries; query++) {
+    plane.row(query, (cell, key) => {
+      const weight = plane.values[cell] ?? 0;
+      if (key < from || !(weight > least)) return;
+      found.push({ query, key, from: layer.queries.texts[query] ?? "", to: layer.keys.texts[key] ?? "", weight });
+      if (found.length <= count) return;
+      found.sort((one, other) => other.weight - one.weight);
+      found.length = count;
+      least = found.at(-1)?.weight ?? 0;
+    });
+  }
+  return found.sort((one, other) => other.weight - one.weight);
+}

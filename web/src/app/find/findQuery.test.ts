@@ -1,0 +1,59 @@
+import { describe, expect, test } from "vitest";
+import { EMPTY_QUERY, type FindQuery, lacking, optionsOf, parseQuery, queryText } from "./findQuery";
+
+const query = (change: Partial<FindQuery>): FindQuery => ({ ...structuredClone(EMPTY_QUERY), ...change });
+const word = (text: string, at: number[] | null = null) => ({ text, at });
+
+describe("what is asked", () => {
+  test("says what is missing", () => {
+    expect(lacking(query({ from: word("she") }))).toContain("looked at");
+    expect(lacking(query({ from: word("she"), to: word("nurse") }))).toBe("");
+    expect(lacking(query({ by: "painted" }))).toContain("Paint");
+    expect(lacking(query({ by: "effect" }))).toContain("prediction");
+    expect(lacking(query({ by: "pattern", over: "lines", lines: " \n" }))).toContain("input");
+  });
+
+  test("goes to the server with what its kind of search uses", () => {
+    expect(optionsOf(query({ from: word("She", [9]), to: word(" nurse ") }))).toEqual({
+      by: "example",
+      source: [9],
+      target: "nurse",
+      site: "",
+    });
+    expect(optionsOf(query({ by: "pattern", pattern: "induction", over: "repeated" }))).toEqual({
+      by: "pattern",
+      pattern: "induction",
+      over: "repeated",
+    });
+    expect(optionsOf(query({ by: "effect", token: " was", position: 9, over: "lines", lines: "a\n\nb" }))).toEqual({
+      by: "effect",
+      token: " was",
+      position: 9,
+      ablate: "zero",
+      over: "lines",
+      lines: ["a", "b"],
+    });
+  });
+
+  test("looks for the word, not the place, in other inputs", () => {
+    const found = optionsOf(query({ from: word("She", [9]), to: word("nurse", [5]), over: "lines", lines: "x" }));
+    expect(found).toMatchObject({ source: "She", target: "nurse" });
+  });
+
+  test("comes back from a link as it was", () => {
+    for (const one of [
+      query({ from: word("She", [9]), to: word("nurse"), site: "L3" }),
+      query({ by: "painted", cells: [[1, 0, 3]], site: "L0" }),
+      query({ by: "effect", token: " was", position: 0, ablate: "mean" }),
+    ]) {
+      expect(parseQuery(queryText(one))).toEqual(one);
+    }
+  });
+
+  test("is nothing where a link is broken, and no link where it is too long", () => {
+    for (const text of ["", "{", "3", "null", '{"by":"dance"}', '{"by":"painted","cells":[[1,2]]}']) {
+      expect(parseQuery(text)).toBeNull();
+    }
+    expect(queryText(query({ lines: "x".repeat(5000) }))).toBe("");
+  });
+});
