@@ -244,10 +244,12 @@ export interface ModelProps {
   is_loaded: boolean;
   kinds: string[];
   shape: string;
+  /** How much of it can be seen, for everybody; `coverage` says how. */
   covers: string;
   coverage: string;
   max_tokens: number | null;
   presets: PresetProps[];
+  /** Whether it can be asked to write text. */
   writes: boolean;
 }
 
@@ -299,6 +301,7 @@ export interface ExampleProps {
   tokens: string[];
   token: number;
   value: number;
+  /** What stands out, in words. */
   told: string;
 }
 
@@ -410,8 +413,11 @@ export interface RunRequest {
   chat: ChatMessage[] | null;
   truncate: boolean;
   record: "summary" | "heads" | "full" | null;
+  /** Interventions, each as the Python that makes it: `silence('L3H2')`. */
   edits: string[];
+  /** How many tokens the model writes after the text. */
   generate: number;
+  /** An image or a sound: the id that its upload was given, or `preset:NAME`. */
   media: string | null;
 }
 
@@ -461,46 +467,75 @@ export interface LoadRequest {
 export interface PageRequest {
   view: "model" | "head" | "neuron" | "activations";
   selection: Selection;
+  /** The id of a run that is subtracted from the one that is saved. */
   minus: string;
 }
 
-/** What is looked at, and how. `web/src/selection.ts` says what each means. */
+/** What is looked at, and how. All views share one; it is in links and in saved pages. */
 export interface Selection {
   scale: "model" | "head" | "neuron" | "activations";
+  /** The attention layer in view, as Python prints it: `L3`, `encoder.L0`, `cross.L2`. */
   site: string;
+  /** The head in focus, by its index in that layer. */
   head: number;
+  /** The heads of the layer that the head view draws; at least one. */
   shown: number[];
+  /** Draw the mean of the shown heads instead of each. */
   average: boolean;
+  /** Lines between two columns of tokens, a matrix, over the picture, or along the sound. `auto` fits the input. */
   form: "auto" | "lines" | "matrix" | "image" | "time";
   axis: "vertical" | "horizontal";
   what: "pattern" | "contribution" | "scores";
   by: "tokens" | "words" | "sentences";
+  /** Groups of tokens that are hidden; rows are renormalised to sum to 1. */
   hide: ("special" | "first")[];
+  /** Single tokens switched off, as `stack:position` in the model's own tokens. */
   off: string[];
+  /** Which lines are drawn: all that are visible, those from `threshold` on, the strongest that make up a share `mass` of each query's weight, or the `top` strongest of each query. */
   filter: "all" | "threshold" | "mass" | "top";
   threshold: number;
   mass: number;
   top: number;
+  /** Between which texts of a pair: AB is from a query in A to a key in B. */
   pair: "all" | "AA" | "AB" | "BA" | "BB";
+  /** The token whose lines alone are drawn, as side and position among the tokens as read; null for all. */
   token: Spot | null;
+  /** Model view: heads as heat maps or as lines. */
   thumbnails: "heat" | "lines";
+  /** Model view: the measure that heads are ordered by; empty for the order of layers. */
   sort: string;
+  /** Model view: the measure that heads are coloured by; empty for their weights. */
   colour: string;
+  /** The last search for heads, as `app/find/findQuery.ts` writes it; empty for none. */
   find: string;
+  /** Model view: only heads whose colour measure is at least this share of its range; 0 for all. */
   least: number;
+  /** Neuron view: the order of neurons: by index, by |q × k| of what is attended to or of the key `against`, or (with `every`) those first that depend least on the token. */
   order: "index" | "contribution" | "token" | "spread";
   against: number | null;
+  /** Neuron view: the vectors of all tokens instead of one query. */
   every: "query" | "key" | "value" | "mixed" | null;
+  /** Neuron view: columns that are folded away. */
   fold: ("key" | "product" | "value" | "weighted")[];
+  /** A second run: beside the first, or subtracted from it. */
   compare: "off" | "side" | "difference";
+  /** The head of the second run that stands beside, where that is another than the first's: `L3H2`, or empty. */
   beside: string;
+  /** Activations: what each layer would predict, norms of the residual stream and of what was written, cosines. */
   stream: "lens" | "norm" | "attention" | "cross" | "mlp" | "cosine";
+  /** Activations of two runs: whose prediction is followed. `either`: at each place, what changed most in A or B. */
   whose: "either" | "A" | "B";
+  /** Of generated text: the step whose tokens alone are shown; null for all. */
   step: number | null;
+  /** Over a picture or a sound: what the token in focus attends to, or what attends to it. */
   direction: "from" | "to";
+  /** Over a picture: arrows from each patch to its strongest, as many as `mass` says. */
   arrows: boolean;
+  /** Over a picture: attention followed through all layers up to this one. */
   rollout: boolean;
+  /** The answer whose relevance colours the tokens, as `data/relevance.ts` writes it; empty for none. */
   relevance: string;
+  /** Where the input has a tree: none, the gold tree, or also that of the head's attention, by which weights. */
   arcs: "none" | "gold" | "A" | "AT" | "A+AT";
 }
 
@@ -538,7 +573,9 @@ export interface Settings {
   patterns: PatternOffer[];
   use_cases: UseCaseOffer[];
   max_media_bytes: number;
+  /** The name of the corpus that examples are taken from; empty where there is none. */
   corpus: string;
+  /** Sentences of that corpus to start from; one with its tree is CoNLL-U. */
   samples: PresetProps[];
 }
 
@@ -556,3 +593,62 @@ export interface UseCaseOffer {
   about: string;
   needs_pairs: boolean;
 }
+
+export const DEFAULT_SELECTION: Selection = {
+  "scale": "model",
+  "site": "",
+  "head": 0,
+  "shown": [],
+  "average": false,
+  "form": "auto",
+  "axis": "vertical",
+  "what": "pattern",
+  "by": "tokens",
+  "hide": [],
+  "off": [],
+  "filter": "all",
+  "threshold": 0.05,
+  "mass": 0.7,
+  "top": 3,
+  "pair": "all",
+  "token": null,
+  "thumbnails": "heat",
+  "sort": "",
+  "colour": "",
+  "find": "",
+  "least": 0.0,
+  "order": "index",
+  "against": null,
+  "every": null,
+  "fold": [],
+  "compare": "off",
+  "beside": "",
+  "stream": "lens",
+  "whose": "either",
+  "step": null,
+  "direction": "from",
+  "arrows": false,
+  "rollout": false,
+  "relevance": "",
+  "arcs": "A"
+};
+
+export const SELECTION_CHOICES = {
+  scale: ["model", "head", "neuron", "activations"],
+  form: ["auto", "lines", "matrix", "image", "time"],
+  axis: ["vertical", "horizontal"],
+  what: ["pattern", "contribution", "scores"],
+  by: ["tokens", "words", "sentences"],
+  hide: ["special", "first"],
+  filter: ["all", "threshold", "mass", "top"],
+  pair: ["all", "AA", "AB", "BA", "BB"],
+  thumbnails: ["heat", "lines"],
+  order: ["index", "contribution", "token", "spread"],
+  every: ["query", "key", "value", "mixed"],
+  fold: ["key", "product", "value", "weighted"],
+  compare: ["off", "side", "difference"],
+  stream: ["lens", "norm", "attention", "cross", "mlp", "cosine"],
+  whose: ["either", "A", "B"],
+  direction: ["from", "to"],
+  arcs: ["none", "gold", "A", "AT", "A+AT"],
+} as const;

@@ -1,145 +1,25 @@
 /** The one selection that all views share. It is in the URL and in saved files; the back button undoes it. */
 
-import type { SiteProps, TraceProps } from "./contract";
+import {
+  DEFAULT_SELECTION as DEFAULT,
+  SELECTION_CHOICES,
+  type Selection,
+  type SiteProps,
+  type Spot,
+  type TraceProps,
+} from "./contract";
 import { fitsForm, mediumOf } from "./data/media";
 import { parseRelevance } from "./data/relevance";
 import { clampedStep } from "./data/steps";
 
-export type Scale = "model" | "head" | "neuron" | "activations";
-export type Side = "query" | "key";
-
-export interface Selection {
-  scale: Scale;
-  /** The attention layer in view, as Python prints it: `L3`, `encoder.L0`, `cross.L2`. */
-  site: string;
-  /** The head in focus, by its index in that layer. */
-  head: number;
-  /** The heads of the layer that the head view draws; at least one. */
-  shown: number[];
-  /** Draw the mean of the shown heads instead of each. */
-  average: boolean;
-  /** Lines between two columns of tokens, a matrix, over the picture, or along the sound; `auto`: what fits the input. */
-  form: "auto" | "lines" | "matrix" | "image" | "time";
-  axis: "vertical" | "horizontal";
-  what: "pattern" | "contribution" | "scores";
-  by: "tokens" | "words" | "sentences";
-  /** Groups of tokens left out, rows brought back to one. */
-  hide: ("special" | "first")[];
-  /** Single tokens switched off, as `stack:position` in the model's own tokens. */
-  off: string[];
-  /** Which lines are drawn: all that can be seen, those from a weight on, the strongest that make up a share of each
-   *  query's weight, or the k strongest of each query. */
-  filter: "all" | "threshold" | "mass" | "top";
-  threshold: number;
-  mass: number;
-  top: number;
-  /** Between which sentences: A→B is from a query in A to a key in B. */
-  pair: "all" | "AA" | "AB" | "BA" | "BB";
-  /** The token whose lines alone are drawn, as side and position among the tokens as read; null for all. */
-  token: { side: Side; index: number } | null;
-  /** Model view: pictures of heads as heat maps or lines, ordered and coloured by a score (empty: by layer, by weight). */
-  thumbnails: "heat" | "lines";
-  sort: string;
-  colour: string;
-  /** What heads were looked for last, as `app/find/findQuery.ts` writes it; empty for nothing. */
-  find: string;
-  /** Model view: only heads whose colour score is at least this share of the range, 0 for all. */
-  least: number;
-  /** Neuron view: the order of neurons: as they are, by |q × k| of what is attended to or of the key `against`, or (of
-   *  all tokens) those first that depend least on the token. */
-  order: "index" | "contribution" | "token" | "spread";
-  against: number | null;
-  /** Neuron view: the vectors of all tokens instead of one query. */
-  every: "query" | "key" | "value" | "mixed" | null;
-  /** Neuron view: columns that are folded away. */
-  fold: ("key" | "product" | "value" | "weighted")[];
-  /** With a second run: beside the first, or subtracted from it. */
-  compare: "off" | "side" | "difference";
-  /** The head of the second run that stands beside, where that is another than the first's: `L3H2`, or empty. */
-  beside: string;
-  /** Activations: what each layer would predict, norms of the residual stream and of what was written, cosines. */
-  stream: "lens" | "norm" | "attention" | "cross" | "mlp" | "cosine";
-  /** Activations of two runs: whose prediction is followed: at each place what changed most in either, or what A or B
-   *  predicts in the end. */
-  whose: "either" | "A" | "B";
-  /** Of text that the model wrote: the step whose tokens alone are shown, null for all. */
-  step: number | null;
-  /** Over a picture or a sound: what the token in focus looks at, or who looks at it. */
-  direction: "from" | "to";
-  /** Over a picture: arrows from each patch to its strongest, as many as `mass` says. */
-  arrows: boolean;
-  /** Over a picture: attention followed through all layers up to this one. */
-  rollout: boolean;
-  /** The answer whose relevance colours the tokens, as `data/relevance.ts` writes it; empty for none. */
-  relevance: string;
-  /** Where the input has a tree: nothing, the gold tree, or also that of the head's attention, by which weights. */
-  arcs: "none" | "gold" | "A" | "AT" | "A+AT";
-}
-
-export const DEFAULT: Selection = {
-  scale: "model",
-  site: "",
-  head: 0,
-  shown: [],
-  average: false,
-  form: "auto",
-  axis: "vertical",
-  what: "pattern",
-  by: "tokens",
-  hide: [],
-  off: [],
-  filter: "all",
-  threshold: 0.05,
-  mass: 0.7,
-  top: 3,
-  pair: "all",
-  token: null,
-  thumbnails: "heat",
-  sort: "",
-  colour: "",
-  find: "",
-  least: 0,
-  order: "index",
-  against: null,
-  every: null,
-  fold: [],
-  compare: "off",
-  beside: "",
-  stream: "lens",
-  whose: "either",
-  step: null,
-  direction: "from",
-  arrows: false,
-  rollout: false,
-  relevance: "",
-  arcs: "A",
-};
-
-const COLUMNS: Selection["fold"] = ["key", "product", "value", "weighted"];
-
-/** What may stand where there are only a few choices. */
-const CHOICES = {
-  scale: ["model", "head", "neuron", "activations"],
-  form: ["auto", "lines", "matrix", "image", "time"],
-  axis: ["vertical", "horizontal"],
-  what: ["pattern", "contribution", "scores"],
-  by: ["tokens", "words", "sentences"],
-  filter: ["all", "threshold", "mass", "top"],
-  pair: ["all", "AA", "AB", "BA", "BB"],
-  thumbnails: ["heat", "lines"],
-  order: ["index", "contribution", "token", "spread"],
-  every: ["query", "key", "value", "mixed"],
-  compare: ["off", "side", "difference"],
-  stream: ["lens", "norm", "attention", "cross", "mlp", "cosine"],
-  whose: ["either", "A", "B"],
-  direction: ["from", "to"],
-  arcs: ["none", "gold", "A", "AT", "A+AT"],
-} as const;
+export { DEFAULT_SELECTION as DEFAULT, type Selection } from "./contract";
+export type Scale = Selection["scale"];
+export type Side = Spot["side"];
 
 /** A selection from anywhere (a link, a saved file): what is not understood is as by default. */
 export function cleaned(given: Record<string, unknown>): Selection {
   const found: Record<string, unknown> = { ...DEFAULT };
-  for (const [name, choices] of Object.entries(CHOICES)) {
+  for (const [name, choices] of Object.entries(SELECTION_CHOICES)) {
     if ((choices as readonly unknown[]).includes(given[name])) found[name] = given[name];
   }
   for (const name of ["site", "sort", "colour", "beside", "find"])
@@ -152,9 +32,9 @@ export function cleaned(given: Record<string, unknown>): Selection {
   found.least = share(given.least) ?? DEFAULT.least;
   found.step = whole(given.step, 0, 1e9);
   found.shown = list(given.shown).filter((one) => whole(one, 0, Number.MAX_SAFE_INTEGER) !== null);
-  found.hide = list(given.hide).filter((one) => one === "special" || one === "first");
+  found.hide = list(given.hide).filter((group) => (SELECTION_CHOICES.hide as readonly unknown[]).includes(group));
   found.off = list(given.off).filter((one) => typeof one === "string");
-  found.fold = COLUMNS.filter((one) => list(given.fold).includes(one));
+  found.fold = SELECTION_CHOICES.fold.filter((one) => list(given.fold).includes(one));
   found.against = whole(given.against, 0, 1e9);
   if (typeof given.relevance === "string" && parseRelevance(given.relevance)) found.relevance = given.relevance;
   const token = given.token as Selection["token"] | undefined;

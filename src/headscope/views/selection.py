@@ -1,4 +1,4 @@
-"""The selection that a view opens with, in the words of the page's own (`web/src/selection.ts`)."""
+"""The selection that a view opens with. The page has its type, defaults and choices from here (`scripts/contract`)."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -42,44 +42,74 @@ class Spot:
 
 @dataclass(frozen=True)
 class Selection:
-    """What is looked at, and how. `web/src/selection.ts` says what each means."""
+    """What is looked at, and how. All views share one; it is in links and in saved pages."""
 
     scale: Scale = "model"
     site: str = ""
+    """The attention layer in view, as Python prints it: `L3`, `encoder.L0`, `cross.L2`."""
     head: int = 0
+    """The head in focus, by its index in that layer."""
     shown: list[int] = field(default_factory=list)
+    """The heads of the layer that the head view draws; at least one."""
     average: bool = False
+    """Draw the mean of the shown heads instead of each."""
     form: Form = "auto"
+    """Lines between two columns of tokens, a matrix, over the picture, or along the sound. `auto` fits the input."""
     axis: Axis = "vertical"
     what: What = "pattern"
     by: By = "tokens"
     hide: list[Hide] = field(default_factory=list)
+    """Groups of tokens that are hidden; rows are renormalised to sum to 1."""
     off: list[str] = field(default_factory=list)
+    """Single tokens switched off, as `stack:position` in the model's own tokens."""
     filter: Filter = "all"
+    """Which lines are drawn: all that are visible, those from `threshold` on, the strongest that make up a share `mass`
+    of each query's weight, or the `top` strongest of each query."""
     threshold: float = 0.05
     mass: float = 0.7
     top: int = 3
     pair: Pair = "all"
+    """Between which texts of a pair: AB is from a query in A to a key in B."""
     token: Spot | None = None
+    """The token whose lines alone are drawn, as side and position among the tokens as read; null for all."""
     thumbnails: Thumbnails = "heat"
+    """Model view: heads as heat maps or as lines."""
     sort: str = ""
+    """Model view: the measure that heads are ordered by; empty for the order of layers."""
     colour: str = ""
+    """Model view: the measure that heads are coloured by; empty for their weights."""
     find: str = ""
+    """The last search for heads, as `app/find/findQuery.ts` writes it; empty for none."""
     least: float = 0.0
+    """Model view: only heads whose colour measure is at least this share of its range; 0 for all."""
     order: Order = "index"
+    """Neuron view: the order of neurons: by index, by |q × k| of what is attended to or of the key `against`, or (with
+    `every`) those first that depend least on the token."""
     against: int | None = None
     every: Vectors | None = None
+    """Neuron view: the vectors of all tokens instead of one query."""
     fold: list[Fold] = field(default_factory=list)
+    """Neuron view: columns that are folded away."""
     compare: Compare = "off"
+    """A second run: beside the first, or subtracted from it."""
     beside: str = ""
+    """The head of the second run that stands beside, where that is another than the first's: `L3H2`, or empty."""
     stream: Stream = "lens"
+    """Activations: what each layer would predict, norms of the residual stream and of what was written, cosines."""
     whose: Whose = "either"
+    """Activations of two runs: whose prediction is followed. `either`: at each place, what changed most in A or B."""
     step: int | None = None
+    """Of generated text: the step whose tokens alone are shown; null for all."""
     direction: Direction = "from"
+    """Over a picture or a sound: what the token in focus attends to, or what attends to it."""
     arrows: bool = False
+    """Over a picture: arrows from each patch to its strongest, as many as `mass` says."""
     rollout: bool = False
+    """Over a picture: attention followed through all layers up to this one."""
     relevance: str = ""
+    """The answer whose relevance colours the tokens, as `data/relevance.ts` writes it; empty for none."""
     arcs: Arcs = "A"
+    """Where the input has a tree: none, the gold tree, or also that of the head's attention, by which weights."""
 
 
 def choice(name: str, value: str, kind) -> None:

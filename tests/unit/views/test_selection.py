@@ -7,13 +7,13 @@ from pathlib import Path
 
 from headscope.views.selection import Selection
 
-SOURCE = Path(__file__).parents[3] / "web/src/selection.ts"
+WEB = Path(__file__).parents[3] / "web/src"
+CONTRACT = WEB / "contract.ts"
 
 
 def test_python_and_the_page_have_the_same_words_and_defaults():
-    (block,) = re.findall(r"export const DEFAULT: Selection = \{\n(.*?)\n\};", SOURCE.read_text(), re.DOTALL)
-    page = json.loads("{" + re.sub(r"^\s*(\w+):", r'"\1":', block, flags=re.MULTILINE).rstrip(", \n") + "}")
-    assert page == dataclasses.asdict(Selection())
+    (block,) = re.findall(r"export const DEFAULT_SELECTION: Selection = (\{.*?\n\});", CONTRACT.read_text(), re.DOTALL)
+    assert json.loads(block) == dataclasses.asdict(Selection())
 
 
 def test_python_and_the_page_have_the_same_choices():
@@ -22,13 +22,26 @@ def test_python_and_the_page_have_the_same_choices():
     from headscope.views import selection
     from headscope.views.contract import By, Vectors, What
 
-    (block,) = re.findall(r"const CHOICES = \{\n(.*?)\n\} as const;", SOURCE.read_text(), re.DOTALL)
+    (block,) = re.findall(r"const SELECTION_CHOICES = \{\n(.*?)\n\} as const;", CONTRACT.read_text(), re.DOTALL)
     page = {name: tuple(json.loads(values)) for name, values in re.findall(r"(\w+): (\[.*?\]),", block)}
     mine = {
         "scale": selection.Scale, "form": selection.Form, "axis": selection.Axis, "what": What, "by": By,
         "filter": selection.Filter, "pair": selection.Pair, "thumbnails": selection.Thumbnails,
         "compare": selection.Compare, "order": selection.Order, "every": Vectors, "stream": selection.Stream,
         "direction": selection.Direction, "whose": selection.Whose,
-        "arcs": selection.Arcs,
+        "arcs": selection.Arcs, "hide": selection.Hide, "fold": selection.Fold,
     }  # fmt: skip
     assert page == {name: get_args(kind) for name, kind in mine.items()}
+
+
+def test_the_page_has_no_selection_of_its_own():
+    declared = re.compile(r"(interface|type) Selection\b\s*[={]")
+    assert [path for path in WEB.rglob("*.ts") if path != CONTRACT and declared.search(path.read_text())] == []
+    assert len(re.findall(r"interface Selection {", CONTRACT.read_text())) == 1
+
+
+def test_the_page_has_the_words_about_each_field():
+    (block,) = re.findall(r"interface Selection \{\n(.*?)\n\}", CONTRACT.read_text(), re.DOTALL)
+    assert "  /** The head in focus, by its index in that layer. */\n  head: number;" in block
+    fields = re.findall(r"^  (\w+): .*;$", block, re.MULTILINE)
+    assert fields == [field.name for field in dataclasses.fields(Selection)]
