@@ -10,6 +10,7 @@ const ALLOWED = {
   data: ["."],
   hosts: [".", "data"],
   views: [".", "data", "marks"],
+  report: [".", "marks"],
   app: [".", "data", "hosts", "marks", "views"],
 };
 /** Where the page and the widget begin: they import everything, and nothing else imports them. */

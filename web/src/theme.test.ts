@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { DARK, headColour, LIGHT, type Rgb } from "./theme";
+import { DARK, headColour, hex, LIGHT, type Rgb } from "./theme";
+import css from "./theme.css?raw";
 
 /** Contrast as WCAG 2 defines it. */
 function contrast(a: Rgb, b: Rgb): number {
@@ -26,5 +27,27 @@ describe.each([LIGHT, DARK])("the $name theme", (theme) => {
     expect(new Set(names).size).toBe(24);
     expect(headColour(theme, 10).dashed).toBe(false);
     expect(headColour(theme, 12)).toEqual({ colour: theme.heads[0], dashed: true });
+  });
+
+  it("has the colours of the style sheet", () => {
+    const rule = theme === DARK ? /\[data-theme="dark"\] \{(.*?)\n\}/s : /^\[data-headscope\] \{(.*?)\n\}/ms;
+    const variables = new Map(
+      [...(css.match(rule)?.[1] ?? "").matchAll(/--([a-z]+): (#[0-9a-f]{6});/g)].map(([, name, code]) => [name, code]),
+    );
+    const names = [
+      "background",
+      "panel",
+      "line",
+      "ink",
+      "secondary",
+      "tertiary",
+      "accent",
+      "tint",
+      "good",
+      "warn",
+      "positive",
+      "negative",
+    ] as const;
+    for (const name of names) expect(hex(variables.get(name) ?? ""), name).toEqual(theme[name]);
   });
 });

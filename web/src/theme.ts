@@ -1,4 +1,4 @@
-/** Colours as numbers, for rasterisers. The same values as the CSS variables of `app/theme.css`. */
+/** Colours as numbers, for rasterisers. The same values as the CSS variables of `theme.css`. */
 
 export type Rgb = readonly [number, number, number];
 
@@ -35,7 +35,7 @@ export const LIGHT: Theme = {
   accent: hex("#3457d5"),
   tint: hex("#eaeefc"),
   good: hex("#1b7f5c"),
-  warn: hex("#b45309"),
+  warn: hex("#9a4708"),
   ramp: [hex("#ffffff"), hex("#8fb2e8"), hex("#12306b")],
   positive: hex("#2166ac"),
   negative: hex("#d95f02"),
@@ -111,7 +111,7 @@ export function between(from: Rgb, to: Rgb, share: number): Rgb {
   return [at(0), at(1), at(2)];
 }
 
-function hex(code: string): Rgb {
+export function hex(code: string): Rgb {
   const value = Number.parseInt(code.slice(1), 16);
   return [value >> 16, (value >> 8) & 255, value & 255];
 }

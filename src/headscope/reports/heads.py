@@ -23,7 +23,7 @@ from headscope.models import Model, load
 from headscope.reports.aligned import aligned
 from headscope.reports.cases import Case, cases, first_examples, thumbnails
 from headscope.reports.outcome import Answer, outcome
-from headscope.reports.page import page, plain
+from headscope.reports.page import page, plain, script_and_style
 from headscope.reports.sample import Sample, take_sample
 from headscope.reports.tables import scores_table
 from headscope.runs.folder import Folder
@@ -156,6 +156,7 @@ def heads(
     >>> report = hs.heads("builtin:gpt", "dev.conllu", "my-report", limit=300)  # doctest: +SKIP
     >>> report.roles["L3H2"].role, report.page  # doctest: +SKIP
     """
+    script_and_style()  # what is missing for the page is said before hours of measuring, not after
     if folder is not None:
         check_folder(folder)
     loaded = load(model) if isinstance(model, str) else model

@@ -13,6 +13,7 @@ from headscope.reports import labels
 from headscope.reports.outcome import stacks
 from headscope.scores import Scores
 from headscope.sites import Head
+from headscope.views.page import built
 
 if TYPE_CHECKING:
     from headscope.reports.heads import HeadsReport
@@ -48,9 +49,15 @@ def page(report: "HeadsReport") -> str:
         "footer": footer,
     }
     filled = {name: html.escape(text) for name, text in parts.items()}
-    filled |= {"style": _file("heads.css"), "script": _file("heads.js"), "data": _embedded(data_of(report))}
+    script, style = script_and_style()
+    filled |= {"style": style, "script": script, "data": _embedded(data_of(report))}
     # All at once: what is filled in is never looked at again.
-    return re.sub(r"\{\{(\w+)\}\}", lambda found: filled[found[1]], _file("heads.html"))
+    return re.sub(r"\{\{(\w+)\}\}", lambda found: filled[found[1]], _frame())
+
+
+def script_and_style() -> tuple[str, str]:
+    """The script and the style that draw it, as `scripts/web` built them."""
+    return built(("report.js", "report.css"))
 
 
 def data_of(report: "HeadsReport") -> dict[str, Any]:
@@ -120,5 +127,5 @@ def _embedded(data: dict[str, Any]) -> str:
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
-def _file(name: str) -> str:
-    return importlib.resources.files("headscope.reports").joinpath(name).read_text(encoding="utf-8")
+def _frame() -> str:
+    return importlib.resources.files("headscope.reports").joinpath("heads.html").read_text(encoding="utf-8")

@@ -55,7 +55,7 @@ def page(view: "View", *, budget: float = BUDGET, static: Path | None = None) ->
         raise InputError(
             f"budget={budget} megabytes is outside 0 to {LARGEST:g}: browsers do not open larger pages well."
         )
-    script, style = map(program, built(static))
+    script, style = map(program, built(static=static))
     parts, notes = _parts(view, budget * MEGABYTE - len(script.packed) - len(style.packed))
     saved = SavedProps(view=view.kind, selection=asdict(view.selection), notes=notes, theme=view.theme)
     parts["saved"] = pack(Part("saved", saved))
@@ -247,15 +247,14 @@ def _listed(layers: list[LayerRecord]) -> str:
 # What it is drawn by
 
 
-def built(static: Path | None = None) -> tuple[str, str]:
-    """The page's script and its style, as they were built."""
-    found, static = [], static or STATIC
-    for name in ("headscope.js", "headscope.css"):
-        try:
-            found.append((static / name).read_text("utf-8"))  # with newlines as HTML reads them
-        except FileNotFoundError as error:
-            raise LoadError(
-                f"the page is not built ({name} is missing in {static}). In a checkout of the repository, build it "
-                "with `python scripts/web`; an installed package brings it along."
-            ) from error
-    return found[0], found[1]
+def built(names: tuple[str, str] = ("headscope.js", "headscope.css"), static: Path | None = None) -> tuple[str, str]:
+    """A script and its style, as they were built."""
+    folder = static or STATIC
+    missing = next((name for name in names if not (folder / name).is_file()), None)
+    if missing:
+        raise LoadError(
+            f"the page is not built ({missing} is missing in {folder}). In a checkout of the repository, build it "
+            "with `python scripts/web`; an installed package brings it along."
+        )
+    script, style = ((folder / name).read_text("utf-8") for name in names)  # with newlines as HTML reads them
+    return script, style

@@ -2,9 +2,14 @@
 
 import json
 import re
+from pathlib import Path
 
-from headscope.reports import labels
-from headscope.reports.page import data_of, plain
+import pytest
+
+from headscope.errors import LoadError
+from headscope.reports import heads, labels
+from headscope.reports.page import data_of, plain, script_and_style
+from headscope.views import page
 
 
 def embedded(text: str) -> dict:
@@ -18,6 +23,23 @@ def test_the_page_asks_nothing_of_anyone(report) -> None:
     without_data = re.sub(r'id="data">.*?</script>', "", text, flags=re.S).replace("http://www.w3.org/2000/svg", "")
     assert not re.search(r"https?://|//cdn|<link|src=|@import|fetch\(|XMLHttp", without_data)
     assert "default-src 'none'" in text and "{{" not in without_data
+
+
+def test_what_draws_the_page_is_in_it_and_is_not_the_workbench(report) -> None:
+    text = report.page.read_text()
+    script, style = script_and_style()
+    assert text.endswith(f"<script>{script}</script>\n</body>\n</html>\n") and f"<style>{style}</style>" in text
+    assert not re.search("</script|<!--", script) and "</style" not in style
+    assert len(script) + len(style) <= 50_000
+    # What the workbench is drawn by has nothing of the report in it, and the other way round.
+    assert "Rank correlation" in script and "Rank correlation" not in page.built()[0]
+
+
+def test_without_what_draws_the_page_nothing_is_measured(gpt, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(page, "STATIC", tmp_path / "static")
+    with pytest.raises(LoadError, match=r"report\.js is missing in .*build it with `python scripts/web`"):
+        heads(gpt, ["a text"], tmp_path / "report")
+    assert not (tmp_path / "report").exists()
 
 
 def test_no_token_is_ever_markup(report) -> None:
