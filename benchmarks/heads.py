@@ -22,12 +22,12 @@ import psutil
 import torch
 
 import headscope as hs
-from headscope.analysis.streaming import streaming
+from headscope.analysis.measures.corpus_measures import streaming
 from headscope.corpora import Example
-from headscope.models.batches import collate
-from headscope.runs.forward import Worker
-from headscope.runs.ledger import Ledger
-from headscope.runs.plan import Plan
+from headscope.models.inputs.batch import collate
+from headscope.runs.batch_plan import Plan
+from headscope.runs.shard_counts import Ledger
+from headscope.runs.worker import Worker
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / ".benchmarks"

@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 
 import headscope as hs
-from headscope.analysis.streaming import streaming
+from headscope.analysis.measures.corpus_measures import streaming
 from headscope.corpora import Example
 from headscope.runs import Ray
 

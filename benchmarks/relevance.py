@@ -15,9 +15,9 @@ from itertools import combinations
 from pathlib import Path
 
 import headscope as hs
-from headscope.analysis.averages import rank_correlation
-from headscope.analysis.importance import ablation, gate_importance
-from headscope.analysis.relevance import relevance_scores
+from headscope.analysis.attribution.importance import ablation, gate_importance
+from headscope.analysis.attribution.relevance import relevance_scores
+from headscope.analysis.statistics import rank_correlation
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / ".benchmarks"

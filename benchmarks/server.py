@@ -36,8 +36,8 @@ def child(tile: str) -> None:
     from headscope.server.catalogue import Catalogue
     from headscope.server.messages import RunRequest
     from headscope.server.options import Limits, Options
+    from headscope.server.run_server import bound, configured
     from headscope.server.runs import Run
-    from headscope.server.start import bound, configured
     from headscope.server.workbench import Workbench
 
     Catalogue.load_builtin = lambda self: None

@@ -14,10 +14,10 @@ import time
 from pathlib import Path
 
 import headscope as hs
-from headscope.analysis.alignment import cross_alignment
-from headscope.analysis.probes import layer_probes
-from headscope.analysis.similarity import head_similarity
-from headscope.analysis.trees import ORIENTATIONS, branching_baselines, induced_trees
+from headscope.analysis.structure.alignment import cross_alignment
+from headscope.analysis.structure.probes import layer_probes
+from headscope.analysis.structure.similarity import head_similarity
+from headscope.analysis.structure.trees import ORIENTATIONS, branching_baselines, induced_trees
 from headscope.corpora import Example
 
 ROOT = Path(__file__).parents[1]

@@ -17,7 +17,7 @@ from tiny_models import FAMILIES, tiny_bert_tokenizer
 
 import headscope as hs
 from headscope import runs
-from headscope.analysis.tops import TopExamples, read_row
+from headscope.analysis.search.example_tables import TopExamples, read_row
 from headscope.errors import HeadscopeError, HeadscopeWarning
 from headscope.scores import Scores
 

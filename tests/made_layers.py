@@ -7,8 +7,8 @@ import torch
 
 from headscope.corpora import Example
 from headscope.runs import Batch, Layer, Measure
-from headscope.runs.ledger import Ledger
-from headscope.runs.plan import Plan
+from headscope.runs.batch_plan import Plan
+from headscope.runs.shard_counts import Ledger
 from headscope.sites import Site
 from headscope.traces import Inputs, Tokens
 from headscope.traces.tokens import Token

@@ -10,8 +10,8 @@ from playwright.sync_api import expect
 
 import headscope as hs
 from browser.workbench import Workbench
-from headscope.analysis.rollout import rollout
-from headscope.models.load import BUILTIN
+from headscope.analysis.structure.rollout import rollout
+from headscope.models.loading import BUILTIN
 
 LORRY = BUILTIN / "images" / "lorry.png"
 

@@ -5,7 +5,7 @@ import pytest
 from playwright.sync_api import expect
 
 import headscope as hs
-from headscope.models.load import BUILTIN
+from headscope.models.loading import BUILTIN
 
 NURSE = "The doctor asked the nurse a question. She"
 

@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, expect
 import headscope as hs
 from browser.conftest import WINDOW
 from browser.workbench import Workbench
-from headscope.models.load import BUILTIN
+from headscope.models.loading import BUILTIN
 
 SHE = "The doctor asked the nurse a question. She"
 HE = "The doctor asked the nurse a question. He"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import headscope as hs
-from headscope.models.load import BUILTIN
+from headscope.models.loading import BUILTIN
 from headscope.scores import Scores
 from headscope.traces import Trace
 

@@ -9,9 +9,9 @@ import pytest
 from PIL import Image
 
 import headscope as hs
-from headscope.analysis.averages import rank_correlation
-from headscope.analysis.importance import ablation, gate_importance
-from headscope.analysis.relevance import relevance, relevance_scores
+from headscope.analysis.attribution.importance import ablation, gate_importance
+from headscope.analysis.attribution.relevance import relevance, relevance_scores
+from headscope.analysis.statistics import rank_correlation
 
 FOLDER = Path(hs.__file__).parent / "builtin"
 EXAMPLES = json.loads((FOLDER / "examples.json").read_text())

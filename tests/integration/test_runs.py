@@ -14,9 +14,9 @@ from tiny_models import FAMILIES, tiny_bert_tokenizer
 
 import headscope as hs
 from headscope import runs
-from headscope.analysis.targets import Places
+from headscope.analysis.measures.targets import Places
 from headscope.corpora import corpus
-from headscope.runs import forward
+from headscope.runs import worker
 
 pytest.importorskip("pyarrow")
 SENTENCES = [
@@ -100,8 +100,8 @@ def test_memory_does_not_grow_with_the_corpus(tmp_path, monkeypatch):
     texts = [f"{start} was {end}." for start in ("it", "he", "she", "the cat") for end in ("tired", "wide", "too wide")]
     # There are but twelve texts: making them ready once each leaves the time to the run itself.
     ready = functools.cache(lambda text: forward_prepare(model.processor, model.module, text, stacks=model.stacks))
-    forward_prepare = forward.prepare
-    monkeypatch.setattr(forward, "prepare", lambda processor, module, sources, **_: [ready(one) for one in sources])
+    forward_prepare = worker.prepare
+    monkeypatch.setattr(worker, "prepare", lambda processor, module, sources, **_: [ready(one) for one in sources])
     process, sizes = psutil.Process(), {}
 
     def watch(progress):

@@ -17,7 +17,7 @@ from schemathesis.specs.openapi.checks import content_type_conformance, response
 
 from headscope.server.access import Access
 from headscope.server.options import Limits, Options
-from headscope.server.start import bound, configured
+from headscope.server.run_server import bound, configured
 from headscope.server.workbench import Workbench
 
 CHECKS = [not_a_server_error, content_type_conformance, response_schema_conformance]

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from headscope.attention.rows import Rows
+from headscope.attention.row_summaries import Rows
 
 N_TOP = 8
 # The map of a head has at most this many cells a side.
@@ -148,7 +148,7 @@ class Summariser:
         self.figures["map"][heads, row_cells, key_cells] = pooled.view(torch.float32)
 
     def _add_fused(self, pattern: Tensor, found: Tensor, starts: tuple[int, int, int], query_offset: int) -> None:
-        from headscope.attention.fused import add_tile  # loads a compiler
+        from headscope.attention.kernels_cpu import add_tile  # loads a compiler
 
         cells = (self.row_cell, self.key_cell)
         add_tile(pattern.numpy(), found.numpy(), *starts, query_offset, *cells, *self._arrays())

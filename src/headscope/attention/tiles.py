@@ -8,11 +8,11 @@ from itertools import groupby
 import torch
 from torch import Tensor
 
+from headscope.attention.buffers import Workspace
 from headscope.attention.formula import Formula, log_denominator, scores, softmax
 from headscope.attention.masks import Mask
 from headscope.attention.summaries import N_TOP, Summariser, cell
-from headscope.attention.workers import run_all, shares
-from headscope.attention.workspace import Workspace
+from headscope.attention.threads import run_all, shares
 
 # A tile of scores of about this size stays in the processor's cache between its passes. Compiled figures take one pass,
 # so that tiles can be as small as the cache of one core.

@@ -7,7 +7,7 @@ import typer
 from headscope import __version__
 from headscope.cli import doctor, examples, find, heads, models, serve, study, trace, usecases, view
 from headscope.cli.console import Commands, print_text
-from headscope.cli.options import spread
+from headscope.cli.shared_options import spread
 
 __all__ = ["app"]
 

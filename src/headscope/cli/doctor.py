@@ -17,7 +17,7 @@ from rich.text import Text
 from headscope import __version__
 from headscope.cli.console import print_json, print_text, shown, working
 from headscope.cli.models import builtin_models
-from headscope.cli.options import Debug, Json
+from headscope.cli.shared_options import Debug, Json
 from headscope.errors import HeadscopeError
 
 EXAMPLE = "Example: headscope doctor"
@@ -133,7 +133,7 @@ def _machine() -> list[Check]:
 def _devices() -> Check:
     import torch
 
-    from headscope.cli.loading import devices
+    from headscope.cli.load_model import devices
 
     names = [f"{one} ({torch.cuda.get_device_name(one)})" if one.startswith("cuda") else one for one in devices()]
     threads = f"threads: {torch.get_num_threads()} on {os.cpu_count()} processors"
@@ -171,7 +171,7 @@ def _hub() -> list[Check]:
 
 def _models() -> list[Check]:
     """Every built-in model, or a tiny one, loaded, traced and compared with its own eager code."""
-    from headscope.cli.smoke import smoke
+    from headscope.cli.smoke_check import smoke
 
     names = [one["name"] for one in builtin_models()]
     checks = [_guarded(name, lambda name=name: Check(name, "ok", smoke(name))) for name in names]

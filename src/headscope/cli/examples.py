@@ -7,10 +7,10 @@ import typer
 from rich.text import Text
 
 from headscope.cli.console import print_json, print_text, shown
-from headscope.cli.corpora import CorpusName
-from headscope.cli.loading import Loading
-from headscope.cli.options import ModelName, Told
+from headscope.cli.corpus_options import CorpusName
+from headscope.cli.load_model import Loading
 from headscope.cli.progress import drawn, told_apart
+from headscope.cli.shared_options import ModelName, Told
 
 if TYPE_CHECKING:
     from headscope.runs import Progress
@@ -32,8 +32,8 @@ def examples(
     told: Told,
 ) -> None:
     """Where in a corpus a head, a coordinate or an MLP neuron is strongest. The corpus is gone through once for all."""
-    from headscope.analysis.examples import Place, cache_folder, stream_of
-    from headscope.analysis.examples import examples as found_in
+    from headscope.analysis.search.examples import Place, cache_folder, stream_of
+    from headscope.analysis.search.examples import examples as found_in
 
     Place.parse(place)
     stream = stream_of(corpus)

@@ -9,9 +9,9 @@ from rich.table import Table
 from rich.text import Text
 
 from headscope.cli.console import print_json, print_note, print_text, read_text, shown, working
-from headscope.cli.loading import Loading
-from headscope.cli.options import Given, ModelName, TextGiven, Told
+from headscope.cli.load_model import Loading
 from headscope.cli.progress import drawn
+from headscope.cli.shared_options import Given, ModelName, TextGiven, Told
 from headscope.errors import InputError
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def _by_looks(
     model: "Model", inputs: list[Any], repeated: bool, example: tuple[Any, Any] | None, pattern: str | None
 ) -> "Scores":
     from headscope.analysis import find_heads, repeated_tokens
-    from headscope.analysis.find import lacking
+    from headscope.analysis.search.find_heads import lacking
 
     ready = repeated_tokens(model) if repeated else []
     traces: list[Trace] = []

@@ -7,10 +7,10 @@ from rich.table import Table
 from rich.text import Text
 
 from headscope.cli.console import print_json, print_text, shown
-from headscope.cli.corpora import Columns, CorpusName, KindName, Over, ReportFolder
-from headscope.cli.loading import Loading
-from headscope.cli.options import ModelName, Told
+from headscope.cli.corpus_options import Columns, CorpusName, KindName, Over, ReportFolder
+from headscope.cli.load_model import Loading
 from headscope.cli.progress import drawn, told_apart
+from headscope.cli.shared_options import ModelName, Told
 
 if TYPE_CHECKING:
     from headscope.reports import HeadsReport
@@ -37,7 +37,7 @@ def heads(
     """What every head does over a corpus, how sure it is and how much it matters: a page, Parquet and JSON."""
     works_at, examples = over.works_at(), over.corpus(corpus, kind, columns)
     from headscope.reports import heads as report_of
-    from headscope.reports.heads import check_folder
+    from headscope.reports.heads_report import check_folder
 
     check_folder(output)
     loaded = over.model(model, loading)

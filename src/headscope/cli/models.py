@@ -11,17 +11,17 @@ from rich.table import Table
 from rich.text import Text
 
 from headscope.cli.console import print_json, print_text, shown
-from headscope.cli.coverage import coverage, show_coverage, told_count
+from headscope.cli.coverage_table import coverage, show_coverage, told_count
 from headscope.cli.families import FAMILIES, WAYS
-from headscope.cli.loading import AllowPickle, TrustRemoteCode, load_model
-from headscope.cli.options import Debug, Json
+from headscope.cli.load_model import AllowPickle, TrustRemoteCode, load_model
+from headscope.cli.shared_options import Debug, Json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 EXAMPLE = "Example: headscope models builtin:gpt"
 
-# As headscope.models.load has it, which would import torch.
+# As headscope.models.loading has it, which would import torch.
 BUILTIN = Path(__file__).parent.parent / "builtin"
 
 

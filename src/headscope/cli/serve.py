@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from headscope.cli.console import print_json, print_note, print_text, working
-from headscope.cli.options import Debug, Json
+from headscope.cli.shared_options import Debug, Json
 from headscope.errors import InputError, LoadError, MissingExtraError
 
 EXAMPLE = "Example: headscope serve builtin:bert --port 8765"
@@ -47,7 +47,7 @@ def serve(
     with working("Starting the workbench"):
         # By name: the command line and the server do not know each other, and most commands need no server.
         try:
-            start = importlib.import_module("headscope.server.start")
+            start = importlib.import_module("headscope.server.run_server")
         except ImportError as error:
             if error.name is None or error.name.partition(".")[0] not in ("fastapi", "uvicorn", "starlette"):
                 raise

@@ -9,10 +9,10 @@ from rich.table import Table
 from rich.text import Text
 
 from headscope.cli.console import print_json, print_text, shown
-from headscope.cli.corpora import Over, ReportFolder
-from headscope.cli.loading import Loading
-from headscope.cli.options import Told
+from headscope.cli.corpus_options import Over, ReportFolder
+from headscope.cli.load_model import Loading
 from headscope.cli.progress import drawn, told_apart
+from headscope.cli.shared_options import Told
 
 EXAMPLE = "Example: headscope study voita --model builtin:translate --corpus en_ewt-ud-dev.conllu -o study --limit 300"
 
@@ -38,7 +38,7 @@ def study(
     """The checks of a paper on a model and a treebank, published numbers beside ours: a table, Markdown, HTML, JSON."""
     works_at, examples = over.works_at(), over.corpus(corpus)
     from headscope.reports.studies import study as study_of
-    from headscope.reports.studies.study import check_folder
+    from headscope.reports.studies.checks import check_folder
 
     check_folder(output)
     loaded = over.model(model, loading)

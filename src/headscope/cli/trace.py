@@ -11,10 +11,10 @@ import typer
 from rich.text import Text
 
 from headscope.cli.console import print_json, print_text, read_text, shown, working
-from headscope.cli.edits import read_edits
-from headscope.cli.figures import HeadFigures, answer_lines, answers, head_figures, head_table
-from headscope.cli.loading import Loading
-from headscope.cli.options import Given, ModelName, TextGiven, Told
+from headscope.cli.edit_options import read_edits
+from headscope.cli.load_model import Loading
+from headscope.cli.shared_options import Given, ModelName, TextGiven, Told
+from headscope.cli.trace_summary import HeadFigures, answer_lines, answers, head_figures, head_table
 from headscope.errors import InputError, LoadError
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ from rich.table import Table
 from rich.text import Text
 
 from headscope.cli.console import print_json, print_text, shown
-from headscope.cli.loading import Loading
-from headscope.cli.options import ModelName, Told
+from headscope.cli.load_model import Loading
 from headscope.cli.progress import drawn
+from headscope.cli.shared_options import ModelName, Told
 from headscope.errors import InputError
 
 if TYPE_CHECKING:

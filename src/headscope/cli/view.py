@@ -8,9 +8,9 @@ from typing import Annotated, Any
 import typer
 
 from headscope.cli.console import working
-from headscope.cli.loading import Loading
-from headscope.cli.options import Given, TextGiven, Told, spread
-from headscope.cli.viewing import Against, Look, finish, is_saved, trace_of
+from headscope.cli.load_model import Loading
+from headscope.cli.shared_options import Given, TextGiven, Told, spread
+from headscope.cli.view_output import Against, Look, finish, is_saved, trace_of
 from headscope.errors import InputError
 
 HEAD_EXAMPLE = "Example: headscope view head builtin:gpt 'The doctor asked the nurse. She' --head L3H2 -o head.html"

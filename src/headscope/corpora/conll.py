@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from headscope.corpora.example import Example, Problem, Span
-from headscope.corpora.files import Line, sentences
+from headscope.corpora.text_lines import Line, sentences
 
 TAGS = ("pos", "chunk")
 NAMED_TAGS = (*TAGS, "ner")

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from headscope.corpora.example import Example, Problem, Span
-from headscope.corpora.files import Line, sentences
+from headscope.corpora.text_lines import Line, sentences
 from headscope.errors import InputError
 
 _ID, _FORM, _UPOS, _XPOS, _HEAD, _RELATION, _MISC = 0, 1, 3, 4, 6, 7, 9

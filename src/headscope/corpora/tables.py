@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from headscope.corpora.example import Example, Problem
-from headscope.corpora.files import lines
+from headscope.corpora.text_lines import lines
 from headscope.errors import InputError
 
 FIELDS = ("text", "pair", "target", "label")

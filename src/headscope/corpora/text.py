@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from headscope.corpora.example import Example, Problem
-from headscope.corpora.files import lines
+from headscope.corpora.text_lines import lines
 
 
 def read_text(path: Path, *, max_line: int) -> Iterator[Example | Problem]:

@@ -16,11 +16,11 @@ from torch import Tensor
 
 from headscope.errors import BudgetError, InputError, NotRecordedError
 from headscope.interventions import Intervention
-from headscope.models.budget import SHARE, told
-from headscope.models.lens import lens_stack, read_lens, why_no_lens
-from headscope.models.passes import Pass
-from headscope.models.recorder import Captured
-from headscope.models.session import Observer
+from headscope.models.capture.passes import Pass
+from headscope.models.capture.recorder import Captured
+from headscope.models.capture.session import Observer
+from headscope.models.logit_lens import lens_stack, read_lens, why_no_lens
+from headscope.models.memory_budget import SHARE, told
 from headscope.sites import Site
 from headscope.traces import Inputs, Tokens, Trace
 from headscope.traces.activations import Activations

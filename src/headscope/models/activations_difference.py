@@ -13,11 +13,11 @@ from headscope.errors import HeadscopeError, InputError
 from headscope.interventions import Intervention
 from headscope.interventions.calls import parse
 from headscope.models.activations import N_NEURONS, Streams, cosine, read_around, watch
-from headscope.models.lens import lens_stack, logits_of, read_lenses, why_no_lens
+from headscope.models.logit_lens import lens_stack, logits_of, read_lenses, why_no_lens
 from headscope.traces import Comparison, Trace
 from headscope.traces.activations import Activations
 from headscope.traces.activations_difference import ActivationsDifference, LensDifference
-from headscope.traces.align import Alignment
+from headscope.traces.token_alignment import Alignment
 
 if TYPE_CHECKING:
     from headscope.models.model import Model

@@ -13,24 +13,24 @@ from transformers import PreTrainedModel
 
 from headscope.errors import CaptureError, HeadscopeWarning, InputError, NotRecordedError
 from headscope.interventions import Intervention
-from headscope.models import seam
-from headscope.models.batches import batchable, ready_inputs
-from headscope.models.budget import choose_record
-from headscope.models.hooks import watch_layers, watch_pass
-from headscope.models.inputs import prepare
-from headscope.models.intake import Intake
+from headscope.models.capture import seam
+from headscope.models.capture.edit_checks import listed, replaced_ids
+from headscope.models.capture.hooks import watch_layers, watch_pass
+from headscope.models.capture.passes import Pass
+from headscope.models.capture.probe import Probe, layout_of
+from headscope.models.capture.probe_inputs import probe_inputs
+from headscope.models.capture.session import Session
+from headscope.models.inputs.accepted import Intake
+from headscope.models.inputs.batch import batchable, ready_inputs
+from headscope.models.inputs.prepare import prepare
 from headscope.models.layout import AttentionLayer, Layout
-from headscope.models.passes import Pass
-from headscope.models.probe import Probe, layout_of
-from headscope.models.probe_inputs import probe_inputs
-from headscope.models.session import Session
-from headscope.models.validate import listed, replaced_ids
+from headscope.models.memory_budget import choose_record
 from headscope.sites import Head
 from headscope.traces import RECORDS, Inputs, Prediction, Trace
 from headscope.traces.trace import Record
 
 if TYPE_CHECKING:
-    from headscope.models.generate import Generation
+    from headscope.models.generation import Generation
     from headscope.traces import Comparison
     from headscope.traces.activations import Activations
     from headscope.traces.activations_difference import ActivationsDifference
@@ -283,7 +283,7 @@ class Model:
 
         `progress` hears after each token how many are written, and how many there may be.
         """
-        from headscope.models.generate import generate
+        from headscope.models.generation import generate
 
         media = {"image": image, "audio": audio, "sampling_rate": sampling_rate, "truncate": truncate or None}
         given = {key: value for key, value in media.items() if value is not None}
@@ -306,7 +306,7 @@ class Model:
         """The logit lens: what the residual stream before each layer, and after the last, would predict
         [layer][token][k].
         """
-        from headscope.models.lens import lens_stack, read_lens
+        from headscope.models.logit_lens import lens_stack, read_lens
 
         if not self.layout.lens:
             raise NotRecordedError(f"no logit lens for {self.name}: {self.layout.no_lens}.")
@@ -512,7 +512,7 @@ class Model:
         return replace(inputs, model_inputs=inputs.model_inputs | {"input_ids": ids}, tokens=tokens)
 
     def _with_target(self, inputs: Inputs, cancel: threading.Event | None) -> Inputs:
-        from headscope.models.generate import continue_inputs
+        from headscope.models.generation import continue_inputs
 
         limit = Intake.of(self.processor, self.module).limit("target")
         most = 128 if limit is None else max(1, min(128, limit.positions - 1))

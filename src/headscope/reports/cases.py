@@ -15,14 +15,14 @@ from typing import Any
 import numpy as np
 
 from headscope.analysis import MEASURES
-from headscope.analysis.grouped import GROUP, Grouped
-from headscope.analysis.rare import RareWord
-from headscope.analysis.roles import Verdict
-from headscope.analysis.targets import places_of
+from headscope.analysis.measures.grouped import GROUP, Grouped
+from headscope.analysis.measures.rare_words import RareWord
+from headscope.analysis.measures.roles import Verdict
+from headscope.analysis.measures.targets import places_of
 from headscope.corpora import Corpus, Example, align
 from headscope.models import Model
-from headscope.models.media import picture
-from headscope.reports.sample import source_of
+from headscope.models.inputs.media import picture
+from headscope.reports.relevance_sample import source_of
 from headscope.runs import Run, Table
 from headscope.scores import Scores
 from headscope.sites import Head

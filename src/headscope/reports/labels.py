@@ -1,7 +1,7 @@
 """How measures and roles are called and grouped on a page."""
 
 from headscope.analysis import MEASURES
-from headscope.analysis.roles import Finding, Verdict
+from headscope.analysis.measures.roles import Finding, Verdict
 
 # Groups of measures, in the order of the page's menus.
 GROUPS: dict[str, tuple[str, ...]] = {

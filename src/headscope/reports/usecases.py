@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from headscope.analysis import antecedents, between_sentences, bias, decay
-from headscope.analysis.between import built_in_pairs
-from headscope.analysis.decay import built_in_texts
-from headscope.analysis.fitting import check_fits
-from headscope.analysis.pronouns import Sentences, sentences_of
-from headscope.analysis.steps import Progress
+from headscope.analysis.progress import Progress
+from headscope.analysis.usecases.applicability import check_fits
+from headscope.analysis.usecases.distance_decay import built_in_texts
+from headscope.analysis.usecases.pronoun_sentences import Sentences, sentences_of
+from headscope.analysis.usecases.sentence_pairs import built_in_pairs
 from headscope.errors import HeadscopeError
 from headscope.models import Model
 from headscope.reports.evidence import Cell, Column, Evidence, EvidenceTable, written

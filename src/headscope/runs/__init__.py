@@ -2,9 +2,12 @@
 
 from headscope.runs.batch import Batch as Batch
 from headscope.runs.batch import Layer as Layer
-from headscope.runs.cells import Cells as Cells
-from headscope.runs.cells import OfCells as OfCells
-from headscope.runs.local import Local as Local
+from headscope.runs.cell_measures import Cells as Cells
+from headscope.runs.cell_measures import OfCells as OfCells
+from headscope.runs.corpus_run import Run as Run
+from headscope.runs.corpus_run import open as open
+from headscope.runs.corpus_run import run as run
+from headscope.runs.engine import Local as Local
 from headscope.runs.measure import Measure as Measure
 from headscope.runs.measure import OfLayers as OfLayers
 from headscope.runs.measure import OfTraces as OfTraces
@@ -14,7 +17,4 @@ from headscope.runs.measure import Tally as Tally
 from headscope.runs.progress import Progress as Progress
 from headscope.runs.progress import drawn as drawn
 from headscope.runs.ray import Ray as Ray
-from headscope.runs.run import Run as Run
-from headscope.runs.run import open as open
-from headscope.runs.run import run as run
 from headscope.runs.table import Table as Table

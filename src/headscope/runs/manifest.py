@@ -12,8 +12,8 @@ import torch
 from headscope.corpora import Corpus, Survey
 from headscope.errors import HeadscopeError
 from headscope.models import Model
+from headscope.runs.batch_plan import Plan
 from headscope.runs.measure import Measure
-from headscope.runs.plan import Plan
 
 FORMAT = "headscope-run"
 VERSION = 2

@@ -13,11 +13,11 @@ from typing import Any
 
 from headscope.errors import HeadscopeError, InputError, MissingExtraError
 from headscope.models import Model
-from headscope.runs.forward import Worker
-from headscope.runs.local import Crew, Done, Source, Task, made
+from headscope.runs.batch_plan import Plan
+from headscope.runs.engine import Crew, Done, Source, Task, made
 from headscope.runs.manifest import identity
 from headscope.runs.measure import Measure
-from headscope.runs.plan import Plan
+from headscope.runs.worker import Worker
 
 # A shard that costs this many workers their life is at fault itself.
 MAX_ATTEMPTS = 3

@@ -20,10 +20,10 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from headscope.server.bodies import MOST_VALUES, values_in
+from headscope.server.errors import Refused, unexpected
 from headscope.server.log import log_failure, logger
 from headscope.server.options import Limits
-from headscope.server.problems import Refused, unexpected
+from headscope.server.request_bodies import MOST_VALUES, values_in
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:; connect-src 'self'; "

@@ -15,7 +15,6 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 from headscope import __version__
 from headscope.errors import HeadscopeError
 from headscope.server.access import Access, Guard
-from headscope.server.bodies import BoundedLists, JsonRoute
 from headscope.server.edits import (
     EditsFile,
     EditsRead,
@@ -26,6 +25,7 @@ from headscope.server.edits import (
     place_for,
     write_model,
 )
+from headscope.server.errors import Refused, answer_of
 from headscope.server.exports import TYPES, TableQuery, saved_page
 from headscope.server.jobs import Job, Jobs
 from headscope.server.media_api import add_media
@@ -41,10 +41,10 @@ from headscope.server.messages import (
     TaskRequest,
 )
 from headscope.server.page import HTML, static_file
-from headscope.server.parts import working_bytes
-from headscope.server.problems import Refused, answer_of
+from headscope.server.part_cache import working_bytes
+from headscope.server.request_bodies import BoundedLists, JsonRoute
 from headscope.server.runs import Runs
-from headscope.server.streams import NDJSON, Left, RunStream, line, while_connected
+from headscope.server.streamed_responses import NDJSON, Left, RunStream, line, while_connected
 from headscope.server.workbench import Workbench
 from headscope.traces import Trace, compare
 from headscope.views.contract import ModelProps

@@ -11,12 +11,12 @@ from pathlib import Path
 
 from headscope.errors import HeadscopeError
 from headscope.models import AttentionLayer, Model, builtin_models, load
-from headscope.models.intake import Intake
-from headscope.models.load import BUILTIN
+from headscope.models.inputs.accepted import Intake
+from headscope.models.loading import BUILTIN
+from headscope.server.errors import Refused
 from headscope.server.log import logger
 from headscope.server.options import Options
 from headscope.server.presets import builtin_presets, media_presets, presets_of
-from headscope.server.problems import Refused
 from headscope.views.contract import ModelProps
 
 HUB_ID = re.compile(r"[\w.-]+(/[\w.-]+)?")

@@ -13,8 +13,8 @@ from headscope.errors import InputError
 from headscope.interventions import Intervention, calls_in, canonical, parse, save_interventions
 from headscope.interventions.calls import OtherRun, read
 from headscope.models import Model, bake
-from headscope.models.intake import Intake
-from headscope.server.problems import Refused
+from headscope.models.inputs.accepted import Intake
+from headscope.server.errors import Refused
 from headscope.traces import Trace
 
 # Letters and digits first: no hidden folder, no way up, nothing that a system keeps for itself.

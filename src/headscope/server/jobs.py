@@ -12,9 +12,9 @@ from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 
 from headscope.errors import Cancelled, HeadscopeError
+from headscope.server.errors import Refused, problem_of, stopping, unexpected
 from headscope.server.log import log_failure, logger, type_and_place
 from headscope.server.messages import RunEvent
-from headscope.server.problems import Refused, problem_of, stopping, unexpected
 
 ENDS = ("done", "failed", "cancelled")
 Tell = Callable[[RunEvent], None]

@@ -18,14 +18,14 @@ import numpy as np
 from PIL import Image, ImageOps, UnidentifiedImageError
 
 from headscope.errors import InputError
-from headscope.models.intake import Intake
-from headscope.models.load import BUILTIN
-from headscope.models.sounds import read_channels, read_wave
-from headscope.server.digits import DIGITS
+from headscope.models.inputs.accepted import Intake
+from headscope.models.inputs.sounds import read_channels, read_wave
+from headscope.models.loading import BUILTIN
+from headscope.server.errors import Refused
 from headscope.server.memory import Cache, Memory
 from headscope.server.messages import MediaProps
 from headscope.server.options import Limits
-from headscope.server.problems import Refused
+from headscope.server.preset_digits import DIGITS
 
 PRESET = "preset:"
 FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP", "TIFF")

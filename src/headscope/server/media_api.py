@@ -5,9 +5,9 @@ from typing import Annotated, Any
 from fastapi import FastAPI, Path, Request
 from starlette.responses import Response
 
+from headscope.server.errors import Refused
 from headscope.server.media import MediaStore
 from headscope.server.messages import MediaProps
-from headscope.server.problems import Refused
 
 MediaId = Annotated[str, Path(description="The id that the upload was given, or preset:NAME.", max_length=100)]
 

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from headscope.server.problems import Refused
+from headscope.server.errors import Refused
 
 Value = TypeVar("Value")
 Address = tuple[str, Hashable]

@@ -8,7 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from headscope.errors import LoadError
-from headscope.server.problems import Refused
+from headscope.server.errors import Refused
 
 NEEDED = ("headscope.js", "headscope.css")
 HTML = """<!doctype html>

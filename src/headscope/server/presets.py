@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
-from headscope.models.intake import Intake
-from headscope.models.load import BUILTIN
-from headscope.server.digits import DIGITS
+from headscope.models.inputs.accepted import Intake
+from headscope.models.loading import BUILTIN
 from headscope.server.media import PICTURES, PRESET, SOUNDS
+from headscope.server.preset_digits import DIGITS
 from headscope.views.contract import PresetProps
 
 # Words of a model's own vocabulary, where it does not know those of the examples.

@@ -4,9 +4,9 @@ from pathlib import Path
 
 from headscope.errors import LoadError
 from headscope.models import Model
-from headscope.models.load import BUILTIN
+from headscope.models.loading import BUILTIN
 from headscope.reports import HeadsReport
-from headscope.reports.brief import no_report, report_part
+from headscope.reports.report_part import no_report, report_part
 from headscope.runs.manifest import identity
 from headscope.server.catalogue import Catalogue
 from headscope.views.wire import Part

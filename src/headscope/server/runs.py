@@ -17,19 +17,19 @@ from headscope.corpora import Example
 from headscope.errors import HeadscopeWarning, InputError
 from headscope.interventions import Intervention
 from headscope.models import Model
-from headscope.models.batches import Batch
-from headscope.models.budget import SHARE, record_bytes
-from headscope.models.intake import Intake
+from headscope.models.inputs.accepted import Intake
+from headscope.models.inputs.batch import Batch
+from headscope.models.memory_budget import SHARE, record_bytes
 from headscope.server import edits
 from headscope.server.catalogue import Catalogue
-from headscope.server.gold import gold_of
+from headscope.server.errors import Refused
 from headscope.server.jobs import Job, Jobs
 from headscope.server.log import logger
 from headscope.server.media import Media, MediaStore, given_media
 from headscope.server.memory import Cache, Memory
 from headscope.server.messages import ChatMessage, Remembered, RunEvent, RunRequest
 from headscope.server.options import Limits
-from headscope.server.problems import Refused
+from headscope.server.treebank_input import gold_of
 from headscope.traces import Inputs, Trace
 
 # As `MOST_WRITTEN` of the page (`web/src/app/link.ts`).

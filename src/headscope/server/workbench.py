@@ -7,15 +7,15 @@ from dataclasses import dataclass, field
 from headscope import __version__
 from headscope.server.access import Access
 from headscope.server.catalogue import Catalogue
+from headscope.server.corpus_sentences import samples_of
 from headscope.server.jobs import Job, Jobs
 from headscope.server.media import MediaStore
 from headscope.server.memory import Memory
 from headscope.server.messages import RunEvent, Settings, TaskRequest
 from headscope.server.options import Options
-from headscope.server.parts import Parts
+from headscope.server.part_cache import Parts
 from headscope.server.reports import Reports
 from headscope.server.runs import Runs
-from headscope.server.samples import samples_of
 from headscope.server.tasks import TASKS, Tasks
 from headscope.server.tasks.find import patterns
 from headscope.server.tasks.relevance import options_of

@@ -1,7 +1,7 @@
 """The record of one run: what it holds, how it is read, compared and kept."""
 
-from headscope.traces.compare import Comparison as Comparison
-from headscope.traces.compare import compare as compare
+from headscope.traces.comparison import Comparison as Comparison
+from headscope.traces.comparison import compare as compare
 from headscope.traces.difference import Difference as Difference
 from headscope.traces.difference import DifferenceLayer as DifferenceLayer
 from headscope.traces.inputs import Inputs as Inputs

@@ -10,11 +10,11 @@ from torch import Tensor
 from headscope.attention import Summary
 from headscope.errors import NotRecordedError
 from headscope.traces.layer import LayerRecord
-from headscope.traces.reading import Reading
+from headscope.traces.pattern_reading import Reading
 from headscope.traces.trace import Trace
 
 if TYPE_CHECKING:
-    from headscope.traces.compare import Comparison
+    from headscope.traces.comparison import Comparison
 
 _BAND = 256
 _NO_SCORES = "scores are known up to a number of each row, so those of two runs cannot be subtracted"

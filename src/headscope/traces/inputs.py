@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from headscope.traces import seen as looks_of
+from headscope.traces import media as looks_of
 from headscope.traces.tokens import Tokens
 
 

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 from headscope.errors import InputError
 from headscope.sites import Head
-from headscope.traces.looking import usual_at_distance, weight_between
-from headscope.traces.reading import Reading
+from headscope.traces.pattern_reading import Reading
+from headscope.traces.token_attention import usual_at_distance, weight_between
 from headscope.traces.trace import Trace
 
 MOST_CELLS = 2**31

@@ -34,8 +34,8 @@ from headscope.files import (
 from headscope.sites import Site
 from headscope.traces.inputs import Inputs
 from headscope.traces.layer import LayerRecord
+from headscope.traces.media import tensors_of
 from headscope.traces.predictions import Predictions
-from headscope.traces.seen import tensors_of
 from headscope.traces.tokens import Tokens
 from headscope.traces.trace import RECORDS, Trace
 

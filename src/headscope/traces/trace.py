@@ -13,15 +13,15 @@ from headscope.attention import summarise
 from headscope.attention.summaries import cell
 from headscope.errors import InputError, NotRecordedError, UnknownHeadError
 from headscope.sites import Head, Site, describe, find, parse
-from headscope.traces.grids import layer_tokens
 from headscope.traces.inputs import Inputs
 from headscope.traces.layer import HeadSummary, LayerRecord
+from headscope.traces.patch_grids import layer_tokens
+from headscope.traces.pattern_reading import Reading
 from headscope.traces.predictions import Prediction, Predictions
-from headscope.traces.reading import Reading
 from headscope.traces.tokens import TokenChoice, Tokens
 
 if TYPE_CHECKING:
-    from headscope.traces.compare import Comparison
+    from headscope.traces.comparison import Comparison
 
 Record = Literal["rows", "summary", "heads", "full"]
 RECORDS: tuple[Record, ...] = get_args(Record)
@@ -238,7 +238,7 @@ class Trace:
 
     def diff(self, other: "Trace") -> "Comparison":
         """The other run minus this one, `compare(other, this)`: patterns, change of heads, predictions."""
-        from headscope.traces.compare import compare
+        from headscope.traces.comparison import compare
 
         return compare(other, self)
 

@@ -1,7 +1,7 @@
 """Views: any of it made drawable, as plain data."""
 
-from headscope.views.beside import PairView as PairView
-from headscope.views.beside import side_by_side as side_by_side
+from headscope.views.pair_view import PairView as PairView
+from headscope.views.pair_view import side_by_side as side_by_side
 from headscope.views.view import View as View
 from headscope.views.view import activations_view as activations_view
 from headscope.views.view import head_view as head_view

@@ -15,8 +15,8 @@ import numpy as np
 from headscope.traces.activations_difference import ActivationsDifference, LensDifference
 from headscope.views.activations import floats, plain
 from headscope.views.contract import ActivationsProps
-from headscope.views.numbers import Table
 from headscope.views.selection import Whose
+from headscope.views.table import Table
 from headscope.views.wire import Coded, Part
 
 if TYPE_CHECKING:

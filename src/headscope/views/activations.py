@@ -7,7 +7,7 @@ import numpy as np
 
 from headscope.traces.activations import Activations
 from headscope.views.contract import ActivationsProps
-from headscope.views.numbers import Table
+from headscope.views.table import Table
 from headscope.views.wire import Coded, Part
 
 if TYPE_CHECKING:

@@ -34,7 +34,10 @@ def scores_part(trace: Trace, more: Sequence[Scores] = ()) -> Part:
 
 def measured(trace: Trace) -> list[Scores]:
     """Every measure that applies to this trace: all of them, or beyond some length those that a summary gives."""
-    from headscope.analysis.measure import MEASURES, measure_all  # brings models along, which take seconds to import
+    from headscope.analysis.measures.measure import (  # brings models along, which take seconds to import
+        MEASURES,
+        measure_all,
+    )
 
     is_whole = _is_measurable(trace)
     names = [one.name for one in MEASURES.values() if is_whole or one.figure is not None]
@@ -88,7 +91,7 @@ def _to_first(layer: LayerRecord, queries: list[int]) -> torch.Tensor | None:
 
 
 def _method(scores: Scores, values: np.ndarray, trace: Trace) -> MethodProps:
-    from headscope.analysis.measure import MEASURES
+    from headscope.analysis.measures.measure import MEASURES
 
     known = MEASURES.get(scores.method)
     low, high = 0.0, 1.0

@@ -26,7 +26,7 @@ from headscope.errors import InputError, NotRecordedError, UnknownHeadError, Unk
 from headscope.sites import Head, parse
 from headscope.traces import DifferenceLayer, LayerRecord, Trace
 from headscope.views.contract import NeuronProps, VectorsProps
-from headscope.views.keys import Asked
+from headscope.views.part_keys import Asked
 from headscope.views.wire import Part
 
 if TYPE_CHECKING:

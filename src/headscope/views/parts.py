@@ -8,14 +8,14 @@ from headscope.attention.summaries import cell
 from headscope.corpora import Example
 from headscope.errors import InputError, NotRecordedError
 from headscope.traces import Difference, Trace, compare
-from headscope.views.about import trace_part
-from headscope.views.closeups import row_part, window_part
 from headscope.views.contract import MapsProps
 from headscope.views.differences import alignment_part, difference_maps, difference_scores, known_scores, relation_part
-from headscope.views.keys import parse_key
 from headscope.views.layers import layer_part
-from headscope.views.looks import image_part, rollout_part, sound_part
+from headscope.views.media import image_part, rollout_part, sound_part
 from headscope.views.neurons import neuron_part, vectors_part
+from headscope.views.part_keys import parse_key
+from headscope.views.row_window import row_part, window_part
+from headscope.views.trace_part import trace_part
 from headscope.views.wire import Coded, Part
 
 

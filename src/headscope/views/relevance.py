@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from headscope.analysis.relevance import Relevance
+from headscope.analysis.attribution.relevance import Relevance
 from headscope.errors import InputError
 from headscope.traces import Trace
 from headscope.views.contract import RelevanceProps

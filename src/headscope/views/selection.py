@@ -8,7 +8,7 @@ from headscope.errors import InputError, NotRecordedError, UnknownHeadError, Unk
 from headscope.sites import Head, Site
 from headscope.traces import LayerRecord, Trace
 from headscope.views.contract import By, Vectors, What
-from headscope.views.looks import shown_in
+from headscope.views.media import shown_in
 from headscope.views.weights import no_contributions, no_scores
 
 Scale = Literal["model", "head", "neuron", "activations"]

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from headscope.analysis.trees import (
+from headscope.analysis.structure.trees import (
     BASELINES,
     ORIENTATIONS,
     Sentence,

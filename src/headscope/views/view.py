@@ -13,15 +13,13 @@ from headscope.sites import Head
 from headscope.traces import Comparison, Difference, Trace
 from headscope.traces.activations import Activations
 from headscope.traces.activations_difference import ActivationsDifference
-from headscope.views.about import short_name
 from headscope.views.activation_differences import difference_part, difference_table
 from headscope.views.activations import activations_part, activations_table
 from headscope.views.contract import By, Vectors, Way, What
 from headscope.views.differences import difference_scores
-from headscope.views.looks import can_roll
 from headscope.views.measures import scores_part
+from headscope.views.media import can_roll
 from headscope.views.neurons import head_of
-from headscope.views.numbers import Table, from_start, spot, table_of
 from headscope.views.selection import (
     MOST_TOP,
     Axis,
@@ -51,12 +49,14 @@ from headscope.views.selection import (
     share,
     spot_of,
 )
+from headscope.views.table import Table, from_start, spot, table_of
+from headscope.views.trace_part import short_name
 from headscope.views.wire import Part
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from headscope.analysis.relevance import Relevance
+    from headscope.analysis.attribution.relevance import Relevance
     from headscope.models import Model
     from headscope.views.widget import ViewWidget
 
@@ -122,7 +122,7 @@ class View:
 
     def html(self, *, budget: float = 18.0) -> str:
         """One page that needs nothing else, of about `budget` megabytes at most."""
-        from headscope.views.page import page
+        from headscope.views.saved_page import page
 
         return page(self, budget=budget).html
 
@@ -131,7 +131,7 @@ class View:
 
         `width` is that of a picture for a paper, as `figure` takes it.
         """
-        from headscope.views.files import save
+        from headscope.views.save import save
 
         save(self, path, width)
         return Path(path)
@@ -139,18 +139,18 @@ class View:
     @cached_property
     def widget(self) -> "ViewWidget":
         """The view in a notebook: `view.widget.selected` is what is chosen in it. Needs headscope[notebook]."""
-        from headscope.views.display import still
+        from headscope.views.notebook import still
         from headscope.views.widget import ViewWidget
 
         return ViewWidget(self, picture=still(self))
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> Any:
-        from headscope.views.display import bundle
+        from headscope.views.notebook import bundle
 
         return bundle(self)
 
     def _repr_html_(self) -> str | None:
-        from headscope.views.display import page_in_frame
+        from headscope.views.notebook import page_in_frame
 
         return page_in_frame(self)
 

@@ -9,11 +9,11 @@ import torch
 from torch import Tensor
 
 from headscope.attention import log_denominator, scores, softmax
-from headscope.attention.workers import run_all, shares
-from headscope.attention.workspace import Workspace
+from headscope.attention.buffers import Workspace
+from headscope.attention.threads import run_all, shares
 from headscope.errors import InputError, NotRecordedError
 from headscope.traces import DifferenceLayer, LayerRecord, Trace
-from headscope.traces.reading import Reading
+from headscope.traces.pattern_reading import Reading
 from headscope.views.contract import What
 
 # A tile of about so many cells stays in the processor's cache between its passes.

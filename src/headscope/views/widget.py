@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from headscope.errors import HeadscopeError, InputError, MissingExtraError, NotRecordedError
 from headscope.views.contract import SavedProps
-from headscope.views.page import built, page
+from headscope.views.live_selection import checked, chosen_by, selected_in
 from headscope.views.parts import part
-from headscope.views.selected import checked, chosen_by, selected_in
+from headscope.views.saved_page import built, page
 from headscope.views.wire import Part
 
 try:

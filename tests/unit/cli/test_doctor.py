@@ -7,14 +7,14 @@ import pytest
 
 from headscope.cli import doctor as command
 from headscope.cli import models as listing
-from headscope.cli import smoke as running
+from headscope.cli import smoke_check as running
 
 
 @pytest.fixture
 def builtin(models: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An installation whose built-in models are the tiny ones."""
     monkeypatch.setattr(listing, "BUILTIN", models)
-    monkeypatch.setattr(sys.modules["headscope.models.load"], "BUILTIN", models)
+    monkeypatch.setattr(sys.modules["headscope.models.loading"], "BUILTIN", models)
     return models
 
 
@@ -58,7 +58,7 @@ def test_a_damaged_built_in_model_is_named(call, tmp_path: Path, monkeypatch: py
     (tmp_path / "half").mkdir()
     (tmp_path / "half" / "config.json").write_text("{")
     monkeypatch.setattr(listing, "BUILTIN", tmp_path)
-    monkeypatch.setattr(sys.modules["headscope.models.load"], "BUILTIN", tmp_path)
+    monkeypatch.setattr(sys.modules["headscope.models.loading"], "BUILTIN", tmp_path)
     result = call("doctor", "--json")
     checks = {one["name"]: one for one in json.loads(result.stdout)["checks"]}
     assert result.exit_code == 1 and checks["builtin:half"]["state"] == "broken"

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-import headscope.server.start
+import headscope.server.run_server
 from headscope.cli.serve import bytes_of
 from headscope.errors import InputError
 from headscope.server.options import Options
@@ -22,7 +22,7 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Options, dict[str, An
         announce("http://127.0.0.1:1/?token=t")
         found.append((options, more))
 
-    monkeypatch.setattr(headscope.server.start, "serve", serve)
+    monkeypatch.setattr(headscope.server.run_server, "serve", serve)
     return found
 
 
@@ -66,6 +66,6 @@ def test_a_missing_page_is_a_user_error(refused, monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_missing_package_names_the_extra(refused, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(sys.modules, "headscope.server.start")
+    monkeypatch.delitem(sys.modules, "headscope.server.run_server")
     monkeypatch.setitem(sys.modules, "uvicorn", None)
     assert "pip install 'headscope[serve]'" in refused("serve", "--no-browser")

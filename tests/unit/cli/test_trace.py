@@ -6,7 +6,7 @@ import pytest
 from PIL import Image
 
 import headscope as hs
-from headscope.cli.edits import parse_edit
+from headscope.cli.edit_options import parse_edit
 from headscope.errors import InterventionError
 from headscope.traces import store
 

@@ -8,8 +8,8 @@ import pytest
 from PIL import Image
 
 from headscope.cli import view as command
-from headscope.cli import viewing
-from headscope.views import page, selection
+from headscope.cli import view_output
+from headscope.views import saved_page, selection
 from headscope.views.contract import By, What
 from headscope.views.view import Theme
 
@@ -19,7 +19,7 @@ def stand_in(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monke
     folder = tmp_path_factory.mktemp("static")
     (folder / "headscope.js").write_text("const page = 1;")
     (folder / "headscope.css").write_text("p { color: red }")
-    monkeypatch.setattr(page, "STATIC", folder)
+    monkeypatch.setattr(saved_page, "STATIC", folder)
     return folder
 
 
@@ -64,7 +64,7 @@ def test_a_saved_trace_needs_no_model(call, models, tmp_path):
 
 
 def test_what_was_left_out_is_told(call, models, tmp_path, monkeypatch):
-    monkeypatch.setattr(page.page, "__kwdefaults__", {"budget": 0.0005, "static": None})
+    monkeypatch.setattr(saved_page.page, "__kwdefaults__", {"budget": 0.0005, "static": None})
     result = call("view", "model", models / "gpt", "the cat sat", "-o", tmp_path / "x.html")
     assert "to keep it small: " in result.stdout
 
@@ -100,7 +100,7 @@ def test_the_choices_are_those_of_python():
     kinds = {
         command.Form: selection.Form, command.Axis: selection.Axis, command.What: What, command.By: By,
         command.Hide: selection.Hide, command.Between: selection.Pair, command.Thumbnails: selection.Thumbnails,
-        viewing.Theme: Theme, command.Direction: selection.Direction,
+        view_output.Theme: Theme, command.Direction: selection.Direction,
     }  # fmt: skip
     for mine, theirs in kinds.items():
         assert tuple(mine) == get_args(theirs)

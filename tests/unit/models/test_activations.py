@@ -10,9 +10,9 @@ from torch import nn
 
 import headscope as hs
 from headscope.errors import BudgetError, InputError, NotRecordedError, UnknownTokenError
-from headscope.models import Model, lens
+from headscope.models import Model, logit_lens
 from headscope.models.activations import Streams, read_around
-from headscope.models.lens import read_lens
+from headscope.models.logit_lens import read_lens
 from headscope.traces import Tokens
 
 TEXT = "the cat sat on the mat"
@@ -71,7 +71,7 @@ def test_the_lens_on_paper():
 
 @pytest.mark.parametrize("name", ["gpt2", "llama", "bert", "opt", "bart"])
 def test_the_numbers_are_those_of_a_full_record(name, monkeypatch):
-    monkeypatch.setattr(lens, "LOGITS", 300)  # a few rows at a time
+    monkeypatch.setattr(logit_lens, "LOGITS", 300)  # a few rows at a time
     model = made(name)
     trace = model.run(TEXT, target="a mat" if name == "bart" else None, record="full")
     found = model.activations(trace, k=3)

@@ -7,8 +7,8 @@ from tiny_models import FAMILIES, tiny_tokenizer
 
 import headscope as hs
 from headscope.errors import BudgetError, InputError, NotRecordedError, UnknownTokenError
-from headscope.models import Model, lens
-from headscope.models.lens import read_lenses
+from headscope.models import Model, logit_lens
+from headscope.models.logit_lens import read_lenses
 from tests.unit.models.test_activations import on_paper
 
 TEXT = "the cat sat on the mat"
@@ -59,7 +59,7 @@ def test_a_run_minus_itself_is_nothing_to_the_last_bit(name):
 
 @pytest.mark.parametrize("rows", [2**24, 300])
 def test_the_numbers_are_those_of_two_full_records(rows, monkeypatch):
-    monkeypatch.setattr(lens, "LOGITS", rows)  # all at once, or a few rows at a time
+    monkeypatch.setattr(logit_lens, "LOGITS", rows)  # all at once, or a few rows at a time
     model = made()
     edits = [hs.silence("L0H1")]
     one, other = model.run(TEXT, edits, record="full"), model.run(TEXT, record="full")

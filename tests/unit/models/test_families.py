@@ -10,7 +10,8 @@ from transformers import AttentionMaskInterface
 from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS
 
 import headscope as hs
-from headscope.models import Model, seam
+from headscope.models import Model
+from headscope.models.capture import seam
 from headscope.sites import Site
 
 NAMES = list(FAMILIES)

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 
 from headscope import runs
-from headscope.analysis.roles import Finding, Verdict
+from headscope.analysis.measures.roles import Finding, Verdict
 from headscope.corpora import Example
 from headscope.reports.cases import _best, _case, _cells, _shown, _Wanted, _wanted, thumbnails
 from headscope.runs.table import Blocks

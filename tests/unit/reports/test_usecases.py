@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import headscope as hs
-from headscope.analysis.between import built_in_pairs
-from headscope.analysis.decay import built_in_texts
-from headscope.analysis.fitting import unfit
-from headscope.analysis.pronouns import schemas
+from headscope.analysis.usecases.applicability import unfit
+from headscope.analysis.usecases.distance_decay import built_in_texts
+from headscope.analysis.usecases.pronoun_sentences import schemas
+from headscope.analysis.usecases.sentence_pairs import built_in_pairs
 from headscope.errors import Cancelled, HeadscopeError, InputError
 from headscope.reports.evidence import Column, EvidenceTable, written
 from headscope.reports.usecases import use_case

@@ -4,8 +4,8 @@ import pytest
 from headscope import runs
 from headscope.corpora import Example
 from headscope.errors import NotRecordedError
-from headscope.runs.forward import Worker
-from headscope.runs.plan import Plan
+from headscope.runs.batch_plan import Plan
+from headscope.runs.worker import Worker
 
 
 def example(text, *words):

@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 
 from headscope.errors import HeadscopeError
-from headscope.runs.ledger import Ledger
+from headscope.runs.batch_plan import Plan, block_for
 from headscope.runs.measure import Refusal, Tally
-from headscope.runs.plan import Plan, block_for
+from headscope.runs.shard_counts import Ledger
 from headscope.runs.table import Table
 from headscope.sites import Head
 

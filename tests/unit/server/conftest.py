@@ -18,7 +18,7 @@ from headscope.server.access import Access
 from headscope.server.api import application
 from headscope.server.catalogue import Catalogue
 from headscope.server.options import Limits, Options
-from headscope.server.start import bound, configured
+from headscope.server.run_server import bound, configured
 from headscope.server.workbench import Workbench
 
 HOME = "http://127.0.0.1:8765"

@@ -6,10 +6,10 @@ import pytest
 import tiny_models
 
 import headscope as hs
-from headscope.models.intake import Intake
+from headscope.models.inputs.accepted import Intake
 from headscope.server.catalogue import Catalogue, kinds_of, shape_of
+from headscope.server.errors import Refused
 from headscope.server.options import Limits, Options
-from headscope.server.problems import Refused
 
 
 def refused(catalogue: Catalogue, name: str) -> Refused:

@@ -6,7 +6,7 @@ import pyarrow.parquet
 import pytest
 from starlette.testclient import TestClient
 
-import headscope.views.numbers
+import headscope.views.table
 import headscope.views.view
 from headscope.server.exports import checked_view
 from headscope.server.messages import PageRequest
@@ -112,7 +112,7 @@ def test_a_filter_that_is_none_is_refused_in_words(client: TestClient, id: str, 
 
 
 def test_a_table_that_is_too_large_says_what_fits(client: TestClient, id: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(headscope.views.numbers.lines, "__defaults__", (12,))
+    monkeypatch.setattr(headscope.views.table.lines, "__defaults__", (12,))
     answer = client.get(f"/api/traces/{id}/table?heads=L1H0")
     assert answer.status_code == 422 and "more than 12 numbers in 1 head of" in answer.json()["message"]
     assert answer.json()["hint"].startswith('Save "Numbers on screen", or show fewer heads')

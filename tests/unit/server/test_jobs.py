@@ -6,9 +6,9 @@ import threading
 import pytest
 
 from headscope.errors import Cancelled, InputError
+from headscope.server.errors import Refused
 from headscope.server.jobs import Job, Jobs
 from headscope.server.messages import RunEvent
-from headscope.server.problems import Refused
 
 
 class Slow:

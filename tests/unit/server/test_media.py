@@ -12,10 +12,10 @@ from PIL import Image
 from starlette.testclient import TestClient
 
 from headscope.server import media
+from headscope.server.errors import Refused
 from headscope.server.media import PICTURES, SOUNDS, MediaStore
 from headscope.server.memory import Memory
 from headscope.server.options import Limits
-from headscope.server.problems import Refused
 from headscope.views.wire import decode
 
 

@@ -10,8 +10,8 @@ import made_media
 import pytest
 from starlette.testclient import TestClient
 
+from headscope.server.errors import Refused
 from headscope.server.memory import Cache, Memory, Reservation
-from headscope.server.problems import Refused
 
 
 class Value:

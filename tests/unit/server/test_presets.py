@@ -8,10 +8,10 @@ import tiny_models
 from PIL import Image
 
 import headscope as hs
-from headscope.models.intake import Intake
+from headscope.models.inputs.accepted import Intake
 from headscope.server.catalogue import kinds_of
-from headscope.server.digits import DIGITS
 from headscope.server.media import preset
+from headscope.server.preset_digits import DIGITS
 from headscope.server.presets import builtin_presets, presets_of
 
 

@@ -10,7 +10,7 @@ from starlette.testclient import TestClient
 
 import headscope as hs
 from headscope.errors import LoadError
-from headscope.models.load import BUILTIN
+from headscope.models.loading import BUILTIN
 from headscope.reports import HeadsReport, heads
 from headscope.runs.manifest import identity
 from headscope.server.reports import check

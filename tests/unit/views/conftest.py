@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from headscope.views import page
+from headscope.views import saved_page
 
 SCRIPT = 'const ends = "</script>", mark = "<!--", sign = "▾ 😀";\n'
 STYLE = 'p::after { content: "▾"; }\n'
@@ -15,5 +15,5 @@ def stand_in(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monke
     folder = tmp_path_factory.mktemp("static")
     (folder / "headscope.js").write_text(SCRIPT, "utf-8")
     (folder / "headscope.css").write_text(STYLE, "utf-8")
-    monkeypatch.setattr(page, "STATIC", folder)
+    monkeypatch.setattr(saved_page, "STATIC", folder)
     return folder

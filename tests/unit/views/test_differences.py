@@ -197,7 +197,7 @@ def test_a_saved_page_holds_the_difference(tmp_path):
     static.mkdir()
     (static / "headscope.js").write_text("// page")
     (static / "headscope.css").write_text("")
-    from headscope.views.page import page
+    from headscope.views.saved_page import page
 
     made_page = page(head_view(compare(ONE, OTHER), "L1H3"), static=static)
     found = dict(re.findall(r'data-key="([^"]+)">([^<]+)<', made_page.html))
@@ -208,12 +208,12 @@ def test_a_saved_page_holds_the_difference(tmp_path):
 
 
 def test_two_views_go_side_by_side(tmp_path, monkeypatch):
-    from headscope.views import page
-    from headscope.views.beside import side_by_side
+    from headscope.views import saved_page
+    from headscope.views.pair_view import side_by_side
 
     (tmp_path / "headscope.js").write_text("// page")
     (tmp_path / "headscope.css").write_text("")
-    monkeypatch.setattr(page, "STATIC", tmp_path)
+    monkeypatch.setattr(saved_page, "STATIC", tmp_path)
     pair = side_by_side(head_view(ONE, "L1H3", top=1), head_view(made(5, n_layers=1), "L0H0", top=1))
     table = pair.table()
     assert len(table) == 7 + 5 and "run" in table.columns and table.columns["run"][0].startswith("A made")

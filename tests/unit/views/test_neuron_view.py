@@ -15,7 +15,7 @@ from headscope.errors import HeadscopeError
 from headscope.server.exports import TableQuery, checked_view
 from headscope.server.messages import PageRequest
 from headscope.sites import Site
-from headscope.views.page import page
+from headscope.views.saved_page import page
 from headscope.views.selection import Selection, Spot
 from headscope.views.wire import decode
 

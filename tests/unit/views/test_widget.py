@@ -6,7 +6,7 @@ from made_traces import made_layer, made_trace
 
 import headscope as hs
 from headscope.attention import Formula
-from headscope.views import display
+from headscope.views import notebook
 from headscope.views.view import View
 
 pytest.importorskip("anywidget")
@@ -142,7 +142,7 @@ class Terminal:
 
 
 def test_in_a_kernel_it_is_a_widget_beside_a_picture(monkeypatch):
-    monkeypatch.setattr(display, "_shell", Kernel)
+    monkeypatch.setattr(notebook, "_shell", Kernel)
     view = hs.head_view(TRACE, "L1H2")
     data, _ = view._repr_mimebundle_()
     assert data["application/vnd.jupyter.widget-view+json"]["model_id"] == view.widget.model_id
@@ -152,15 +152,15 @@ def test_in_a_kernel_it_is_a_widget_beside_a_picture(monkeypatch):
 
 
 def test_in_a_terminal_it_is_text(monkeypatch):
-    monkeypatch.setattr(display, "_shell", Terminal)
+    monkeypatch.setattr(notebook, "_shell", Terminal)
     view = hs.head_view(TRACE, "L1H2")
     assert list(view._repr_mimebundle_()) == ["text/plain"]
     assert view._repr_html_() is None
 
 
 def test_without_anywidget_it_is_a_page_in_a_frame(monkeypatch):
-    monkeypatch.setattr(display, "_shell", Kernel)
-    monkeypatch.setattr(display.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(notebook, "_shell", Kernel)
+    monkeypatch.setattr(notebook.importlib.util, "find_spec", lambda name: None)
     data = hs.head_view(TRACE, "L1H2")._repr_mimebundle_()
     assert data["text/html"].startswith("<iframe")
 
@@ -168,9 +168,9 @@ def test_without_anywidget_it_is_a_page_in_a_frame(monkeypatch):
 def test_the_picture_of_a_long_input_is_a_matrix_and_small():
     names = [f"t{index}" for index in range(300)]
     trace = hs.Trace.from_patterns([torch.rand(2, 300, 300).softmax(-1)], names, model="m")
-    assert 0 < len(display.still(hs.head_view(trace, "L0"))) < 200_000
+    assert 0 < len(notebook.still(hs.head_view(trace, "L0"))) < 200_000
 
 
 def test_there_is_no_picture_where_it_would_take_long(monkeypatch):
-    monkeypatch.setattr(display, "_MOST_TOKENS", 5)
-    assert display.still(hs.head_view(TRACE, "L0")) == b""
+    monkeypatch.setattr(notebook, "_MOST_TOKENS", 5)
+    assert notebook.still(hs.head_view(TRACE, "L0")) == b""

@@ -1,4 +1,4 @@
-/** Exact against patterns made by hand; the same rules as Python's `traces/reading.py`. */
+/** Exact against patterns made by hand; the same rules as Python's `traces/pattern_reading.py`. */
 
 import { describe, expect, it } from "vitest";
 import type { LayerProps, SiteProps, StackProps } from "../contract";

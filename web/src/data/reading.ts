@@ -1,6 +1,6 @@
 /** Which tokens are shown, and which of the model's own positions each stands for: words, sentences, tokens left out.
  *
- *  The same rules as Python's `traces/reading.py`: attention to a group is the sum over its keys, from it the mean over
+ *  The same rules as Python's `traces/pattern_reading.py`: attention to a group is the sum over its keys, from it the mean over
  *  its queries, and rows are brought back to one by the weight that is left.
  */
 

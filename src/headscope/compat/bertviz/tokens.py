@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from types import SimpleNamespace
 
 from headscope.errors import InputError
-from headscope.models.pieces import Piece, joined, surfaces_of
-from headscope.models.words import sentences_of, words_of
+from headscope.models.inputs.segmentation import sentences_of, words_of
+from headscope.models.inputs.token_bytes import Piece, joined, surfaces_of
 from headscope.traces import Token, Tokens
 
 _SPECIAL = re.compile(

@@ -5,7 +5,7 @@ Every model and tokenizer class that transformers has can be imported from here,
 
 from typing import Any
 
-from headscope.models.library import library_class, resolved
+from headscope.models.hf_classes import library_class, resolved
 
 
 class _Loader:

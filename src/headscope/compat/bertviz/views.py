@@ -21,7 +21,7 @@ from headscope.traces import Tokens, Trace
 from headscope.views import View
 from headscope.views import head_view as our_head_view
 from headscope.views import model_view as our_model_view
-from headscope.views.page import frame
+from headscope.views.saved_page import frame
 
 _log = logging.getLogger("headscope")
 _count = itertools.count(1)

@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from headscope.reports.studies.study import NOT_QUOTED, Check
+from headscope.reports.studies.checks import NOT_QUOTED, Check
 
 if TYPE_CHECKING:
-    from headscope.analysis.trees import Trees
-    from headscope.reports.studies.run import Measured
+    from headscope.analysis.structure.trees import Trees
+    from headscope.reports.studies.run_study import Measured
 
 MEASURES = ("self_token", "previous_token", "next_token", "last_token", "positional", "dependency_alignment")
 NOTES = (
@@ -28,8 +28,8 @@ _N_PROBED = 600
 
 def checks(found: "Measured") -> Iterator[Check]:
     """Trees, patterns and probes."""
-    from headscope.analysis.probes import layer_probes
-    from headscope.analysis.trees import induced_trees
+    from headscope.analysis.structure.probes import layer_probes
+    from headscope.analysis.structure.trees import induced_trees
 
     trees = induced_trees(
         found.model, found.examples, progress=lambda *at: found.progress("inducing trees", *at), cancel=found.cancel

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from headscope.reports.outcome import layer_means
-from headscope.reports.studies.study import Check
+from headscope.reports.findings import layer_means
+from headscope.reports.studies.checks import Check
 from headscope.scores import Scores
 
 if TYPE_CHECKING:
-    from headscope.reports.studies.run import Measured
+    from headscope.reports.studies.run_study import Measured
 
 MEASURES = (
     "first_token", "tags", "dependency_alignment", "variability", "distance_plain", "entropy", "previous_token",

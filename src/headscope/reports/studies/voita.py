@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from headscope.analysis import rank_correlation
-from headscope.analysis.roles import roles
-from headscope.reports.studies.study import NOT_QUOTED, Check
+from headscope.analysis.measures.roles import roles
+from headscope.reports.studies.checks import NOT_QUOTED, Check
 
 if TYPE_CHECKING:
-    from headscope.reports.studies.run import Measured
+    from headscope.reports.studies.run_study import Measured
 
 MEASURES = (
     "confidence_plain",

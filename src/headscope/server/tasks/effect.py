@@ -6,7 +6,7 @@ from math import isfinite
 import numpy as np
 
 from headscope.analysis import effect
-from headscope.analysis.effect import MOST_BYTES
+from headscope.analysis.attribution.effect import MOST_BYTES
 from headscope.errors import InputError
 from headscope.models import Model
 from headscope.server.runs import Run

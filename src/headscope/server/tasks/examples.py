@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from headscope.analysis.examples import CorpusExample, examples
-from headscope.analysis.tops import KEPT
+from headscope.analysis.search.example_tables import KEPT
+from headscope.analysis.search.examples import CorpusExample, examples
 from headscope.errors import InputError
 from headscope.runs.progress import Progress
 from headscope.server.tasks.task import Desk, Task

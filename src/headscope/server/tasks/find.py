@@ -7,12 +7,12 @@ from typing import Any, Literal
 import numpy as np
 
 from headscope.analysis import MEASURES, ablation, find_heads, repeated_tokens
-from headscope.analysis.between import built_in_pairs
-from headscope.analysis.find import lacking
-from headscope.analysis.pronouns import schemas
-from headscope.analysis.steps import Steps
+from headscope.analysis.progress import Steps
+from headscope.analysis.search.find_heads import lacking
+from headscope.analysis.usecases.pronoun_sentences import schemas
+from headscope.analysis.usecases.sentence_pairs import built_in_pairs
 from headscope.errors import InputError, UnknownTokenError
-from headscope.models.intake import Intake
+from headscope.models.inputs.accepted import Intake
 from headscope.reports.evidence import written
 from headscope.scores import Scores
 from headscope.server.catalogue import kinds_of

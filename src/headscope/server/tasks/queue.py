@@ -12,12 +12,12 @@ from typing import Annotated, Any
 from pydantic import TypeAdapter, ValidationError
 
 from headscope.models import Model
-from headscope.server.bodies import BoundedLists
 from headscope.server.catalogue import Catalogue
+from headscope.server.errors import Refused
 from headscope.server.jobs import Job, Jobs
 from headscope.server.memory import Cache, Memory
 from headscope.server.messages import RunEvent, TaskRequest
-from headscope.server.problems import Refused
+from headscope.server.request_bodies import BoundedLists
 from headscope.server.runs import Run, Runs
 from headscope.server.tasks.task import Desk, Task
 

@@ -7,7 +7,7 @@ from typing import Literal
 import psutil
 
 from headscope.errors import InputError
-from headscope.models.budget import SHARE
+from headscope.models.memory_budget import SHARE
 from headscope.server.tasks.task import Desk, Task
 from headscope.traces import Trace
 from headscope.views.wire import Part
@@ -27,7 +27,7 @@ class RelevanceOptions:
 
 
 def _relevance(desk: Desk, options: RelevanceOptions) -> Part:
-    from headscope.analysis.relevance import relevance
+    from headscope.analysis.attribution.relevance import relevance
     from headscope.views.relevance import relevance_part
 
     assert desk.run is not None

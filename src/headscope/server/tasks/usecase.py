@@ -9,8 +9,8 @@ from headscope.reports.evidence import Evidence
 from headscope.reports.usecases import USE_CASES, use_case
 from headscope.server.messages import UseCaseOffer
 from headscope.server.tasks.task import Desk, Task
-from headscope.views.about import short_name
 from headscope.views.contract import ColumnProps, EvidenceProps, MethodProps, TableProps
+from headscope.views.trace_part import short_name
 from headscope.views.wire import Part
 
 

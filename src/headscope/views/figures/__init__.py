@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING, Literal
 from headscope.views.figures.activations import draw_activations
 from headscope.views.figures.canvas import THEMES, Figure, settings
 from headscope.views.figures.head import draw_lines, draw_matrices
-from headscope.views.figures.looks import draw_picture, draw_time
+from headscope.views.figures.media import draw_picture, draw_time
 from headscope.views.figures.model import draw_model
 from headscope.views.figures.neuron import draw_neurons
 from headscope.views.figures.paper import Width, fit, inches
-from headscope.views.numbers import shown
 from headscope.views.selection import choice, form_of
+from headscope.views.table import shown
 
 if TYPE_CHECKING:
     from headscope.views.view import View

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from headscope.views.contract import TreeProps
 from headscope.views.figures.canvas import Theme
-from headscope.views.numbers import Shown
+from headscope.views.table import Shown
 from headscope.views.trees import gold_part, shown_places, tree_part, words_of_trace
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from headscope.errors import MissingExtraError
 from headscope.traces import Difference, Tokens
-from headscope.views.about import run_name
+from headscope.views.trace_part import run_name
 
 try:
     import matplotlib

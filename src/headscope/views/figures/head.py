@@ -10,10 +10,10 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from headscope.traces import Difference
-from headscope.views.closeups import pooled
 from headscope.views.figures.arcs import draw_arcs
 from headscope.views.figures.canvas import Theme, canvas, how_read, letters, names_of, ramp_of, signs_of
-from headscope.views.numbers import Shown, lines
+from headscope.views.row_window import pooled
+from headscope.views.table import Shown, lines
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

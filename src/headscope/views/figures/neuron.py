@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 from headscope.traces import Difference
 from headscope.views.figures.canvas import Theme, canvas, names_of
-from headscope.views.neuron_files import neuron_order, terms_of
+from headscope.views.neuron_export import neuron_order, terms_of
 from headscope.views.neurons import full_colour
 
 if TYPE_CHECKING:

@@ -1,0 +1,1 @@
+"""Attribution: what an output depends on: relevance, importance, the effect of edits."""

@@ -1,0 +1,208 @@
+"""Importance: how much a loss depends on each head, by its gate's gradient or by taking the head out.
+
+Gate gradients after Michel, Levy and Neubig (2019), equation 2: I_h = mean over inputs of |∂loss / ∂gate_h| at gate 1,
+the absolute value taken input by input. Ablation is what the loss gains when a head's output becomes zero, or its mean.
+"""
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from headscope.analysis.attribution import logit_target
+from headscope.analysis.attribution.logit_target import BATCH_SIZE, Question, Target
+from headscope.analysis.statistics import averaged
+from headscope.errors import CaptureError, InputError
+from headscope.interventions import At, Intervention
+from headscope.interventions.edits import Mean
+from headscope.models import Model
+from headscope.models.capture.edit_checks import listed
+from headscope.scores import Scores
+from headscope.sites import Head, Site, find
+from headscope.traces.tokens import TokenChoice
+
+
+def gate_importance(
+    model: Model,
+    inputs: Any,
+    *,
+    target: Target | list[Target] | None = None,
+    position: TokenChoice | None = None,
+    interventions: Sequence[Intervention] = (),
+    normalised: bool = False,
+    batch_size: int = BATCH_SIZE,
+    progress: Callable[[int, int], None] | None = None,
+    cancel: threading.Event | None = None,
+) -> Scores:
+    """|∂loss / ∂gate| of every head, averaged over inputs, with bootstrap intervals.
+
+    The loss of an input is the mean of −log p(target) over its positions; a list names a target for each input. Without
+    one, it is that of the tokens that do come next (causal models, decoders), or of the model's own top answer (masked
+    tokens, classes). `normalised` divides each layer by its Euclidean norm, as the paper does.
+
+    >>> import headscope as hs
+    >>> hs.gate_importance(model, ["A sentence.", "Another one."]).top(3)  # doctest: +SKIP
+    """
+    edits = _checked(model, interventions)
+    asked = _asked(model, inputs, target, position, edits, cancel)
+    targets = logit_target.each_target(target, len(asked))
+    closed = [layer.site for layer in model.layout.layers if layer.way == "weights"]
+    if closed:
+        raise CaptureError(f"{closed[0]} shows only its weights, which have no gradient here: use ablation.")
+    samples: list[dict[Head, float]] = [{} for _ in asked]
+    n_done = 0
+    for places in logit_target.batches(model, asked, batch_size):
+        chosen = [asked[place] for place in places]
+        logits, session = logit_target.answer(model, chosen, edits, grad=True, cancel=cancel)
+        ids = [_target(model, asked[place], targets[place], found) for place, found in zip(places, logits, strict=True)]
+        losses = torch.stack([_loss(found, one) for found, one in zip(logits, ids, strict=True)])
+        mixed = {site: one.mixed for site, one in session.captured.items()}
+        slopes = torch.autograd.grad(losses.sum(), list(mixed.values()), allow_unused=True)
+        for (site, one), slope in zip(mixed.items(), slopes, strict=True):
+            # ∂loss/∂gate = Σ mixed · ∂loss/∂mixed, over positions and dimensions; examples do not touch each other.
+            if one.shape[0] % len(places):
+                raise CaptureError("this model joins the inputs of a batch in one row: use batch_size=1.")
+            found = torch.zeros_like(one) if slope is None else one.detach() * slope
+            by_head = found.double().unflatten(0, (len(places), -1)).sum((1, 3, 4)).abs()  # [example, head]
+            for place, values in zip(places, by_head, strict=True):
+                samples[place] |= {site.head(index): float(value) for index, value in enumerate(values)}
+        n_done += len(places)
+        if progress is not None:
+            progress(n_done, len(asked))
+    samples = [_ordered(model, one) for one in samples]
+    settings = {"normalised": normalised}
+    return averaged("gate importance", [_unit_layers(one) for one in samples] if normalised else samples, settings)
+
+
+def ablation(
+    model: Model,
+    inputs: Any,
+    *,
+    by: Literal["zero", "mean"] = "zero",
+    target: Target | list[Target] | None = None,
+    position: TokenChoice | None = None,
+    heads: Sequence[str | Head | Site] | None = None,
+    interventions: Sequence[Intervention] = (),
+    batch_size: int = BATCH_SIZE,
+    progress: Callable[[int, int], None] | None = None,
+    cancel: threading.Event | None = None,
+) -> Scores:
+    """What the loss gains when one head is taken out, for every head (or those given), averaged over inputs.
+
+    The loss is that of `gate_importance`; with a target and a position it is minus one chosen log-probability. Zero is
+    `hs.silence`, "mean" is `hs.mean_ablate`: the mean over the input's own tokens. Several heads share a pass;
+    `progress` hears how many of all inputs × heads are done.
+    """
+    if by not in ("zero", "mean"):
+        raise InputError(f"a head is ablated by 'zero' or 'mean', got {by!r}.")
+    edits = _checked(model, interventions)
+    asked = _asked(model, inputs, target, position, edits, cancel)
+    targets = logit_target.each_target(target, len(asked))
+    chosen = model.heads if heads is None else [head for one in heads for head in find(one, model.heads)]
+    chosen = list(dict.fromkeys(chosen))
+    ids: list[Tensor] = [torch.empty(0)] * len(asked)
+    whole = [0.0] * len(asked)
+    for places in logit_target.batches(model, asked, batch_size):
+        logits, _ = logit_target.answer(model, [asked[place] for place in places], edits, cancel=cancel)
+        for place, found in zip(places, logits, strict=True):
+            ids[place] = _target(model, asked[place], targets[place], found)
+            whole[place] = float(_loss(found, ids[place]))
+    samples: list[dict[Head, float]] = [{} for _ in asked]
+    # Every pair of an input and a head is a row; rows of like length share a pass.
+    pairs = [(place, head) for place in range(len(asked)) for head in chosen]
+    n_done = 0
+    for rows in logit_target.batches(model, [asked[place] for place, _ in pairs], batch_size):
+        here = [pairs[row] for row in rows]
+        out = _taken_out(model, [head for _, head in here], by)
+        logits, _ = logit_target.answer(model, [asked[place] for place, _ in here], [*edits, *out], cancel=cancel)
+        for (place, head), found in zip(here, logits, strict=True):
+            samples[place][head] = float(_loss(found, ids[place])) - whole[place]
+        n_done += len(rows)
+        if progress is not None:
+            progress(n_done, len(pairs))
+    samples = [_ordered(model, one) for one in samples]
+    return averaged(f"{by} ablation", samples, {"loss": float(np.mean(whole))})
+
+
+@dataclass(frozen=True, eq=False)
+class _TakenOut:
+    """Takes one head out of each row of a batch, or none: `heads` [row] holds its index, −1 for none."""
+
+    heads: Tensor
+    by: str
+
+    def __call__(self, x: Tensor, at: At) -> Tensor:
+        """Mixed values [batch, head, row, dim] without those heads."""
+        n_windows = x.shape[0] // len(self.heads)  # an image may be cut into windows
+        index = self.heads.to(x.device).repeat_interleave(n_windows)
+        is_out = (torch.arange(x.shape[1], device=x.device) == index[:, None])[:, :, None, None]
+        return torch.where(is_out, Mean()(x, at) if self.by == "mean" else torch.zeros_like(x), x)
+
+
+def _taken_out(model: Model, heads: list[Head], by: str) -> list[Intervention]:
+    """For each layer an edit that takes, of every row, the head that is that row's."""
+    windowed = [layer.site for layer in model.layout.layers if layer.is_windowed]
+    edits = []
+    for site in dict.fromkeys(head.site for head in heads):
+        if by == "mean" and site in windowed:
+            raise CaptureError(f"{site} attends within windows of the image: its mean over tokens is not at hand.")
+        index = torch.tensor([head.index if head.site == site else -1 for head in heads])
+        edits.append(Intervention(site, "mixed", _TakenOut(index, by), label=f"analysis.ablation({site})"))
+    return edits
+
+
+def _checked(model: Model, interventions: Sequence[Intervention]) -> list[Intervention]:
+    if model.module.training:
+        raise CaptureError("importance needs dropout off: call module.eval() first.")
+    return listed(interventions)
+
+
+def _asked(
+    model: Model,
+    inputs: Any,
+    target: Target | list[Target] | None,
+    position: TokenChoice | None,
+    edits: list[Intervention],
+    cancel: threading.Event | None,
+) -> list[Question]:
+    """The questions; without target and position, every token of a text that says what came next."""
+    if isinstance(target, tuple) or (isinstance(target, list) and any(isinstance(one, tuple) for one in target)):
+        raise InputError("a loss is about one target: a contrast of two is for relevance.")
+    says_next = target is None and position is None and (model.is_causal or model.is_encoder_decoder)
+    asked = logit_target.ask(model, inputs, slice(None, -1) if says_next else position, edits, cancel=cancel)
+    if any(says_next and not one.positions for one in asked):
+        raise InputError("an input of one token says nothing of what comes next: give a longer one, or a target.")
+    return asked
+
+
+def _target(model: Model, question: Question, target: Target | None, logits: Tensor) -> Tensor:
+    """The id whose probability counts at each position [position]."""
+    tokens = question.tokens.get(question.stack)
+    if target is None and question.positions and tokens is not None:
+        following = [tokens[place + 1].id for place in question.positions if place + 1 < len(tokens)]
+        can_follow = model.is_causal or model.is_encoder_decoder
+        if can_follow and len(following) == len(question.positions) and None not in following:
+            return torch.tensor(following, device=logits.device)
+    return logit_target.target_ids(model, target, logits)[:, 0]
+
+
+def _loss(logits: Tensor, ids: Tensor) -> Tensor:
+    """The mean of −log p over positions."""
+    wide = logits.to(torch.promote_types(logits.dtype, torch.float32))
+    return -wide.log_softmax(-1).gather(1, ids[:, None]).mean()
+
+
+def _ordered(model: Model, found: dict[Head, float]) -> dict[Head, float]:
+    return {head: found[head] for head in model.heads if head in found}
+
+
+def _unit_layers(values: dict[Head, float]) -> dict[Head, float]:
+    """Each layer divided by its Euclidean norm."""
+    norms: dict[Site, float] = {}
+    for head, value in values.items():
+        norms[head.site] = float(np.hypot(norms.get(head.site, 0.0), value))
+    return {head: value / (norms[head.site] or 1.0) for head, value in values.items()}

@@ -1,0 +1,185 @@
+"""Questions: which answer of a model is meant, a logit at some positions of some input, and passes that give it."""
+
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from headscope.errors import CaptureError, InputError
+from headscope.interventions import Intervention
+from headscope.models import Model
+from headscope.models.capture.passes import Pass
+from headscope.models.capture.session import Session
+from headscope.models.inputs.batch import batchable
+from headscope.traces import Inputs, Tokens, Trace
+from headscope.traces.tokens import TokenChoice
+
+# A token or class, by id or by text; two of them for the difference of their logits.
+Target = int | str | tuple[int | str, int | str]
+
+BATCH_SIZE = 16
+
+
+@dataclass(frozen=True, eq=False)
+class Question:
+    """What a model answers to one input, at `positions` of `stack`; a classifier answers once, at no position."""
+
+    inputs: Inputs
+    stack: str
+    positions: tuple[int, ...]
+    tokens: dict[str, Tokens]
+
+    def each(self) -> "list[Question]":
+        """One question for each position."""
+        return [replace(self, positions=(one,)) for one in self.positions] or [self]
+
+    @property
+    def length(self) -> int:
+        """How many tokens its longest stack has."""
+        return max((len(one) for one in self.tokens.values()), default=0)
+
+
+def ask(
+    model: Model,
+    source: Any,
+    position: TokenChoice | None,
+    interventions: Sequence[Intervention] = (),
+    *,
+    cancel: threading.Event | None = None,
+) -> list[Question]:
+    """The questions about one source or a list of them; whatever `model.run` takes, or ready inputs as a dictionary.
+
+    Without a position, where the model answers: a causal model's last token, the masked ones, every step of a decoder.
+    """
+    if isinstance(source, list) and any(isinstance(one, Mapping) and "role" not in one for one in source):
+        return [asked for one in source for asked in ask(model, one, position, interventions, cancel=cancel)]
+    is_ready = isinstance(source, Mapping) and "role" not in source
+    given, ready = (None, dict(source)) if is_ready else (source, {})
+    traces = model.run(given, interventions, record="rows", cancel=cancel, **ready)
+    return [_question(model, one, position) for one in (traces if isinstance(traces, list) else [traces])]
+
+
+def _question(model: Model, trace: Trace, position: TokenChoice | None) -> Question:
+    answers = trace.answers
+    assert trace.inputs is not None  # runs always keep them
+    if answers is not None and not answers.positions:
+        if position is not None:
+            raise InputError(f"{model.name} answers once for the whole input: leave out position={position!r}.")
+        return Question(trace.inputs, answers.stack, (), trace.tokens)
+    stack = answers.stack if answers is not None else _answering(model)
+    if position is not None:
+        return Question(trace.inputs, stack, tuple(trace.tokens[stack].positions(position)), trace.tokens)
+    if answers is None:
+        raise InputError(
+            f"{model.name} has no answer to explain in this input: mask a token, or say where with position=."
+        )
+    return Question(trace.inputs, stack, answers.positions, trace.tokens)
+
+
+def _answering(model: Model) -> str:
+    """The stack whose positions a model's logits are about."""
+    if model.is_encoder_decoder:
+        return "decoder"
+    return "text" if "text" in model.stacks else next(iter(model.stacks))
+
+
+def batches(model: Model, questions: Sequence[Question], size: int = BATCH_SIZE) -> Iterator[list[int]]:
+    """Places of questions that can share a pass, of like length."""
+    for group in batchable([one.inputs for one in questions], model.module, model.processor):
+        order = sorted(group, key=lambda place: questions[place].length)
+        yield from (order[first : first + size] for first in range(0, len(order), size))
+
+
+def answer(
+    model: Model,
+    questions: Sequence[Question],
+    interventions: Sequence[Intervention] = (),
+    *,
+    grad: bool = False,
+    cancel: threading.Event | None = None,
+    inside: AbstractContextManager | None = None,
+) -> tuple[list[Tensor], Session]:
+    """One pass over a batch: for each question its logits [position, candidate], and the session that saw them.
+
+    `inside` is entered around the session.
+    """
+    passed = Pass.of(model, [question.inputs for question in questions], interventions).run(
+        grad=grad, within=inside, cancel=cancel
+    )
+    logits, session = passed.logits, passed.session
+    if logits is None or logits.shape[0] != len(questions):
+        raise CaptureError(f"{model.name} gives no logits: there is no answer to explain.")
+    answers = []
+    for row, question in enumerate(questions):
+        rows = None if logits.ndim == 2 else _rows(question, row, session, logits.shape[1])
+        answers.append(logits[row][None] if rows is None else logits[row][rows])
+    return answers, session
+
+
+def _rows(question: Question, row: int, session: Session, length: int) -> list[int]:
+    """Where the positions of a question stand in the logits, past any padding."""
+    real = session.real.get(question.stack)
+    if real is None or real.shape[1] != length:
+        return list(question.positions)
+    places = real[row].nonzero()[:, 0]
+    return [int(places[position]) for position in question.positions]
+
+
+def each_target(target: "Target | list[Target] | None", n: int) -> list[Target | None]:
+    """The target of each of n inputs: a list names them one by one, anything else is for all."""
+    if not isinstance(target, list):
+        return [target] * n
+    if len(target) != n:
+        raise InputError(f"there are {n} inputs but {len(target)} targets: give one for each, or one for all.")
+    return list(target)
+
+
+def target_ids(model: Model, target: Target | None, logits: Tensor) -> Tensor:
+    """The ids that a target names [position, 1], or [position, 2] for a contrast; without one, the top answers."""
+    if target is None:
+        return logits.detach().argmax(-1, keepdim=True)
+    wanted = target if isinstance(target, tuple) else (target,)
+    if len(wanted) > 2:
+        raise InputError(f"a contrast is of two targets, got {len(wanted)}.")
+    ids = [_id(model, one, logits.shape[-1]) for one in wanted]
+    return torch.tensor(ids, device=logits.device).expand(logits.shape[0], -1)
+
+
+def _id(model: Model, target: int | str, size: int) -> int:
+    if isinstance(target, int) and not isinstance(target, bool):
+        if not 0 <= target < size:
+            raise InputError(f"there is no answer {target}: the model has {size}, 0 to {size - 1}.")
+        return target
+    if not isinstance(target, str):
+        raise InputError(f"a target is an id or a text, got {target!r}.")
+    if is_classifier(model, size):
+        labels = {str(name): int(one) for one, name in model.config.id2label.items()}
+        if target not in labels:
+            raise InputError(f"there is no class {target!r}: the classes are {', '.join(labels)}.")
+        return labels[target]
+    if model.tokenizer is None:
+        raise InputError("the model has no tokenizer: name the target by its id.")
+    vocabulary = model.tokenizer.get_vocab()
+    for text in (target, f"Ġ{target}", f"▁{target}"):
+        if text in vocabulary:
+            return int(vocabulary[text])
+    ids = model.tokenizer(target, add_special_tokens=False)["input_ids"]
+    if len(ids) != 1:
+        pieces = model.tokenizer.convert_ids_to_tokens(ids)
+        raise InputError(f"{target!r} is not one token of this tokenizer but {len(pieces)}: {pieces}.")
+    return int(ids[0])
+
+
+def is_classifier(model: Model, size: int) -> bool:
+    """Whether logits of this size are about classes rather than tokens."""
+    labels = getattr(model.config, "id2label", None) or {}
+    return size == len(labels) and size != getattr(model.config, "vocab_size", None)
+
+
+def name_of(model: Model, one: int, size: int) -> str:
+    """How a person reads an answer: a class label or a token."""
+    return str(model.config.id2label[one]) if is_classifier(model, size) else model._names_of_ids()(one)

@@ -1,0 +1,376 @@
+"""Relevance: how much each head, token, patch and neuron contributed to one logit, by one backward pass.
+
+Per head as Voita et al. (2019, section 4): the relevance of its output, summed over positions and dimensions, as a
+share of its layer's. The rules are those of `rules.py`; they are signed, so layers are summed by absolute values.
+"""
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from headscope.analysis.attribution import logit_target
+from headscope.analysis.attribution.logit_target import BATCH_SIZE, Question, Target
+from headscope.analysis.attribution.lrp_rules import Rule, Rules
+from headscope.analysis.statistics import averaged, per_layer
+from headscope.errors import CaptureError, InputError, NotRecordedError
+from headscope.interventions import Intervention, edit
+from headscope.models import Model
+from headscope.models.capture.edit_checks import listed
+from headscope.scores import Scores
+from headscope.sites import Head, Site, parse
+from headscope.traces import Tokens
+from headscope.traces.tokens import TokenChoice
+
+Vector = Literal["query", "key", "value"]
+
+
+@dataclass(frozen=True)
+class Explained:
+    """The answer that was explained: position (None: the whole input), id, text, and the logit. `other` (and
+    `other_text`) is what a contrast subtracts; the logit is then the difference."""
+
+    position: int | None
+    id: int
+    text: str
+    logit: float
+    other: int | None = None
+    other_text: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Relevance:
+    """Where the logits of `steps` came from. Arrays have one row a step; properties and methods give their means.
+
+    `by_token` holds what each token brought into the residual stream before the first layer [step, token], `by_neuron`
+    MLP activations [step, neuron], `by_vector` coordinates of queries, keys or values [step, head, dimension].
+    """
+
+    rule: Rule
+    steps: tuple[Explained, ...]
+    tokens: dict[str, Tokens]
+    by_head: dict[Head, np.ndarray]
+    by_token: dict[str, np.ndarray]
+    by_neuron: dict[Site, np.ndarray]
+    by_vector: dict[tuple[Vector, Site], np.ndarray] = field(default_factory=dict)
+    input_stacks: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        told = ", ".join(f"{one.text!r} {one.logit:.2f}" for one in self.steps[:3])
+        more = f" and {len(self.steps) - 3} more" if len(self.steps) > 3 else ""
+        return f"Relevance({self.rule!r}, {told}{more}; bias share {self.bias_share:.2f})"
+
+    @property
+    def raw(self) -> Scores:
+        """Relevance of each head in units of the logit, averaged over steps."""
+        return self._scores({head: float(values.mean()) for head, values in self.by_head.items()}, "raw")
+
+    @property
+    def heads(self) -> Scores:
+        """Relevance of each head as a share of its layer (by sums of absolute values), averaged over steps."""
+        shares = per_layer(self.by_head)
+        return self._scores({head: float(values.mean()) for head, values in shares.items()}, "share of its layer")
+
+    @property
+    def logit(self) -> float:
+        """The explained logit, averaged over steps."""
+        return float(np.mean([one.logit for one in self.steps]))
+
+    @property
+    def bias_shares(self) -> np.ndarray:
+        """Of each step's logit, the share that no input carries [step]: biases, and under "attn" what softmax loses."""
+        carried = sum(self.by_token[stack].sum(1) for stack in self.input_stacks)
+        logits = np.array([one.logit for one in self.steps])
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return (logits - carried) / logits
+
+    @property
+    def bias_share(self) -> float:
+        """The same for the mean logit."""
+        carried = sum(self.by_token[stack].sum(1).mean() for stack in self.input_stacks)
+        return float((self.logit - carried) / self.logit) if self.logit else float("nan")
+
+    def token_relevance(self, stack: str | None = None) -> np.ndarray:
+        """Relevance of each token of a stack [token]; special tokens and patches are tokens too."""
+        return self.by_token[self._stack(stack)].mean(0)
+
+    def patch_relevance(self, stack: str | None = None) -> np.ndarray:
+        """Relevance of each patch of the image [row, column]."""
+        chosen = stack or next((one for one, held in self.tokens.items() if held.kind == "patches"), None)
+        tokens = None if chosen is None else self.tokens.get(chosen)
+        if chosen is None or tokens is None or tokens.grid is None or chosen not in self.by_token:
+            raise InputError("there is no image with a grid of patches in this input.")
+        found = self.by_token[chosen].mean(0)
+        return found[[place for place, one in enumerate(tokens) if not one.special]].reshape(tokens.grid)
+
+    def neuron_relevance(self, layer: str | Site, part: Literal["mlp"] | Vector = "mlp") -> np.ndarray:
+        """Relevance of a layer's MLP neurons [neuron], or of query, key or value coordinates [head, dimension]."""
+        place = parse(layer) if isinstance(layer, str) else layer
+        site = place.site if isinstance(place, Head) else place
+        if part == "mlp":
+            found = self.by_neuron.get(Site(site.stack, site.layer, "neurons"))
+        else:
+            found = self.by_vector.get((part, site))
+        if found is None:
+            hint = "its MLP was not found" if part == "mlp" else f"ask for it with vectors=({part!r},)"
+            raise NotRecordedError(f"there is no {part} relevance of {site}: {hint}.")
+        return found.mean(0)
+
+    def _stack(self, stack: str | None) -> str:
+        chosen = stack or next(iter(self.input_stacks))
+        if chosen not in self.by_token:
+            raise NotRecordedError(f"there is no stack {chosen!r}: there are {', '.join(self.by_token)}.")
+        return chosen
+
+    def _scores(self, values: dict[Head, float], unit: str) -> Scores:
+        settings = {"rule": self.rule, "unit": unit, "steps": len(self.steps)}
+        return Scores("relevance", values, settings=settings, n_samples=1)
+
+
+def relevance(
+    model: Model,
+    source: Any,
+    *,
+    target: Target | None = None,
+    position: TokenChoice | None = None,
+    rule: Rule = "cp",
+    interventions: Sequence[Intervention] = (),
+    vectors: Sequence[Vector] = (),
+    batch_size: int = BATCH_SIZE,
+    cancel: threading.Event | None = None,
+) -> Relevance:
+    """Where a logit came from: heads, tokens, patches and neurons by layer-wise relevance propagation.
+
+    `target` is a token or class (id or text), two of them for the difference of their logits, or None for the model's
+    top answer. `position` says where it is read: by default where the model answers, every step of a decoder.
+    `vectors` asks for coordinates of queries, keys or values as well.
+
+    >>> import headscope as hs
+    >>> found = hs.relevance(model, "The capital of France is", target=(" Paris", " London"))  # doctest: +SKIP
+    >>> found.heads.top(3), found.bias_share  # doctest: +SKIP
+    """
+    edits = _checked(model, rule, interventions, vectors)
+    asked = logit_target.ask(model, source, position, edits, cancel=cancel)
+    if len(asked) != 1:
+        raise InputError(f"relevance explains one input, got {len(asked)}: use relevance_scores for several.")
+    each = asked[0].each()
+    found: list[_Row] = [None] * len(each)  # type: ignore[list-item]
+    for places in logit_target.batches(model, each, batch_size):
+        rows = _pass(model, [each[place] for place in places], [target] * len(places), rule, edits, vectors, cancel)
+        for place, row in zip(places, rows, strict=True):
+            found[place] = row
+    return _joined(rule, asked[0].tokens, found)
+
+
+def relevance_scores(
+    model: Model,
+    inputs: Sequence[Any],
+    *,
+    target: Target | list[Target] | None = None,
+    position: TokenChoice | None = None,
+    rule: Rule = "cp",
+    interventions: Sequence[Intervention] = (),
+    normalised: bool = True,
+    batch_size: int = BATCH_SIZE,
+    progress: Callable[[int, int], None] | None = None,
+    cancel: threading.Event | None = None,
+) -> Scores:
+    """Relevance of every head, averaged over the steps of each input and then over inputs, with bootstrap intervals.
+
+    `target` is as in `relevance`, or a list with one for each input. Scores are shares of each layer, or in units of
+    the logit with `normalised=False`; `settings["bias_share"]` is that of all logits together. `progress` hears how
+    many steps are done, and of how many.
+    """
+    edits = _checked(model, rule, interventions, ())
+    asked = logit_target.ask(model, list(inputs), position, edits, cancel=cancel)
+    targets = logit_target.each_target(target, len(asked))
+    each = [(number, one) for number, question in enumerate(asked) for one in question.each()]
+    found: dict[int, list[_Row]] = {}
+    n_done = 0
+    for places in logit_target.batches(model, [one for _, one in each], batch_size):
+        wanted = [targets[each[place][0]] for place in places]
+        rows = _pass(model, [each[place][1] for place in places], wanted, rule, edits, (), cancel)
+        for place, row in zip(places, rows, strict=True):
+            found.setdefault(each[place][0], []).append(row)
+        n_done += len(places)
+        if progress is not None:
+            progress(n_done, len(each))
+    samples, logit, carried = [], 0.0, 0.0
+    for number in sorted(found):
+        stacked = {head: np.array([row.heads[head] for row in found[number]]) for head in found[number][0].heads}
+        shares = per_layer(stacked) if normalised else stacked
+        samples.append({head: float(values.mean()) for head, values in shares.items()})
+        logit += sum(row.about.logit for row in found[number])
+        carried += sum(float(row.tokens[stack].sum()) for row in found[number] for stack in row.input_stacks)
+    settings = {
+        "rule": rule,
+        "unit": "share of its layer" if normalised else "raw",
+        "steps": len(each),
+        "bias_share": (logit - carried) / logit if logit else float("nan"),
+    }
+    return averaged("relevance", samples, settings)
+
+
+@dataclass(eq=False)
+class _Row:
+    """The relevance of one step."""
+
+    about: Explained
+    heads: dict[Head, float]
+    tokens: dict[str, np.ndarray]
+    neurons: dict[Site, np.ndarray]
+    vectors: dict[tuple[Vector, Site], np.ndarray]
+    input_stacks: tuple[str, ...]
+
+
+def _checked(
+    model: Model, rule: str, interventions: Sequence[Intervention], vectors: Sequence[str]
+) -> list[Intervention]:
+    if rule not in ("cp", "attn"):
+        raise InputError(f"there is no rule {rule!r}: choose 'cp' (CP-LRP) or 'attn' (AttnLRP).")
+    if isinstance(vectors, str) or any(one not in ("query", "key", "value") for one in vectors):
+        raise InputError(f"vectors are some of 'query', 'key' and 'value', got {vectors!r}.")
+    if model.module.training:
+        raise CaptureError("relevance needs dropout off: call module.eval() first.")
+    return listed(interventions)
+
+
+def _entries(model: Model) -> dict[str, str]:
+    """The first block of each stack, whose input is what relevance is brought back to."""
+    closed = [layer.module for layer in model.layout.layers if layer.way == "weights"]
+    if closed:
+        raise CaptureError(
+            f"{model.name} shows only the weights of its attention ({closed[0]}): its values cannot be followed, so "
+            "relevance has no rule for it."
+        )
+    if not model.layout.blocks:
+        raise CaptureError(
+            f"where the residual stream enters the layers of {model.name} was not found: there is nothing to bring "
+            "relevance back to."
+        )
+    blocks = model.layout.blocks
+    return {stack: blocks[min(one for one in blocks if one.stack == stack)] for stack in {one.stack for one in blocks}}
+
+
+class _Watched:
+    """The tensors of one pass whose relevance is read: kept as they pass, with their graph."""
+
+    def __init__(self, model: Model, rules: Rules, vectors: Sequence[Vector]):
+        self.neurons: dict[Site, Tensor] = {}
+        self.vectors: dict[tuple[Vector, Site], Tensor] = {}
+        layout = model.layout
+        self.edits = [edit(site, "neurons", self._keep(self.neurons, site)) for site in layout.neurons]
+        for stage in vectors:
+            self.edits += [edit(one.site, stage, self._keep(self.vectors, (stage, one.site))) for one in layout.layers]
+        self.edits.append(edit(None, "pattern", rules.pattern))
+
+    @staticmethod
+    def _keep(into: dict, key: Any) -> Callable[[Tensor], Tensor]:
+        def keep(x: Tensor) -> Tensor:
+            into[key] = x
+            return x
+
+        return keep
+
+
+def _pass(
+    model: Model,
+    asked: list[Question],
+    targets: Sequence[Target | None],
+    rule: Rule,
+    interventions: list[Intervention],
+    vectors: Sequence[Vector],
+    cancel: threading.Event | None,
+) -> list[_Row]:
+    """One forward and one backward pass over a batch of single-position questions."""
+    rules = Rules(rule, model.module, _entries(model))
+    watched = _Watched(model, rules, vectors)
+    edits = [*interventions, *watched.edits]
+    logits, session = logit_target.answer(model, asked, edits, grad=True, cancel=cancel, inside=rules)
+    ids = [logit_target.target_ids(model, target, one) for target, one in zip(targets, logits, strict=True)]
+    chosen = [row.gather(1, one)[0] for row, one in zip(logits, ids, strict=True)]
+    answers = torch.stack([one[0] - one[1] if len(one) > 1 else one[0] for one in chosen])
+    total = answers.sum()
+    rules.check(total)
+
+    sites = [layer.site for layer in model.layout.layers if layer.site in session.captured]
+    mixed = {site: session.captured[site].mixed for site in sites}
+    # Streams are [example, token, dim]; everything else has heads in between.
+    groups: list[dict] = [mixed, rules.streams, watched.neurons, watched.vectors]
+    heads, streams, neurons, coordinates = _relevances(total, groups, len(asked))
+    rows = []
+    for place, one in enumerate(asked):
+        found = ids[place][0].tolist()
+        about = Explained(
+            one.positions[0] if one.positions else None,
+            found[0],
+            logit_target.name_of(model, found[0], logits[place].shape[-1]),
+            float(answers[place].detach()),
+            found[1] if len(found) > 1 else None,
+            logit_target.name_of(model, found[1], logits[place].shape[-1]) if len(found) > 1 else "",
+        )
+        rows.append(
+            _Row(
+                about,
+                {
+                    site.head(index): float(value)
+                    for site, held in heads.items()
+                    for index, value in enumerate(held[place].sum((0, 2, 3)))
+                },
+                {stack: _real(held[place], session.real.get(stack), place) for stack, held in streams.items()},
+                {site: held[place].sum((0, 1, 2)).cpu().numpy() for site, held in neurons.items()},
+                {key: held[place].sum((0, 2)).cpu().numpy() for key, held in coordinates.items()},
+                tuple(stack for stack in streams if stack not in rules.covered),
+            )
+        )
+    return rows
+
+
+def _relevances(total: Tensor, groups: list[dict], n: int) -> list[dict]:
+    """Activation × gradient of every tensor in these groups, by example."""
+    wanted = [one for group in groups for one in group.values() if one.requires_grad]
+    slopes = torch.autograd.grad(total, wanted, allow_unused=True)
+    slope_of = {id(one): slope for one, slope in zip(wanted, slopes, strict=True)}
+    return [{key: _by_example(one, slope_of.get(id(one)), n) for key, one in group.items()} for group in groups]
+
+
+def _by_example(x: Tensor, slope: Tensor | None, n: int) -> Tensor:
+    """Activation × gradient [example, window, head, row, dim]; an image may be cut into windows."""
+    if x.shape[0] % n:
+        raise CaptureError("this model joins the inputs of a batch in one row: explain them with batch_size=1.")
+    found = torch.zeros_like(x) if slope is None else x.detach() * slope
+    return found.double().unflatten(0, (n, -1))
+
+
+def _real(found: Tensor, real: Tensor | None, example: int) -> np.ndarray:
+    """Relevance of a stream [1, token, dim] as that of an example's real tokens [token]."""
+    by_token = found.sum(-1).flatten()
+    if real is not None and example < real.shape[0] and real.shape[1] == len(by_token):
+        by_token = by_token[real[example].to(by_token.device)]
+    return by_token.cpu().numpy()
+
+
+def _joined(rule: Rule, tokens: dict[str, Tokens], rows: list[_Row]) -> Relevance:
+    def stacked(name: str) -> dict:
+        return {key: np.stack([np.asarray(getattr(row, name)[key]) for row in rows]) for key in getattr(rows[0], name)}
+
+    parts = {name: stacked(name) for name in ("heads", "tokens", "neurons", "vectors")}
+    shown = {
+        stack: tokens[stack] if stack in tokens and len(tokens[stack]) == values.shape[1]
+        else Tokens.numbered(values.shape[1])
+        for stack, values in parts["tokens"].items()
+    }  # fmt: skip
+    return Relevance(
+        rule,
+        tuple(row.about for row in rows),
+        shown,
+        parts["heads"],
+        parts["tokens"],
+        parts["neurons"],
+        parts["vectors"],
+        rows[0].input_stacks,
+    )

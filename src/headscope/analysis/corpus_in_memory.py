@@ -1,0 +1,112 @@
+"""A corpus through a model once, in this process, for measures that need no folder of a run."""
+
+import itertools
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import torch
+
+from headscope.corpora import Corpus, Example, corpus
+from headscope.errors import InputError
+from headscope.models import Model
+from headscope.runs import Measure, Table
+from headscope.runs.batch_plan import Plan, block_for
+from headscope.runs.shard_counts import Ledger
+from headscope.runs.worker import Worker
+
+Report = Callable[[int, int], None]
+
+
+class Counted(Table):
+    """What a measure counted, held in memory; means and intervals come from it as they do from a run's files."""
+
+    def __init__(self, measure: Measure, n_blocks: int):
+        super().__init__(measure.name, measure.settings, [], n_blocks)
+        self._sums = {}
+        self.n_examples = 0
+        self.passed_over: dict[str, str] = {}
+        self._refusals: list[str] = []
+
+    def why(self) -> str:
+        """Why there is nothing, where there is nothing."""
+        return self._refusals[0] if self._refusals else super().why()
+
+    def take(self, ledger: Ledger, first_block: int) -> None:
+        """Take in the sums of one shard."""
+        self.passed_over |= ledger.passed_over
+        self._refusals += [reason for _, reason in ledger.refusals.values()]
+        known = self._read()
+        for (_, key), sums in ledger.sums.items():
+            names, held = known.setdefault(key, ({}, np.zeros((4, self.n_blocks, 0))))
+            for head, column in ledger.heads.items():
+                if column >= sums.shape[2] or not sums[3, :, column].any():
+                    continue
+                if str(head) not in names:
+                    names[str(head)] = len(names)
+                    held = np.pad(held, ((0, 0), (0, 0), (0, 1)))
+                held[:, first_block : first_block + sums.shape[1], names[str(head)]] += sums[:, :, column]
+            known[key] = (names, held)
+
+
+def counted(
+    model: Model,
+    source: Any,
+    measure: Measure,
+    *,
+    limit: int | None = None,
+    batch_size: int = 64,
+    batch_tokens: int = 4096,
+    seed: int = 0,
+    truncate: bool = False,
+    progress: Report | None = None,
+    cancel: threading.Event | None = None,
+) -> Counted:
+    """Show every batch of a corpus (its first `limit` examples) to one measure.
+
+    `progress` hears how many examples are done, of how many; `cancel` stops before the next attention layer.
+    """
+    examples = listed(source)
+    n_examples = sum(1 for _ in first(examples, limit))
+    if not n_examples:
+        raise InputError(f"there is nothing to measure: {examples!r} has no examples.")
+    shard_size = Plan().shard_size
+    block = block_for(n_examples, shard_size)
+    plan = Plan(
+        shard_size=shard_size,
+        batch_size=batch_size,
+        batch_tokens=batch_tokens,
+        block=block,
+        seed=seed,
+        threads=torch.get_num_threads(),
+        truncate=truncate,
+        on_error=examples.on_error,
+    )
+    worker, found, n_done = Worker(model, [measure], plan), Counted(measure, -(-n_examples // block)), 0
+
+    def report(n: int) -> None:
+        nonlocal n_done
+        n_done += n
+        if progress is not None:
+            progress(n_done, n_examples)
+
+    stream = first(examples, limit)
+    for index in range(-(-n_examples // shard_size)):
+        shard = list(itertools.islice(stream, shard_size))
+        ledger = worker.shard(index, shard, report=report, cancel=cancel)
+        found.take(ledger, index * shard_size // block)
+        found.n_examples += len(shard) - len(ledger.passed_over)
+    return found
+
+
+def listed(source: Any) -> Corpus:
+    """A corpus, from one or from whatever `corpus` takes."""
+    return source if isinstance(source, Corpus) else corpus(source)
+
+
+def first(examples: Corpus, limit: int | None) -> Iterator[Example]:
+    """The first so many examples; without a limit all of them."""
+    if limit is not None and limit < 1:
+        raise InputError(f"a limit is at least one example, got {limit}.")
+    return itertools.islice(examples, limit)

@@ -1,0 +1,304 @@
+"""Every measure by its name: what it is about, what it needs, and how it is counted over a corpus."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from headscope.analysis.measures import dependency_alignment, norms, patches, row_statistics, targets
+from headscope.analysis.measures.corpus_contents import Inventory
+from headscope.analysis.measures.positional import Positional
+from headscope.analysis.measures.rare_words import N_FREQUENT, RareWord
+from headscope.analysis.measures.syntactic import Syntactic
+from headscope.analysis.measures.tags import TagShares
+from headscope.analysis.measures.targets import Target, TargetOf, places_of
+from headscope.analysis.measures.variability import Variability
+from headscope.analysis.statistics import Sample
+from headscope.runs import Measure as RunMeasure
+from headscope.runs import OfCells, OfLayers
+from headscope.runs.measure import Told
+from headscope.traces import LayerRecord, Tokens
+
+_IDS = "tokens with ids, which it compares: run the model on text"
+_PAIR = "a pair of sentences: run the model on a pair"
+_PATCHES = "an image: a grid of patches"
+_PICTURES = "the pictures: give them as examples, to a model that does not crop them"
+_TREES = "a treebank: examples with words, heads and relations, in CoNLL-U"
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A quantity of every head: the weight on a target, what a function counts of a layer, or more than that (`build`).
+
+    `figure` gives the same from a layer's summary, without its pattern. `needs` says in words which inputs it is about,
+    `asks` which parts of an example it cannot do without; `unit` is empty for a share between 0 and 1. One that has
+    several `keys` gives a score for each: "tags/to NOUN".
+    """
+
+    name: str
+    about: str
+    target: TargetOf | None = None
+    figure: Callable[[LayerRecord], list[Sample]] | None = None
+    function: Callable[..., Told] | None = None
+    settings: dict[str, Any] = field(default_factory=dict)
+    build: Callable[[Inventory], RunMeasure] | None = None
+    needs: str = "a text"
+    asks: tuple[str, ...] = ()
+    unit: str = ""
+    has_keys: bool = False
+
+    def over(self, inventory: Inventory) -> RunMeasure:
+        """The measure for a run, or for traces."""
+        if self.target is not None:
+            return OfCells(self.name, partial(_cells, self.name))
+        if self.function is not None:
+            return OfLayers(self.name, self.function, dict(self.settings))
+        assert self.build is not None
+        return self.build(inventory)
+
+    def applies(self, inventory: Inventory) -> bool:
+        """Whether a corpus has what it asks for."""
+        have = {part for part, count in inventory.has.items() if count}
+        if len(inventory.tokens) > N_FREQUENT:
+            have.add("rare tokens")
+        if inventory.tag_column is not None:
+            have.add("tags")
+        if "image" in have and not inventory.crops:
+            have.add("pictures")
+        if have & {"pair", "target"}:
+            have.add("two sentences")
+        return have.issuperset(self.asks)
+
+
+def _cells(name: str, queries: Tokens, keys: Tokens, *, is_cross: bool) -> Target | None:
+    target = MEASURES[name].target
+    assert target is not None
+    return target(places_of(queries, keys, is_cross))
+
+
+def _rare(inventory: Inventory, name: str, among: int) -> RunMeasure:
+    return RareWord(name, inventory.tokens, among)
+
+
+def _tags(inventory: Inventory) -> RunMeasure:
+    column = inventory.tag_column or "upos"
+    return TagShares("tags", column, sorted(inventory.tags.get(column, ())))
+
+
+_TEXT: dict[str, Any] = {"asks": ("text",)}
+_IMAGE: dict[str, Any] = {"asks": ("image",), "needs": _PATCHES}
+_LOOKS: dict[str, Any] = {"asks": ("pictures",), "needs": _PICTURES}
+
+# Adding a measure is adding a small file, or a function to one that is there, and a line here.
+MEASURES: dict[str, Measure] = {
+    one.name: one
+    for one in (
+        # How a row is shaped
+        Measure(
+            "confidence",
+            "the largest weight of each query",
+            figure=row_statistics.summary_confidence,
+            function=row_statistics.confidence,
+        ),
+        Measure(
+            "confidence_plain",
+            "the largest weight of each query on a key that is neither special nor, in a causal model, the first",
+            function=row_statistics.confidence_plain,
+        ),
+        Measure(
+            "entropy",
+            "how spread out attention is, in nats",
+            figure=row_statistics.summary_entropy,
+            function=row_statistics.entropy,
+            unit="nats",
+        ),
+        Measure(
+            "distance",
+            "how far away a query looks, in tokens",
+            figure=row_statistics.summary_distance,
+            function=row_statistics.distance,
+            unit="tokens",
+        ),
+        Measure(
+            "distance_plain",
+            "how far away a query looks, special tokens and the first of a causal model left out, in tokens",
+            function=row_statistics.distance_plain,
+            unit="tokens",
+            **_TEXT,
+        ),
+        Measure(
+            "variability",
+            "how much the pattern changes from text to text",
+            build=lambda _: Variability(),
+            needs="two texts or more, of at least ten tokens",
+            **_TEXT,
+        ),
+        # By where a token stands
+        Measure("self_token", "attention to the token itself", targets.self_token),
+        Measure("previous_token", "attention to the token just before", targets.previous_token),
+        Measure("next_token", "attention to the token just after", targets.next_token),
+        Measure("first_token", "attention to the first token of all", targets.first_token),
+        Measure("last_token", "attention to the last token of all", targets.last_token),
+        Measure(
+            "positional",
+            "how often the largest weight is at the head's most frequent distance",
+            build=lambda _: Positional(),
+            **_TEXT,
+        ),
+        Measure(
+            "special_tokens",
+            "attention to special tokens",
+            targets.special_tokens,
+            needs="an input with special tokens, such as [CLS]",
+        ),
+        # By what a token is
+        Measure(
+            "duplicate_token",
+            "attention to earlier occurrences of the same token",
+            targets.duplicate_token,
+            needs=_IDS,
+            **_TEXT,
+        ),
+        Measure(
+            "same_token", "attention to other occurrences of the same token", targets.same_token, needs=_IDS, **_TEXT
+        ),
+        Measure(
+            "induction", "attention to what followed the same token before", targets.induction, needs=_IDS, **_TEXT
+        ),
+        Measure(
+            "punctuation", "attention to marks", targets.punctuation, needs="a text with punctuation marks", **_TEXT
+        ),
+        Measure(
+            "paired_marks",
+            "attention to the other half of a pair of quotes or brackets",
+            targets.paired_marks,
+            needs="a text with quotes or brackets that open and close",
+            **_TEXT,
+        ),
+        Measure(
+            "names",
+            "attention to words with a capital inside a sentence",
+            targets.names,
+            needs="a text with capital letters inside sentences",
+            **_TEXT,
+        ),
+        *(
+            Measure(
+                name,
+                about,
+                build=partial(_rare, name=name, among=among),
+                needs=f"texts with more than {N_FREQUENT} different tokens between them",
+                asks=("text", "rare tokens"),
+            )
+            for name, about, among in (
+                ("rare_word", "how often the largest weight is on the rarest token", 1),
+                ("two_rare_words", "how often the largest weight is on one of the two rarest tokens", 2),
+            )
+        ),
+        # Across two sentences
+        Measure(
+            "same_word_across",
+            "share of attention across the pair that goes to the same word",
+            targets.same_word_across,
+            needs="a pair of sentences that share words: run the model on a pair",
+            asks=("two sentences",),
+        ),
+        *(
+            Measure(
+                f"{one.lower()}_to_{other.lower()}",
+                f"attention of sentence {one} to sentence {other}",
+                targets.between(one, other),
+                needs=_PAIR,
+                asks=("pair",),
+            )
+            for one in "AB"
+            for other in "AB"
+        ),
+        # By grammar
+        Measure(
+            "tags",
+            "share of attention to, and from, each part of speech",
+            build=_tags,
+            needs="examples with words and tags, such as those of CoNLL-U or CoNLL-2000",
+            asks=("words", "tags"),
+            has_keys=True,
+        ),
+        Measure(
+            "dependency_alignment",
+            "share of attention between words that the tree joins",
+            function=dependency_alignment.dependency_alignment,
+            needs=_TREES,
+            asks=("trees",),
+        ),
+        Measure(
+            "syntactic",
+            "how often the largest weight is on the other end of a dependency",
+            build=lambda inventory: Syntactic("syntactic", inventory.modal_offsets),
+            needs=_TREES,
+            asks=("trees",),
+            has_keys=True,
+        ),
+        # By what it adds
+        Measure(
+            "norm",
+            "weight × ‖value · W_O‖: how much attention adds to the output",
+            function=norms.norm,
+            needs="values and the output projection: a trace with record='heads'",
+            unit="norm",
+        ),
+        *(
+            Measure(
+                f"norm_{keys}",
+                f"of what attention adds to the output, the share of {what}",
+                function=norms.norm_share,
+                settings={"keys": keys},
+                needs=f"values and the output projection, and {what}",
+                asks=asks,
+            )
+            for keys, what, asks in (
+                ("first", "the first token", ()),
+                ("special", "special tokens", ()),
+                ("punctuation", "marks", ("text",)),
+            )
+        ),
+        # On images
+        Measure("patch_self", "attention from a patch to itself", targets.patch_self, **_IMAGE),
+        Measure("patch_neighbour", "attention from a patch to the eight around it", targets.patch_neighbour, **_IMAGE),
+        Measure("patch_row", "attention from a patch to the rest of its row", targets.patch_row, **_IMAGE),
+        Measure("patch_column", "attention from a patch to the rest of its column", targets.patch_column, **_IMAGE),
+        Measure(
+            "patch_distance",
+            "how far away a patch looks, in patches",
+            function=patches.patch_distance,
+            unit="patches",
+            **_IMAGE,
+        ),
+        Measure(
+            "brightness",
+            "how bright the patches are that are looked at",
+            function=patches.preference,
+            settings={"of": "brightness"},
+            **_LOOKS,
+        ),
+        Measure(
+            "frequency",
+            "how fine the stripes are of the patches that are looked at, in cycles a patch",
+            function=patches.preference,
+            settings={"of": "frequency"},
+            unit="cycles",
+            **_LOOKS,
+        ),
+        Measure("hue", "share of attention to patches of each hue", function=patches.hue, has_keys=True, **_LOOKS),
+        *(
+            Measure(
+                f"like_{of}",
+                f"how alike in {of} a patch and those that it looks at are",
+                function=patches.likeness,
+                settings={"of": of},
+                unit="cosine" if of == "hue" else "",
+                **_LOOKS,
+            )
+            for of in ("hue", "brightness", "frequency")
+        ),
+    )
+}

@@ -1,0 +1,37 @@
+"""Which measures a corpus can be run with, made ready for it."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from headscope.analysis.measures.catalogue import MEASURES
+from headscope.analysis.measures.corpus_contents import Inventory, take_inventory
+from headscope.corpora import Corpus, Example, corpus
+from headscope.models import Model
+from headscope.runs import Measure
+
+
+def streaming(
+    source: Any, model: Model | None = None, *, names: Iterable[str] | None = None, inventory: Inventory | None = None
+) -> list[Measure]:
+    """All measures that apply to a corpus (or whatever `corpus` takes), or those of `names` that do, for `runs.run`.
+
+    The corpus is gone through once, for what it has, for the most frequent offset of every dependency relation, and,
+    with a model, for how often each token occurs; without one, rare words are left out. An `inventory` that was
+    taken spares the pass.
+
+    >>> import headscope as hs
+    >>> measures = hs.analysis.streaming("dev.conllu", model)  # doctest: +SKIP
+    >>> run = hs.runs.run(model, "dev.conllu", measures, "my-run")  # doctest: +SKIP
+    """
+    if inventory is None:
+        inventory = take_inventory(_examples(source), model)
+    chosen = list(MEASURES) if names is None else list(names)
+    return [one.over(inventory) for name, one in MEASURES.items() if name in chosen and one.applies(inventory)]
+
+
+def _examples(source: Any) -> Iterable[Example]:
+    if isinstance(source, Corpus):
+        return source
+    if isinstance(source, list | tuple) and source and all(isinstance(one, Example) for one in source):
+        return source
+    return corpus(source)

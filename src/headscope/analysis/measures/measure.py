@@ -1,0 +1,121 @@
+"""From traces to Scores: every measure counts samples, and this averages them, with chance and an interval."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain, repeat
+
+import numpy as np
+
+from headscope.analysis.measures.catalogue import MEASURES as MEASURES
+from headscope.analysis.measures.catalogue import Measure as Measure
+from headscope.analysis.measures.corpus_contents import Inventory, inventory_of_traces
+from headscope.analysis.measures.targets import Places, Target, TargetOf
+from headscope.analysis.statistics import Sample, chance, interval, mean
+from headscope.analysis.trace_measures import count, layers
+from headscope.corpora import Example
+from headscope.errors import HeadscopeError, InputError
+from headscope.runs import OfCells, Tally
+from headscope.runs.measure import numbers
+from headscope.scores import Scores
+from headscope.sites import Head, Site
+from headscope.traces import Tokens, Trace
+
+
+def measure(name: str, traces: Trace | Iterable[Trace], *, examples: Iterable[Example] | None = None) -> Scores:
+    """Score every head by a named measure over one trace or many.
+
+    `examples` are those that the traces are of, one each, for measures that need words, tags, trees or pictures. A
+    measure with several keys is asked for by one of them: "tags/to NOUN". Intervals are bootstrapped over traces, so
+    they are there when there are at least two.
+
+    >>> import headscope as hs
+    >>> hs.measure("previous_token", trace).top(3)  # doctest: +SKIP
+    """
+    known, _, key = name.partition("/")
+    found = measure_all([known], traces, examples=examples)
+    if name not in found:
+        keys = ", ".join(found)
+        said = f"{known} has several scores" if not key else f"{known} has no score for {key!r}"
+        raise HeadscopeError(f"{said}: there are {keys}.")
+    return found[name]
+
+
+def measure_all(
+    names: Iterable[str],
+    traces: Trace | Iterable[Trace],
+    *,
+    skip: bool = False,
+    examples: Iterable[Example] | None = None,
+) -> dict[str, Scores]:
+    """Several measures at once: each pattern is computed once for all of them. Measures with keys give `name/key`.
+
+    One that says nothing about these inputs is an error, unless told to `skip` such.
+    """
+    chosen = [_known(name) for name in dict.fromkeys(names)]
+    given = [traces] if isinstance(traces, Trace) else traces
+    shown: Iterable[Example] = _numbered() if examples is None else examples
+    inventory = Inventory()
+    if any(one.build is not None for one in chosen):
+        given = list(given)
+        shown = [example for _, example in zip(given, chain(shown, _numbered()), strict=False)]
+        inventory = inventory_of_traces(given, shown)
+    figures = {one.name: one.figure for one in chosen if one.figure is not None}
+    tables, n_traces = count([one.over(inventory) for one in chosen], given, shown, figures)
+    if not n_traces:
+        raise HeadscopeError(f"there is nothing to measure {', '.join(tables)} on: no traces were given.")
+    found: dict[str, Scores] = {}
+    for one in chosen:
+        table = tables[one.name]
+        if not table.keys():
+            if not skip:
+                raise InputError(f"{one.name} needs {one.needs}{f' ({table.why()})' if table.why() else ''}.")
+            continue
+        scores = table.of.finish(table)
+        found |= {one.name: scores} if isinstance(scores, Scores) else {f"{one.name}/{k}": v for k, v in scores.items()}
+    return found
+
+
+def scores_of(
+    method: str, held: Mapping[Head, list[Sample]], n_traces: int, settings: Mapping[str, object] | None = None
+) -> Scores:
+    """The means of samples, with what chance would give and, from two traces on, intervals."""
+    n_queries = max((sum(one.n_queries for one in samples) for samples in held.values()), default=0)
+    baselines = {head: chance(samples) for head, samples in held.items()}
+    known = [one for one in baselines.values() if one == one]  # NaN is not itself
+    return Scores(
+        method=method,
+        values_by_head={head: mean(samples) for head, samples in held.items()},
+        settings=dict(settings or {}) | {"queries": int(n_queries)},
+        n_samples=n_traces,
+        baseline=float(np.mean(known)) if known else None,
+        baselines=baselines if known else {},
+        intervals={head: interval(samples) for head, samples in held.items() if n_traces > 1},
+    )
+
+
+def samples_on(trace: Trace, site: Site, target: TargetOf) -> list[Sample] | None:
+    """What the heads of one layer put on a target; None where it says nothing about its tokens."""
+
+    def cells(queries: Tokens, keys: Tokens, *, is_cross: bool) -> Target | None:
+        return target(Places(queries, keys, is_cross))
+
+    found: list[Sample] = []
+    for layer in layers(trace, Example("trace"), sites=[site]):
+        for tally in OfCells("target", cells).watch(layer):
+            assert isinstance(tally, Tally)
+            columns = [
+                np.broadcast_to(numbers(one), (1, len(tally.heads)))[0]
+                for one in (tally.total, tally.n_queries, tally.chance)
+            ]
+            found += [Sample(*map(float, one)) for one in zip(*columns, strict=True)]
+    return found or None
+
+
+def _known(name: str) -> Measure:
+    if name not in MEASURES:
+        raise HeadscopeError(f"there is no measure {name!r}: the measures are {', '.join(MEASURES)}.")
+    return MEASURES[name]
+
+
+def _numbered() -> Iterator[Example]:
+    """Examples that say nothing, for traces alone."""
+    return repeat(Example("trace"))

@@ -1,0 +1,91 @@
+"""Positional heads: those that look most at one fixed distance (Voita et al., 2019, section 5.1)."""
+
+import numpy as np
+import torch
+
+from headscope.analysis.measures.content_rows import Kept, rows, shared
+from headscope.analysis.measures.grouped import Grouped
+from headscope.runs import Layer, Table
+from headscope.runs.measure import Told
+from headscope.scores import Scores
+
+# Modal offsets are in practice −1 or +1; one further away than this is not found.
+REACH = 8
+# "at least 90 % of the time its maximum attention weight is assigned to a specific relative position".
+CRITERION = 0.9
+
+
+class Positional(Grouped):
+    """The share of queries whose largest weight is at the head's most frequent offset.
+
+    A query counts for an offset when a kept key stands there and it can see it; special tokens, and the first token of
+    a causal model, are not kept (`rows.py`). `settings["offsets"]` of the scores tells each head's offset, and
+    `settings["positional"]` which heads meet the criterion of 90 %. Chance is an even choice among kept keys.
+    """
+
+    def __init__(self, name: str = "positional", *, reach: int = REACH):
+        offsets = range(-reach, reach + 1)
+        super().__init__(name, [f"{offset:+d}" for offset in offsets], {"reach": reach})
+        self.reach = reach
+
+    def watch(self, layer: Layer) -> Told:
+        """Count every offset at once."""
+        if layer.site.kind == "cross" or layer.batch.tokens(layer.site.stack)[0].kind == "patches":
+            return ()
+        found = rows(layer)
+        n_queries, chance = shared(layer, f"offsets {self.reach}", lambda: self._possible(layer, found.kept))
+        places = torch.arange(layer.pattern.shape[2], device=layer.pattern.device)
+        offsets = found.argmax - places + self.reach
+        outside = 2 * self.reach + 1
+        is_counted = found.kept.queries[:, None] & (found.argmax >= 0) & (offsets >= 0) & (offsets < outside)
+        index = torch.where(is_counted, offsets, outside)
+        hits = layer.pattern.new_zeros(*index.shape[:2], outside + 1)
+        hits.scatter_add_(2, index, hits.new_ones(()).expand_as(index))
+        self.count(layer, hits[..., :outside], n_queries[:, None], chance[:, None], has=n_queries > 0)
+        return ()
+
+    def _possible(self, layer: Layer, kept: Kept) -> tuple[torch.Tensor, torch.Tensor]:
+        """How many queries have a key at each offset, and what an even choice would give [example, offset]."""
+        length = layer.pattern.shape[2]
+        n_queries, chance = [], []
+        for offset in range(-self.reach, self.reach + 1):
+            has = torch.zeros_like(kept.queries)
+            first, last = max(0, -offset), min(length, length - offset)
+            if first < last and not (layer.is_causal and offset > 0):
+                has[:, first:last] = kept.keys[:, first + offset : last + offset]
+            has &= kept.queries
+            n_queries.append(has.sum(-1))
+            chance.append((has / kept.seen.clamp_min(1)).sum(-1))
+        return torch.stack(n_queries, -1), torch.stack(chance, -1)
+
+    def finish(self, table: Table) -> Scores:
+        """One score a head, at its own offset: the one that it looks at most often."""
+        keys = table.keys()
+        sums = {key: table.sums(key) for key in keys}
+        blocks = {key: table.blocks(key) for key in keys}
+        values, baselines, offsets, n_examples, spread = {}, {}, {}, 0, {}
+        for head in sorted({head for one in sums.values() for head in one.heads}):
+            at = {key: one.heads.index(head) for key, one in sums.items() if head in one.heads}
+            modal = max(at, key=lambda key: sums[key].total[at[key]])
+            found, place = sums[modal], at[modal]
+            values[head] = float(found.total[place] / found.n_queries[place])
+            baselines[head] = float(found.chance[place] / found.n_queries[place])
+            offsets[str(head)] = int(modal)
+            n_examples = max(n_examples, int(found.n_examples[place]))
+            spread[head] = [blocks[modal].total[:, place], blocks[modal].n_queries[:, place]]
+        totals, n_queries = (np.stack([one[part] for one in spread.values()], -1) for part in (0, 1))
+        known = {
+            "criterion": CRITERION,
+            "offsets": offsets,
+            "positional": [str(head) for head, value in values.items() if value >= CRITERION],
+            "queries": int(n_queries.sum(0).max()),
+        }
+        return Scores(
+            method=self.name,
+            values_by_head=values,
+            settings=self.settings | known,
+            n_samples=n_examples,
+            baseline=float(np.mean(list(baselines.values()))),
+            intervals=table.intervals(totals, n_queries, list(spread)) if table.n_blocks > 1 else {},
+            baselines=baselines,
+        )

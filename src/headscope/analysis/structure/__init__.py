@@ -1,0 +1,1 @@
+"""Structure: trees, rollout and flow, similarity, alignment and probes."""

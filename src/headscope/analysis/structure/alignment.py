@@ -1,0 +1,238 @@
+"""Cross-attention as word alignment, against a statistical aligner that has seen the same pairs.
+
+Each target word is linked with the source word that it attends to most; words from pieces by the rule of Clark et al.
+(2019). Agreement as F1 with the aligner's possible links, and as alignment error rate (Och & Ney, 2003).
+"""
+
+import threading
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from headscope.analysis.corpus_in_memory import Counted, Report, counted, first, listed
+from headscope.analysis.structure.word_aligner import Links, align_pairs
+from headscope.corpora import Example, corpus
+from headscope.errors import InputError
+from headscope.models import Model
+from headscope.models.inputs.segmentation import words_of
+from headscope.runs import Batch, Layer, Measure, Tally
+from headscope.runs.measure import Told
+from headscope.scores import Scores
+from headscope.sites import Site
+from headscope.traces import Tokens
+
+# At which step of the decoder a target word is looked at: when it is written, or a step later, when it is read.
+STEPS = ("writes", "reads")
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """F1 with the possible links, and alignment error rate."""
+
+    f1: float
+    error_rate: float
+
+
+@dataclass(frozen=True, eq=False)
+class Alignment:
+    """How well cross-attention agrees with the aligner: every head, the mean over each layer's heads, and over all.
+
+    `f1["writes"]` and `error_rate["writes"]` are `Scores` of the step that writes a word; "reads", of the step that
+    reads it. `baselines` are the diagonal, the aligner's own first direction, and no link at all.
+    """
+
+    f1: dict[str, Scores]
+    error_rate: dict[str, Scores]
+    layers: dict[str, dict[Site, Agreement]]
+    average: dict[str, Agreement]
+    baselines: dict[str, Agreement]
+    n_pairs: int
+    n_trained_on: int
+    n_links: dict[str, int]
+
+    def __str__(self) -> str:
+        lines = [
+            f"{self.n_pairs} pairs, {self.n_links['sure']} sure and {self.n_links['possible']} possible links of an "
+            f"aligner trained on {self.n_trained_on} pairs",
+            f"{'':<32}{'F1':>8}{'AER':>8}",
+        ]
+        lines += [_line(name, one) for name, one in self.baselines.items()]
+        for step in STEPS:
+            lines += [_line(f"{step}, mean over all heads", self.average[step])]
+            lines += [_line(f"{step}, mean over {site}", one) for site, one in self.layers[step].items()]
+            for head, value in self.f1[step].top(3):
+                lines.append(_line(f"{step}, {head}", Agreement(value, self.error_rate[step][head])))
+        return "\n".join(lines)
+
+
+def cross_alignment(
+    model: Model,
+    source: Any,
+    *,
+    limit: int | None = None,
+    more: Any = None,
+    seed: int = 0,
+    progress: Report | None = None,
+    cancel: threading.Event | None = None,
+) -> Alignment:
+    """Compare the cross-attention of a translator, fed the pairs of a corpus, with an aligner trained on them.
+
+    `more` are further pairs for the aligner alone, which needs some thousands to be worth comparing with.
+    """
+    if not any(layer.site.kind == "cross" for layer in model.layout.layers):
+        raise InputError(f"{model.name} has no cross-attention: it does not translate.")
+    given = listed(source)
+    examples = [_paired(one) for one in first(given, limit)]
+    further = [] if more is None else [_paired(one) for one in listed(more)]
+    pairs = [(_words(one.text or ""), _words(one.target or "")) for one in [*examples, *further]]
+    pairs = [(one or ["-"], other or ["-"]) for one, other in pairs]
+    links = align_pairs(pairs, cancel=cancel)
+    measure = _Aligning({one.id: found for one, found in zip(examples, links, strict=False)})
+    kept = corpus(examples, on_error="skip" if given.on_error == "skip" else "fail")
+    table = counted(model, kept, measure, seed=seed, progress=progress, cancel=cancel)
+    n_links = {name: int(sum(getattr(one, name).sum() for one in links[: len(examples)])) for name in Links._fields}
+    f1 = {step: table.mean(f"{step} f1", method=f"alignment F1, the step that {step} the word") for step in STEPS}
+    return Alignment(
+        f1=f1,
+        error_rate={step: _error_rates(table, step) for step in STEPS},
+        layers={step: _by_site(table, f"{step} layer") for step in STEPS},
+        average={step: next(iter(_by_site(table, f"{step} all").values())) for step in STEPS},
+        baselines={
+            "no link": Agreement(0.0, 1.0),
+            "diagonal": next(iter(_by_site(table, "diagonal").values())),
+            "aligner, source to target": next(iter(_by_site(table, "forward").values())),
+        },
+        n_pairs=table.n_examples,
+        n_trained_on=len(pairs),
+        n_links=n_links,
+    )
+
+
+@dataclass
+class _Aligning(Measure):
+    """Counts links that agree. F1 = Σ 2·|A∩P| / Σ (|A| + |P|); AER = 1 − Σ (|A∩S| + |A∩P|) / Σ (|A| + |S|)."""
+
+    links: dict[str, Links]
+    name: str = "alignment"
+    settings: dict[str, Any] = field(default_factory=dict)
+
+    def start(self, model: Model) -> None:
+        self._sums: dict[tuple[str, Site, int], np.ndarray] = {}
+        self._any = next(head for head in model.heads if head.kind == "cross")
+
+    def watch(self, layer: Layer) -> Told:
+        if layer.site.kind != "cross":
+            return
+        patterns = layer.pattern.double().cpu().numpy()
+        for at in range(len(patterns)):
+            row = layer.rows.start + at
+            for step in STEPS:
+                links, queries, keys = self._pair(layer.batch, row, step)
+                if not queries.any() or not keys.any():
+                    continue
+                found = queries @ patterns[at][:, : queries.shape[1], : keys.shape[1]] @ keys.T  # [head, word, word]
+                place = (step, layer.site, row)
+                self._sums[place] = self._sums.get(place, 0.0) + found.sum(0)
+                yield from _tallies(layer.heads, layer.batch.places[row], links, _chosen(found, queries, keys), step)
+
+    def update(self, batch: Batch) -> Told:
+        for row, place in enumerate(batch.places):
+            for step in STEPS:
+                links, queries, keys = self._pair(batch, row, step)
+                sums = {site: one for (at, site, which), one in self._sums.items() if (at, which) == (step, row)}
+                for site, one in sums.items():
+                    chosen = _chosen(one[None], queries, keys)
+                    yield from _tallies([site.head(0)], place, links, chosen, f"{step} layer")
+                if sums:
+                    chosen = _chosen(np.sum(list(sums.values()), axis=0)[None], queries, keys)
+                    yield from _tallies([self._any], place, links, chosen, f"{step} all")
+            links = self.links[batch.examples[row].id]
+            yield from _tallies([self._any], place, links, _diagonal(*links.sure.shape)[None], "diagonal")
+            yield from _tallies([self._any], place, links, links.forward[None], "forward")
+        self._sums.clear()
+
+    def _pair(self, batch: Batch, row: int, step: str) -> tuple[Links, np.ndarray, np.ndarray]:
+        """The aligner's links, and which positions make up each word: the mean of queries, the sum of keys."""
+
+        def made() -> tuple[Links, np.ndarray, np.ndarray]:
+            links = self.links[batch.examples[row].id]
+            n_target, n_source = links.sure.shape
+            tokens = batch.inputs[row].tokens
+            queries = _pieces(tokens["decoder"], n_target, shift=1 if step == "writes" else 0)
+            keys = _pieces(tokens["encoder"], n_source)
+            return links, queries / np.maximum(queries.sum(-1, keepdims=True), 1.0), keys
+
+        return batch.once(("aligned", row, step), made)
+
+
+def _pieces(tokens: Tokens, n_words: int, *, shift: int = 0) -> np.ndarray:
+    """1 where a position is a piece of a word [word, position]; a token is written one step before it is read."""
+    found = np.zeros((n_words, len(tokens)))
+    for position, token in enumerate(tokens):
+        if not token.special and token.word is not None and token.word < n_words and position >= shift:
+            found[token.word, position - shift] = 1.0
+    return found
+
+
+def _diagonal(n_target: int, n_source: int) -> np.ndarray:
+    """Each target word linked with the source word at the same share of the way."""
+    nearest = np.rint((np.arange(n_target) + 0.5) * n_source / n_target - 0.5).astype(int)
+    return np.arange(n_source) == np.clip(nearest, 0, n_source - 1)[:, None]
+
+
+def _chosen(weights: np.ndarray, queries: np.ndarray, keys: np.ndarray) -> np.ndarray:
+    """Each target word's strongest source word, among those that have tokens [head, target word, source word]."""
+    weights = np.where(keys.any(-1), weights, -1.0)
+    has_tokens = np.asarray(queries.any(-1))
+    return (weights.argmax(-1)[..., None] == np.arange(weights.shape[-1])) & has_tokens[:, None]
+
+
+def _tallies(heads, place: int, links: Links, chosen: np.ndarray, key: str) -> Told:
+    """What both sums of links say; chance is a source word drawn for each target word."""
+    n_chosen = chosen.sum((1, 2))
+    possible, sure = (chosen & links.possible).sum((1, 2)), (chosen & links.sure).sum((1, 2))
+    n_possible, n_sure = links.possible.sum(), links.sure.sum()
+    chance = n_chosen * links.possible.mean()
+    sums = [2.0 * possible, n_chosen + n_possible, 2.0 * chance]
+    yield Tally(heads, [place], *(one[None] for one in sums), key=f"{key} f1")
+    sums = [possible + sure, n_chosen + n_sure, chance + n_chosen * links.sure.mean()]
+    yield Tally(heads, [place], *(one[None] for one in sums), key=f"{key} agreed")
+
+
+def _error_rates(table: Counted, step: str) -> Scores:
+    """One minus the share agreed on, with its interval turned round."""
+    agreed = table.mean(f"{step} agreed")
+    return Scores(
+        f"alignment error rate, the step that {step} the word",
+        {head: 1 - value for head, value in agreed.items()},
+        agreed.settings,
+        agreed.n_samples,
+        None if agreed.baseline is None else 1 - agreed.baseline,
+        {head: (1 - high, 1 - low) for head, (low, high) in agreed.intervals.items()},
+        {head: 1 - value for head, value in agreed.baselines.items()},
+    )
+
+
+def _by_site(table: Counted, key: str) -> dict[Site, Agreement]:
+    f1, agreed = table.mean(f"{key} f1"), table.mean(f"{key} agreed")
+    return {head.site: Agreement(f1[head], 1 - agreed[head]) for head in f1}
+
+
+def _paired(example: Example) -> Example:
+    if not example.text or not example.target:
+        raise InputError(f"{example.id} has no target: give pairs of source and target, kind='translation'.")
+    return example
+
+
+def _words(text: str) -> list[str]:
+    """The words of a text, as tokens number them."""
+    places, n = words_of(text)
+    found = [""] * n
+    for place, word in sorted(places.items()):
+        found[word] += text[place]
+    return found
+
+
+def _line(name: str, one: Agreement) -> str:
+    return f"{name:<32}{one.f1:8.3f}{one.error_rate:8.3f}"

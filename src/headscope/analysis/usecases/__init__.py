@@ -1,0 +1,1 @@
+"""Use cases: published questions about attention, each with its baseline, interval and corrected p-value."""

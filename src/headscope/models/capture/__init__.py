@@ -1,0 +1,1 @@
+"""Capture: the attention function, sessions, the pass, the probe and the recorder."""

@@ -1,0 +1,187 @@
+"""Hooks that let a session see what does not pass the attention function: the pass itself, residual stream, MLP, bands.
+
+They are set once, when the layout is known, and do nothing unless the calling context carries a session of this model.
+"""
+
+import inspect
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from torch import Tensor, nn
+from torch.utils.hooks import RemovableHandle
+
+from headscope.models.capture.longformer import dense_patterns
+from headscope.models.capture.seam import current_session
+from headscope.models.capture.session import Session
+from headscope.models.layout import AttentionLayer, Layout
+from headscope.sites import Site
+
+if TYPE_CHECKING:
+    from headscope.models.model import Model
+
+
+def session_of(model: "Model") -> Session | None:
+    """The session of this model that the calling context carries."""
+    session = current_session.get()
+    return session if isinstance(session, Session) and session.model is model else None
+
+
+def watch_pass(model: "Model") -> RemovableHandle:
+    """Tell the session that a pass begins; probe the model first if these inputs reach parts not seen yet."""
+    forward = inspect.signature(type(model.module).forward)
+    names = [name for name in forward.parameters if name != "self"]
+
+    def begin(module: nn.Module, args: tuple, kwargs: dict[str, Any]):
+        session = session_of(model)
+        if session is None:
+            return None
+        given = dict(zip(names, args, strict=False)) | kwargs
+        if model.probe_if_new(args, kwargs):
+            session.restart()
+        session.begin(given)
+        if model.has_bands and session.record:
+            return args, kwargs | {"output_attentions": True}
+        return None
+
+    return model.module.register_forward_pre_hook(begin, with_kwargs=True)
+
+
+def watch_layers(model: "Model") -> list[RemovableHandle]:
+    """Hooks for everything that the layout names."""
+    layout, handles = model.layout, []
+    for name in dict.fromkeys(layer.module for layer in layout.layers if layer.way == "traced"):
+        handles += _watch_traced(model, name)
+    for name in dict.fromkeys(layer.module for layer in layout.layers if layer.way == "weights"):
+        handles.append(_watch_bands(model, name, layout.of_module(name)))
+    for name, sites in _by_module(layout.blocks).items():
+        handles += _watch_block(model, name, sites)
+    for name, sites in _by_module(layout.neurons).items():
+        handles.append(_watch_neurons(model, name, sites))
+    for name, writers in _writers(layout).items():
+        handles.append(_watch_writer(model, name, writers))
+    return handles
+
+
+def _by_module(places: dict[Site, str]) -> dict[str, list[Site]]:
+    found: dict[str, list[Site]] = {}
+    for site, name in places.items():
+        found.setdefault(name, []).append(site)
+    return found
+
+
+def _watch_traced(model: "Model", name: str) -> list[RemovableHandle]:
+    module = model.module.get_submodule(name)
+
+    def begin(module: nn.Module, args: tuple, kwargs: dict[str, Any]) -> None:
+        session = session_of(model)
+        if session is not None:
+            session.tracer.begin(name, module, (*args, *kwargs.values()))
+
+    def end(module: nn.Module, args: tuple, output: Any) -> None:
+        session = session_of(model)
+        if session is not None:
+            session.tracer.end()
+
+    return [
+        module.register_forward_pre_hook(begin, with_kwargs=True),
+        module.register_forward_hook(end, always_call=True),
+    ]
+
+
+def _watch_bands(model: "Model", name: str, layers: list[AttentionLayer]) -> RemovableHandle:
+    module = model.module.get_submodule(name)
+    names = [one for one in inspect.signature(type(module).forward).parameters if one != "self"]
+
+    def end(module: nn.Module, args: tuple, kwargs: dict[str, Any], output: Any):
+        session = session_of(model)
+        if session is None:
+            return None
+        given = dict(zip(names, args, strict=False)) | kwargs
+        layer = session.next_layer(name)
+        if given.get("is_index_masked") is not None:
+            session.real[layer.site.stack] = ~given["is_index_masked"]
+        patterns = None
+        if len(output) > 1 and session.record:
+            has_globals = bool(given.get("is_global_attn"))
+            patterns = dense_patterns(output[1], output[2] if has_globals else None, given["is_index_global_attn"])
+        mixed: Tensor = output[0]
+        mixed = mixed.unflatten(-1, (layer.n_heads, -1)).transpose(1, 2)
+        mixed = session.weights_only(layer, patterns, mixed)
+        return (mixed.transpose(1, 2).flatten(2), *output[1:])
+
+    return module.register_forward_hook(end, with_kwargs=True)
+
+
+def _watch_block(model: "Model", name: str, sites: list[Site]) -> list[RemovableHandle]:
+    module = model.module.get_submodule(name)
+    layers = {site.stack: max(one.layer for one in model.layout.blocks if one.stack == site.stack) for site in sites}
+    last = next((site for site in sites if site.layer == layers[site.stack]), None)
+    changed = _changed_argument(module)
+
+    def begin(module: nn.Module, args: tuple, kwargs: dict[str, Any]):
+        session = session_of(model)
+        if session is None:
+            return None
+        site = sites[session.count(f"block {name}") % len(sites)]
+        return changed(args, kwargs, lambda stream: session.residual(site, stream))
+
+    def end(module: nn.Module, args: tuple, output: Any):
+        session = session_of(model)
+        if session is None or last is None or session.counted(f"block {name}") % len(sites) != 0:
+            return None
+        after = Site(last.stack, last.layer + 1, "residual")
+        if isinstance(output, Tensor):
+            return session.residual(after, output)
+        if isinstance(output, tuple | list) and output and isinstance(output[0], Tensor):
+            return type(output)((session.residual(after, output[0]), *output[1:]))
+        return None
+
+    return [module.register_forward_pre_hook(begin, with_kwargs=True), module.register_forward_hook(end)]
+
+
+def _watch_neurons(model: "Model", name: str, sites: list[Site]) -> RemovableHandle:
+    module = model.module.get_submodule(name)
+
+    def begin(module: nn.Module, args: tuple):
+        session = session_of(model)
+        if session is None or not args or not isinstance(args[0], Tensor):
+            return None
+        site = sites[session.count(f"neurons {name}") % len(sites)]
+        return (session.neurons(site, args[0]), *args[1:])
+
+    return module.register_forward_pre_hook(begin)
+
+
+def _writers(layout: Layout) -> dict[str, list[tuple[Site, str]]]:
+    """The modules that write into a residual stream, each with the layers it writes for and what it writes."""
+    writers: dict[str, list[tuple[Site, str]]] = {}
+    for layer in layout.layers:
+        if layer.out_projection is not None:
+            kind = "cross" if layer.site.kind == "cross" else "attention"
+            writers.setdefault(layer.out_projection, []).append((Site(layer.site.stack, layer.site.layer), kind))
+    for site, name in layout.neurons.items():
+        writers.setdefault(name, []).append((Site(site.stack, site.layer), "mlp"))
+    return writers
+
+
+def _watch_writer(model: "Model", name: str, writers: list[tuple[Site, str]]) -> RemovableHandle:
+    def end(module: nn.Module, args: tuple, output: Any) -> None:
+        session = session_of(model)
+        if session is not None and session.observers and isinstance(output, Tensor):
+            session.written(*writers[session.count(f"written {name}") % len(writers)], output)
+
+    return model.module.get_submodule(name).register_forward_hook(end)
+
+
+def _changed_argument(module: nn.Module) -> Callable[[tuple, dict[str, Any], Callable[[Tensor], Tensor]], Any]:
+    """How to put another residual stream into a block's arguments: it is the first one."""
+    first = next(name for name in inspect.signature(type(module).forward).parameters if name != "self")
+
+    def change(args: tuple, kwargs: dict[str, Any], edit: Callable[[Tensor], Tensor]):
+        if args and isinstance(args[0], Tensor):
+            return (edit(args[0]), *args[1:]), kwargs
+        if isinstance(kwargs.get(first), Tensor):
+            return args, kwargs | {first: edit(kwargs[first])}
+        return None
+
+    return change

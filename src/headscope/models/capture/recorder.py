@@ -1,0 +1,271 @@
+"""From what a layer did with a batch to what a trace keeps of it: one record an example, without its padding."""
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from headscope.attention import Bias, Formula, Mask, Summariser, Summary, attend_in_tiles, expand_heads, log_denominator
+from headscope.errors import BudgetError
+from headscope.models.capture.swin import patches_of_windows
+from headscope.models.layout import AttentionLayer
+from headscope.traces import LayerRecord
+from headscope.traces.trace import Record
+
+if TYPE_CHECKING:
+    from headscope.models.capture.session import Session
+
+
+@dataclass(eq=False)
+class Captured:
+    """What one layer did with a batch: tensors as [batch, head or group, token, dim], patterns as [batch, head, query,
+    key].
+
+    Patterns are there when attention was computed whole; `summaries` when it was computed in tiles. What a layer does
+    not show is None: its queries and keys where only weights are in sight, its formula where it gives no pattern.
+    """
+
+    layer: AttentionLayer
+    mixed: Tensor
+    formula: Formula | None = None
+    query: Tensor | None = None
+    key: Tensor | None = None
+    value: Tensor | None = None
+    scores: Tensor | None = None
+    pattern: Tensor | None = None
+    lse: Tensor | None = None
+    summaries: list[Summary] = field(default_factory=list)
+    records: list[LayerRecord] = field(default_factory=list)
+
+    @property
+    def n_keys(self) -> int:
+        """How many keys there are."""
+        return self.key.shape[2] if self.key is not None else self.pattern.shape[3]  # type: ignore[union-attr]
+
+    def let_go(self) -> None:
+        """Drop the tensors of the batch: the records hold what is kept."""
+        self.scores = self.pattern = self.query = self.key = self.value = self.lse = None
+        self.mixed = torch.empty(0)
+        self.summaries = []
+
+
+class Recorder:
+    """Makes the records of one session."""
+
+    def __init__(self, session: "Session", record: Record, keep: str):
+        self.session, self.record, self.keep = session, record, keep
+        self.holds_vectors = record in ("heads", "full")
+        # Masks and biases that layers share are cut to an example once, and stay shared.
+        self._shared: dict[tuple[int, int], tuple[Any, Any]] = {}
+        self._described: dict[int, tuple[Bias, Bias | None]] = {}
+
+    def forget(self) -> None:
+        """A new pass has masks and biases of its own."""
+        self._shared.clear()
+        self._described.clear()
+
+    def records(self, captured: Captured, edited_heads: list[int]) -> list[LayerRecord]:
+        """One record for each example of the batch."""
+        n_windows = self._n_windows(captured)
+        if n_windows > 1:
+            return self._window_records(captured, n_windows, edited_heads)
+        layer, found = captured.layer, []
+        is_given = captured.formula is None or layer.stores_patterns
+        stored = list(range(layer.n_heads)) if is_given else edited_heads
+        for example in range(captured.mixed.shape[0]):
+            queries, keys = self.kept(captured, example)
+            summary = (
+                captured.summaries[example] if captured.summaries else self._summary(captured, example, queries, keys)
+            )
+            n_keys = captured.n_keys if keys is None else len(keys)
+            vectors = self._vectors(captured, example, queries, keys, stored) if self.holds_vectors else {}
+            if captured.query is None:
+                vectors["no_scores"] = "only its weights are in sight, not its queries and keys"
+            about = (layer.n_heads, summary.max.shape[1], n_keys, layer.key_stack, layer.way)
+            found.append(LayerRecord(layer.site, *about, self._moved(summary), **vectors))
+        return found
+
+    def kept(self, captured: Captured, example: int) -> tuple[Tensor | None, Tensor | None]:
+        """The positions of an example's real queries and keys; None where all are."""
+        layer, real = captured.layer, self.session.real
+        mask = None if captured.formula is None else captured.formula.mask
+        key_real = real.get(layer.key_stack)
+        if layer.site.kind == "cross" and mask is not None and mask.keys is not None:
+            key_real = mask.keys.expand(captured.mixed.shape[0], -1)
+
+        def positions(found: Tensor | None, length: int) -> Tensor | None:
+            if found is None or found.shape[1] != length or example >= found.shape[0] or bool(found[example].all()):
+                return None
+            return found[example].nonzero()[:, 0]
+
+        return positions(real.get(layer.site.stack), captured.mixed.shape[2]), positions(key_real, captured.n_keys)
+
+    def formula_of(self, formula: Formula, example: int, queries: Tensor | None, keys: Tensor | None) -> Formula:
+        """One example's formula."""
+        return replace(
+            formula,
+            mask=self._part(formula.mask, example, queries, keys),
+            bias=self._part(formula.bias, example, queries, keys),
+        )
+
+    def _part(self, thing: Any, example: int, queries: Tensor | None, keys: Tensor | None) -> Any:
+        if thing is None:
+            return None
+        known = self._shared.get((id(thing), example))
+        if known is None:
+            small = self._smallest(thing) if isinstance(thing, Bias) else thing
+            made = None if small is None else self._moved(small.example(example, queries, keys))
+            if isinstance(made, Mask) and not made.tensors():
+                made = None  # it forbids nothing
+            # The thing itself is held as well, so that its id stays its own.
+            known = self._shared[id(thing), example] = (thing, made)
+        return known[1]
+
+    def _smallest(self, bias: Bias) -> Bias | None:
+        """A bias as models hand it over is dense; most are one number an offset (T5), or the same for every example."""
+        if bias.form != "dense":
+            return bias
+        known = self._described.get(id(bias))
+        if known is None:
+            known = self._described[id(bias)] = (bias, Bias.describe(bias.values.detach()))
+        return known[1]
+
+    def _summary(self, captured: Captured, example: int, queries: Tensor | None, keys: Tensor | None) -> Summary:
+        assert captured.pattern is not None  # computed whole, or it would have come with summaries
+        pattern = _rectangle(captured.pattern, example, queries, keys).detach().float()
+        lse = (
+            None
+            if captured.lse is None
+            else _rectangle(captured.lse[..., None], example, queries, None)[..., 0].detach()
+        )
+        if captured.scores is None:
+            found, lse = pattern.clamp_min(torch.finfo(torch.float32).tiny).log(), pattern.new_zeros(pattern.shape[:2])
+        else:
+            found = _rectangle(captured.scores, example, queries, keys).detach().float().clone()
+        whole = Summariser(*pattern.shape, rows_only=self.record == "rows", device=pattern.device)
+        mask = None if captured.formula is None else captured.formula.mask
+        offset = 0 if mask is None else mask.query_offset - mask.key_offset  # a cache holds what came before
+        whole.add(pattern, found, lse=lse, query_offset=offset)
+        return whole.summary()
+
+    def _vectors(
+        self, captured: Captured, example: int, queries: Tensor | None, keys: Tensor | None, stored: list[int]
+    ) -> dict[str, Any]:
+        found: dict[str, Any] = {"mixed": self._out(_rows(captured.mixed, example, queries))}
+        for name, tensor, kept in (
+            ("query", captured.query, queries),
+            ("key", captured.key, keys),
+            ("value", captured.value, keys),
+        ):
+            if tensor is not None:
+                found[name] = self._out(_rows(tensor, example, kept))
+        if captured.formula is not None:
+            formula = self.formula_of(captured.formula, example, queries, keys)
+            found["formula"] = formula if formula.sinks is None else replace(formula, sinks=self._out(formula.sinks))
+        if captured.value is not None:
+            found |= self._value_norms(captured.layer, _rows(captured.value, example, keys))
+        else:
+            found["no_norms"] = "only its weights are in sight, not its values"
+        if stored:
+            if captured.pattern is None:
+                raise BudgetError(
+                    f"the edited patterns of {captured.layer.site} are too large to keep whole: "
+                    "record a summary instead (record='summary')."
+                )
+            whole = _rectangle(captured.pattern, example, queries, keys)
+            found["stored"] = {head: self._out(whole[head].clone()) for head in stored}
+        return found
+
+    def _value_norms(self, layer: AttentionLayer, value: Tensor) -> dict[str, Any]:
+        gram, reason = self.session.model.output_gram(layer)
+        if gram is None:
+            return {"no_norms": reason}
+        each = expand_heads(value[None].detach().to(gram.dtype), layer.n_heads)[0]
+        squared = torch.linalg.vecdot(each @ gram.to(each.device), each)
+        return {"value_norms": self._out(squared.clamp_min(0.0).sqrt())}
+
+    def _n_windows(self, captured: Captured) -> int:
+        """How many windows each example is cut into (Swin): the batch axis then holds them all."""
+        n_examples = self.session.batch
+        return captured.mixed.shape[0] // n_examples if captured.layer.is_windowed and n_examples else 1
+
+    def _window_records(self, captured: Captured, n_windows: int, edited_heads: list[int]) -> list[LayerRecord]:
+        """Windows of an image, one after another: one block-diagonal pattern over all of its patches."""
+        layer, given, found = captured.layer, captured.formula, []
+        assert (
+            captured.query is not None and captured.key is not None and captured.value is not None and given is not None
+        )
+        size = captured.query.shape[2]
+        length = n_windows * size
+        window = torch.arange(length, device=captured.query.device) // size
+        mask = Mask(length, length, start=(window * size)[None], stop=((window + 1) * size)[None])
+        for first in range(0, captured.query.shape[0], n_windows):
+            part = slice(first, first + n_windows)
+            query, key, value, mixed = (
+                one[part].transpose(0, 1).flatten(1, 2).detach()
+                for one in (captured.query, captured.key, captured.value, captured.mixed)
+            )
+            bias = given.bias
+            if bias is not None:
+                values = bias.values if bias.values.shape[0] == 1 else bias.values[part]
+                bias = Bias("windows", values, length, length)
+            formula = replace(given, mask=mask, bias=bias)
+            summariser = Summariser(layer.n_heads, length, length, rows_only=self.record == "rows", device=query.device)
+            edited: dict[int, Tensor] = {}
+            if edited_heads:
+                assert captured.pattern is not None  # windows are small: they are always computed whole
+                edited = {head: torch.block_diag(*captured.pattern[part, head].detach()) for head in edited_heads}
+            replace_edited = self._tile_replacing(edited) if edited else None
+            attend_in_tiles(query, key, value, formula, summariser=summariser, edit=replace_edited)
+            vectors: dict[str, Any] = {}
+            if self.holds_vectors:
+                vectors["stored"] = {head: self._out(pattern) for head, pattern in edited.items()}
+                parts = {"query": query, "key": key, "value": value, "mixed": mixed}
+                vectors |= {name: self._out(one) for name, one in parts.items()}
+                vectors |= {"formula": self._moved(formula), **self._value_norms(layer, value)}
+            about = (layer.n_heads, length, length, layer.key_stack, layer.way)
+            vectors |= patches_of_windows(self.session.model.module, layer.module, n_windows, size)
+            found.append(LayerRecord(layer.site, *about, self._moved(summariser.summary()), **vectors))
+        return found
+
+    @staticmethod
+    def _tile_replacing(patterns: dict[int, Tensor]):
+        """An edit of tiles that puts known patterns in place."""
+
+        def edit(stage: str, tile: Tensor, heads: slice, rows: slice) -> Tensor:
+            if stage == "pattern":
+                tile = tile.clone()
+                for head in patterns.keys() & set(range(heads.start, heads.stop)):
+                    tile[:, head - heads.start] = patterns[head][rows]
+            return tile
+
+        return edit
+
+    def _out(self, tensor: Tensor) -> Tensor:
+        return self._moved(tensor.detach())
+
+    def _moved(self, thing: Any) -> Any:
+        return thing.to("cpu") if self.keep == "cpu" else thing
+
+
+def example_parts(captured: Captured, example: int, queries: Tensor | None, keys: Tensor | None) -> list[Tensor]:
+    """Query, key and value of one example, without its padding [head or group, token, dim]."""
+    pairs = ((captured.query, queries), (captured.key, keys), (captured.value, keys))
+    return [_rows(tensor, example, kept) for tensor, kept in pairs if tensor is not None]
+
+
+def observed_lse(found: Tensor) -> Tensor:
+    """The log of the softmax denominator of scores that a model computed itself, which may hold −inf."""
+    return log_denominator(found.detach().float().clamp_min(torch.finfo(torch.float32).min), None)
+
+
+def _rows(tensor: Tensor, example: int, kept: Tensor | None) -> Tensor:
+    one = tensor[example]
+    return one if kept is None else one[:, kept.to(one.device)]
+
+
+def _rectangle(tensor: Tensor, example: int, queries: Tensor | None, keys: Tensor | None) -> Tensor:
+    one = tensor[example]
+    one = one if queries is None else one[:, queries.to(one.device)]
+    return one if keys is None else one[:, :, keys.to(one.device)]

@@ -1,0 +1,113 @@
+"""From a session to traces: one for each example, without its padding."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from headscope.interventions import Intervention
+from headscope.models.capture.session import Session
+from headscope.models.inputs.batch import Batch
+from headscope.models.predictions import logits_of
+from headscope.sites import Site
+from headscope.traces import LayerRecord, Predictions, Tokens, Trace
+
+if TYPE_CHECKING:
+    from headscope.models.model import Model
+
+
+def traces_of(
+    model: "Model",
+    session: Session,
+    batch: Batch,
+    outputs: Any,
+    answers: list[Predictions | None],
+    interventions: Sequence[Intervention],
+    notes: Sequence[str] = (),
+) -> list[Trace]:
+    """What the session saw, example by example."""
+    assert session.record is not None  # runs always record
+    traces = []
+    logits = logits_of(model, outputs) if session.record == "full" else None
+    for example, inputs in enumerate(batch.examples):
+        layers = {
+            site: captured.records[example]
+            for site, captured in session.captured.items()
+            if example < len(captured.records)
+        }
+        order = {layer.site: place for place, layer in enumerate(model.layout.layers)}
+        layers = dict(sorted(layers.items(), key=lambda item: order[item[0]]))
+        tokens = _tokens(model, dict(inputs.tokens), layers)
+        warnings = [*notes, *([note] if (note := uniform_note(layers)) else [])]
+        for note in warnings[len(notes) :]:
+            model.warn(note)
+        traces.append(
+            Trace(
+                model=model.name,
+                record=session.record,
+                layers=layers,
+                tokens=tokens,
+                inputs=inputs,
+                edits=tuple(repr(one) for one in interventions),
+                answers=answers[example],
+                residuals=_streams(session, example),
+                activations={
+                    site: _out(session, site.stack, one, example) for site, one in session.activations.items()
+                },
+                logits=None
+                if logits is None or example >= logits.shape[0]
+                else _own_logits(model, session, logits, example),
+                warnings=tuple(warnings),
+            )
+        )
+    return traces
+
+
+def uniform_note(layers: dict[Site, LayerRecord]) -> str:
+    """A warning if every head attends equally everywhere: weights that were never trained, or a lost input."""
+    for layer in layers.values():
+        entropy, largest = layer.summary.entropy, layer.summary.max
+        # Of n equal weights the largest is 1/n and the entropy log n, whatever the mask lets a query see.
+        is_uniform = bool((largest * entropy.exp() < 1.01).all()) and bool((entropy > 0.69).any())
+        if not is_uniform:
+            return ""
+    return "attention is uniform everywhere, in every head: are these weights trained?" if layers else ""
+
+
+def _streams(session: Session, example: int) -> dict[str, Tensor]:
+    """The residual stream of each stack [layer + 1, token, dim], where all of its layers are as wide."""
+    found: dict[str, list[Tensor]] = {}
+    for site in sorted(session.residuals):
+        found.setdefault(site.stack, []).append(_out(session, site.stack, session.residuals[site], example))
+    return {stack: torch.stack(parts) for stack, parts in found.items() if len({one.shape for one in parts}) == 1}
+
+
+def _out(session: Session, stack: str, tensor: Tensor, example: int) -> Tensor:
+    one = tensor[example] if tensor.ndim == 3 else tensor
+    real = session.real.get(stack)
+    if real is not None and real.shape[1] == one.shape[0] and example < real.shape[0]:
+        one = one[real[example].to(one.device)]
+    return one.to("cpu") if session.keep == "cpu" else one
+
+
+def _own_logits(model: "Model", session: Session, logits: Tensor, example: int) -> Tensor:
+    if logits.ndim == 2:
+        return logits[example].detach().cpu()
+    stack = "decoder" if model.is_encoder_decoder else next(iter(model.stacks))
+    return _out(session, stack, logits.detach(), example)
+
+
+def _tokens(model: "Model", tokens: dict[str, Tokens], layers: dict[Site, LayerRecord]) -> dict[str, Tokens]:
+    """Tokens for every stack; numbered positions where only the model knew how many there are."""
+    for layer in layers.values():
+        for stack, length in ((layer.site.stack, layer.n_queries), (layer.key_stack, layer.n_keys)):
+            held = tokens.get(stack)
+            if held is None or (len(held) != length and not _is_coarser(held, length)):
+                tokens[stack] = Tokens.numbered(length)
+    return tokens
+
+
+def _is_coarser(held: Tokens, length: int) -> bool:
+    """Whether a layer sees a coarser grid of the same image (Swin's later stages)."""
+    return held.kind == "patches" and length < len(held)

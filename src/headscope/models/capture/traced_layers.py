@@ -1,0 +1,113 @@
+"""Layers that are watched from outside: what the tracer reports, edited and recorded by a session."""
+
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from headscope.attention import Bias, Formula, Mask, expand_heads
+from headscope.models.capture.recorder import Captured, observed_lse
+from headscope.models.capture.seam import Call
+from headscope.models.capture.tracer import Frame, Product, Softmax
+from headscope.models.layout import AttentionLayer
+
+if TYPE_CHECKING:
+    from headscope.models.capture.session import Session
+
+
+class TracedLayers:
+    """Stands between a tracer and a session: turns softmaxes and products into edits and records of layers."""
+
+    def __init__(self, session: "Session"):
+        self.session = session
+
+    def attend(self, call: Call) -> tuple[Tensor, Tensor | None]:
+        """A whole attention call that the tracer caught (torch's own attention functions)."""
+        return self.session.attend(call)
+
+    def _layer(self, frame: Frame) -> AttentionLayer | None:
+        layers = self.session.model.layout.of_module(frame.name)
+        if not layers:
+            return None
+        if frame.layer is None:
+            frame.layer = self.session.next_layer(frame.name)
+        return frame.layer
+
+    def on_product(self, frame: Frame, product: Product) -> tuple[Tensor, Tensor] | None:
+        """Edit queries and keys of a traced layer."""
+        layer = self._layer(frame)
+        if layer is None or product.ordinal != layer.product or product.query is None or product.key is None:
+            return None
+        self.session.check()
+        site = layer.site
+        if not self.session.has_edit(site, "query", "key"):
+            return None
+        batch, n_heads, n_queries = product.query.shape[:3]
+        at, key_at = self.session.places(layer, batch, n_queries, product.key.shape[2], None)
+        key = expand_heads(product.key, n_heads)
+        return self.session.apply(site, "query", product.query, at), self.session.apply(site, "key", key, key_at)
+
+    def on_scores(self, frame: Frame, found: Tensor, product: Product | None) -> Tensor:
+        """Edit the scores of a traced layer."""
+        layer = self._layer(frame)
+        if layer is None or not self.session.has_edit(layer.site, "scores"):
+            return found
+        batch, _, n_queries, n_keys = found.shape
+        at, _ = self.session.places(layer, batch, n_queries, n_keys, None)
+        hidden = found <= _forbidden(found.dtype)
+        edited = self.session.apply(layer.site, "scores", found, at)
+        return torch.where(hidden, found, edited)
+
+    def on_pattern(self, frame: Frame, found: Softmax) -> Tensor:
+        """Edit the pattern of a traced layer."""
+        layer = self._layer(frame)
+        if layer is None or not self.session.has_edit(layer.site, "scores", "pattern"):
+            return found.pattern
+        batch, _, n_queries, n_keys = found.pattern.shape
+        at, _ = self.session.places(layer, batch, n_queries, n_keys, None)
+        found.pattern = self.session.edit_pattern(layer.site, found.scores, found.pattern, at)
+        return found.pattern
+
+    def on_value(self, frame: Frame, found: Softmax, value: Tensor) -> Tensor | None:
+        """Edit the values of a traced layer."""
+        layer = self._layer(frame)
+        if layer is None or not self.session.has_edit(layer.site, "value"):
+            return None
+        batch, n_heads, n_queries, n_keys = found.pattern.shape
+        _, key_at = self.session.places(layer, batch, n_queries, n_keys, None)
+        return self.session.apply(layer.site, "value", expand_heads(value, n_heads), key_at)
+
+    def on_mixed(self, frame: Frame, found: Softmax, value: Tensor, mixed: Tensor) -> Tensor:
+        """Edit a traced layer's output, and record the layer."""
+        layer = self._layer(frame)
+        if layer is None:
+            return mixed
+        self.session.check()
+        batch, _, n_queries, n_keys = found.pattern.shape
+        at, _ = self.session.places(layer, batch, n_queries, n_keys, None)
+        mixed = self.session.apply(layer.site, "mixed", mixed, at)
+        product = found.product if found.product is not None and found.product.ordinal == layer.product else None
+        query, key = (None, None) if product is None else (product.query, product.key)
+        formula = None
+        if self.session.record and query is not None and key is not None and not self.session.edited_heads(layer.site):
+            formula = describe_scores(found.scores.detach(), query.detach(), key.detach(), layer.scaling)
+        lse = observed_lse(found.scores) if self.session.record else None
+        self.session.finish(Captured(layer, mixed, formula, query, key, value, found.scores, found.pattern, lse))
+        return mixed
+
+
+def describe_scores(found: Tensor, query: Tensor, key: Tensor, scaling: float) -> Formula:
+    """The formula that gives observed scores back from queries and keys; what they leave over is its bias."""
+    n_heads = query.shape[1]
+    plain = (query.float() @ expand_heads(key, n_heads).float().transpose(-1, -2)) * scaling
+    forbids = found <= _forbidden(found.dtype)
+    rest = torch.where(forbids, 0.0, found.float() - plain)
+    tolerance = 4e-6 * max(1.0, float(plain.abs().max()))
+    bias = Bias.describe(rest, tolerance=tolerance, ignore=forbids)
+    mask = Mask.from_dense(~forbids) if bool(forbids.any()) else None
+    return Formula(scaling, mask=mask, bias=bias)
+
+
+def _forbidden(dtype: torch.dtype) -> float:
+    """Scores this low are masked: models write −inf, the lowest number, or −10,000."""
+    return -9e3 if torch.finfo(dtype).max > 1e5 else -6e4

@@ -1,0 +1,185 @@
+"""Generation with edits: the text, and one trace over the whole sequence."""
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import torch
+from transformers import LogitsProcessor, LogitsProcessorList
+
+from headscope.errors import InputError, InterventionError
+from headscope.interventions import Intervention
+from headscope.interventions.edits import Mean
+from headscope.interventions.intervention import pin_tokens
+from headscope.models.capture.edit_checks import listed
+from headscope.models.capture.passes import Pass
+from headscope.models.inputs.prepare import extend, prepare
+from headscope.traces import Inputs, Predictions, Trace
+from headscope.traces.trace import Record
+
+if TYPE_CHECKING:
+    from headscope.models.model import Model
+
+
+@dataclass(frozen=True, eq=False)
+class Generation:
+    """What a model wrote (`text`, without the prompt) and the trace of prompt and text together.
+
+    `trace.steps` says at which step each token came; None for the prompt's.
+    """
+
+    text: str
+    trace: Trace
+
+
+def generate(
+    model: "Model",
+    source: Any,
+    interventions: Sequence[Intervention],
+    *,
+    max_new_tokens: int,
+    seed: int,
+    record: Record | None,
+    budget: int | None,
+    cancel: threading.Event | None,
+    progress: Callable[[int, int], None] | None,
+    do_sample: bool,
+    temperature: float,
+    top_k: int,
+    num_beams: int,
+    **media: Any,
+) -> Generation:
+    """Generate with edits, then run the whole sequence once more with them and record it."""
+    prepared = prepare(model.processor, model.module, source, stacks=model.stacks, **media)
+    if isinstance(prepared, list):
+        raise InputError("generate takes one input at a time.")
+    interventions = listed(interventions)
+    if model.is_encoder_decoder and "decoder" in prepared.tokens:
+        raise InputError("generate writes the target itself: give the source alone, or use run for a target of yours.")
+    if num_beams < 1 or (do_sample and (temperature <= 0 or top_k < 0)):
+        raise InputError("num_beams is at least 1, temperature above 0, and top_k at least 0 (0: all tokens).")
+    prompt = model.with_tokens_replaced(prepared, interventions)
+    options = {"do_sample": do_sample, "num_beams": num_beams}
+    if do_sample:
+        options |= {"temperature": temperature, "top_k": top_k}
+    # Tokens are replaced already.
+    pinned = _pinned([edit for edit in interventions if edit.stage != "tokens"], prompt)
+    steps = _Steps(max_new_tokens, model._names_of_ids(), progress)
+    inputs, new_ids = continue_inputs(
+        model, prompt, pinned, max_new_tokens=max_new_tokens, seed=seed, cancel=cancel, steps=steps, **options
+    )
+    trace = model.run(inputs, pinned, record=record, budget=budget, cancel=cancel)
+    stack = "decoder" if model.is_encoder_decoder else _text_stack(inputs)
+    n_tokens = len(trace.tokens[stack])
+    n_prompt = 1 if model.is_encoder_decoder else n_tokens - len(new_ids)
+    if model.is_causal and num_beams == 1:
+        trace = replace(trace, answers=_all_answers(trace.answers, steps.seen, n_prompt))
+    counted = tuple(None if place < n_prompt else place - n_prompt for place in range(n_tokens))
+    text = model.tokenizer.decode(new_ids, skip_special_tokens=True) if model.tokenizer is not None else ""
+    edits = tuple(repr(one) for one in interventions)
+    return Generation(text.strip() if model.is_encoder_decoder else text, replace(trace, steps=counted, edits=edits))
+
+
+def continue_inputs(
+    model: "Model",
+    prompt: Inputs,
+    interventions: Sequence[Intervention] = (),
+    *,
+    max_new_tokens: int,
+    seed: int = 0,
+    cancel: threading.Event | None = None,
+    steps: "_Steps | None" = None,
+    **options: Any,
+) -> tuple[Inputs, list[int]]:
+    """The prompt with what the model writes after it (or as its target), and the new ids."""
+    if not hasattr(model.module, "generate") or not getattr(model.module, "can_generate", lambda: True)():
+        raise InputError(
+            f"{type(model.module).__name__} cannot generate text: it has no language-model head. Give a target."
+        )
+    if max_new_tokens < 1:
+        raise InputError(f"max_new_tokens must be at least 1, got {max_new_tokens}.")
+    for one in interventions:
+        if isinstance(one.edit, Mean) and one.edit.mean is None:
+            raise InterventionError(
+                f"{one!r}: the mean over a text that is still being written changes at every step. "
+                "Give a fixed mean: hs.mean_ablate(head, trace)."
+            )
+    forward = Pass.of(model, [prompt], interventions)
+    pad = getattr(model.config, "pad_token_id", None)
+    config: Any = getattr(model.module, "generation_config", None)
+    if model.is_causal and pad is None and getattr(config, "eos_token_id", None) is not None:
+        eos = config.eos_token_id
+        options["pad_token_id"] = eos if isinstance(eos, int) else eos[0]
+    if getattr(model.config, "num_decoder_layers", 0) > getattr(model.config, "num_hidden_layers", 0):
+        options["use_cache"] = False  # Transformers sizes T5's cache by the encoder's depth
+    if steps is not None:
+        options["logits_processor"] = LogitsProcessorList([steps])
+    # Choices of tokens that were pinned to positions would not be found by their texts.
+    tokens = {} if _is_pinned(interventions) else None
+    row = forward.generate(max_new_tokens, seed=seed, cancel=cancel, tokens=tokens, **options)[0].tolist()
+    if model.is_encoder_decoder:
+        start = getattr(config, "decoder_start_token_id", None) or getattr(model.config, "decoder_start_token_id", None)
+        if isinstance(start, int) and row[:1] != [start]:
+            row = [start, *row]  # Whisper leaves out what its decoding starts from
+        # The decoder reads the start and all that was written but the last token, which nothing follows.
+        inputs = extend(prompt, model.processor, model.module, row[:-1] if len(row) > 1 else row, stacks=model.stacks)
+        return inputs, row[1:]
+    name = "input_ids"
+    new = row[prompt.model_inputs[name].shape[0] :]
+    if not new:
+        raise InputError("the model wrote nothing: the prompt may fill its whole context already.")
+    return extend(prompt, model.processor, model.module, new, stacks=model.stacks), new
+
+
+def _pinned(interventions: Sequence[Intervention], prompt: Inputs) -> list[Intervention]:
+    """Token choices as positions, so that they mean the same tokens when the text grows."""
+    pinned = []
+    for one in interventions:
+        stack = one.site.stack if one.site is not None else _text_stack(prompt)
+        if one.site is not None and one.site.kind == "cross" and one.token_choices():
+            raise InterventionError(
+                f"{one!r}: edits of chosen tokens in cross-attention cannot be followed while text is generated."
+            )
+        tokens = prompt.tokens.get(stack)
+        pinned += [one] if tokens is None or not one.token_choices() else pin_tokens([one], tokens)
+    return pinned
+
+
+def _is_pinned(interventions: Sequence[Intervention]) -> bool:
+    return any(one.token_choices() for one in interventions)
+
+
+def _text_stack(inputs: Inputs) -> str:
+    return next((stack for stack in ("main", "text", "encoder") if stack in inputs.tokens), next(iter(inputs.tokens)))
+
+
+def _all_answers(last: Predictions | None, seen: list[Predictions], n_prompt: int) -> Predictions | None:
+    """What the model chose from at every step, and what it would write next."""
+    if last is None or not seen or last.positions != (n_prompt + len(seen) - 1,):
+        return last
+    every = [*seen, last]
+    return Predictions(
+        last.stack,
+        tuple(range(n_prompt - 1, n_prompt + len(seen))),
+        torch.cat([one.ids for one in every]),
+        torch.cat([one.logprobs for one in every]),
+        tuple(one.texts[0] for one in every),
+    )
+
+
+class _Steps(LogitsProcessor):
+    """Sees the candidates of every step, after all that the generation settings do to them; changes nothing."""
+
+    def __init__(self, most: int, names: Callable[[int], str], progress: Callable[[int, int], None] | None):
+        self.most, self.names, self.progress = most, names, progress
+        self.seen: list[Predictions] = []
+        self._count = 0
+
+    def __call__(self, input_ids: Any, scores: Any) -> Any:
+        if scores.shape[0] == 1:  # not one of several beams
+            self.seen.append(Predictions.of(scores, stack="", positions=(), names=self.names))
+        if self.progress is not None:
+            self.progress(self._count, self.most)
+        self._count += 1
+        return scores

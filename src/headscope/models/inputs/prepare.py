@@ -1,0 +1,293 @@
+"""Whatever a person gives a model (text, pairs, a translation, a chat, images, sound, tensors), made ready to run."""
+
+from collections.abc import Mapping, Sequence
+from numbers import Number
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from PIL import Image
+from torch import Tensor, nn
+
+from headscope.errors import InputError
+from headscope.models.inputs.accepted import Intake
+from headscope.models.inputs.batch import Batch, Inputs, batchable, check_ids, collate, ready_inputs
+from headscope.models.inputs.display_tokens import tokens_of_ids
+from headscope.models.inputs.media import audio_inputs, image_inputs, image_tokens
+from headscope.models.inputs.texts import rendered_chat, source_as_target, target_inputs, text_inputs, text_with_image
+from headscope.traces.media import Seen
+from headscope.traces.tokens import Tokens
+
+__all__ = [
+    "Batch", "Inputs", "batchable", "collate", "extend", "image_tokens", "prepare", "ready_inputs",
+]  # fmt: skip
+
+_SOUND_FILES = {".wav", ".wave", ".flac", ".mp3", ".ogg", ".m4a"}
+
+
+def prepare(
+    processor: Any,
+    module: nn.Module,
+    source: Any = None,
+    *,
+    pair: Any = None,
+    target: Any = None,
+    image: Any = None,
+    audio: Any = None,
+    truncate: bool = False,
+    sampling_rate: int | None = None,
+    stacks: Sequence[str] | None = None,
+    **ready: Any,
+) -> Inputs | list[Inputs]:
+    """Make anything a person gives ready for the model: one `Inputs`, or a list of them for a list.
+
+    A tuple is a sentence pair, or source and target of an encoder-decoder; a list of role-and-content dictionaries is
+    a chat. A `Path` is a file; a string is one only where the model takes no text. Ready inputs with a batch axis of
+    one give one `Inputs`. `stacks` are the names of the model's stacks, where they are known.
+    """
+    if isinstance(source, Mapping) and "role" not in source:
+        source, ready = None, {**source, **ready}
+    if ready:
+        if any(one is not None for one in (source, pair, target, image, audio)):
+            raise InputError(f"give either something to read or ready model inputs ({', '.join(ready)}), not both.")
+        examples = ready_inputs(processor, module, stacks=stacks, **ready).examples
+        return examples[0] if len(examples) == 1 else examples
+    intake = Intake.of(processor, module, stacks)
+    options = {"truncate": truncate, "sampling_rate": sampling_rate}
+    rows = _rows(source, intake)
+    if rows is None:
+        return _one(intake, source, pair=pair, target=target, image=image, audio=audio, **options)
+    beside = {"pair": pair, "target": target, "image": image, "audio": audio}
+    columns = {name: _column(name, value, len(rows)) for name, value in beside.items()}
+    return [
+        _one(intake, row, **{name: column[place] for name, column in columns.items()}, **options)
+        for place, row in enumerate(rows)
+    ]
+
+
+def extend(
+    inputs: Inputs,
+    processor: Any,
+    module: nn.Module,
+    new_ids: Sequence[int] | Tensor,
+    *,
+    stacks: Sequence[str] | None = None,
+) -> Inputs:
+    """The same input with more tokens at its end, as generation adds them: to the text, or to the decoder's side."""
+    intake = Intake.of(processor, module, stacks)
+    new = torch.as_tensor(new_ids, dtype=torch.long).reshape(-1)
+    is_target = "encoder" in inputs.tokens
+    role, name = ("target", "decoder_input_ids") if is_target else ("text", intake.name_for("text"))
+    old = inputs.model_inputs.get(name, torch.empty(0, dtype=torch.long))
+    made = dict(inputs.model_inputs) | {name: torch.cat([old, new])}
+    for other in () if is_target else ("token_type_ids", "attention_mask"):
+        if other in made:
+            made[other] = torch.cat([made[other], made[other][-1:].expand(len(new))])
+    if not is_target:
+        made.pop("position_ids", None)  # of the old length; the model counts them itself
+    mask = made.get("attention_mask") if not is_target else None
+    ids = made[name] if mask is None else made[name][mask.bool()]
+    check_ids(intake, made[name], role, name)
+    tokens, texts = tokens_of_ids(intake.tokenizer, ids.tolist())
+    text, target = (inputs.text, texts[0]) if is_target else (texts[0], inputs.target)
+    named = inputs.tokens | {intake.stack(role): tokens}
+    return Inputs(inputs.kind, made, named, text, inputs.pair, target, inputs.seen)
+
+
+def _rows(source: Any, intake: Intake) -> list | None:
+    """The examples of a batch, or None for a single one."""
+    if isinstance(source, np.ndarray | Tensor) and source.ndim == 4 and "image" in intake.kinds:
+        return list(source)
+    if not isinstance(source, list | tuple) or _is_chat(source):
+        return None
+    if isinstance(source, tuple) and len(source) == 2 and isinstance(source[1], str):
+        return None
+    if not source:
+        raise InputError("there is nothing to run: the list is empty.")
+    if any(isinstance(one, Number) for one in source):
+        return None
+    return list(source)
+
+
+def _column(name: str, value: Any, n: int) -> list:
+    """One value for each example; a single image serves them all."""
+    if isinstance(value, list):
+        if len(value) != n:
+            raise InputError(f"there are {n} inputs but {len(value)} in `{name}=`: give one for each.")
+        return value
+    if value is not None and name in ("pair", "target"):
+        raise InputError(f"with a list of inputs, `{name}=` must be a list of {n} texts too.")
+    return [value] * n
+
+
+def _is_chat(source: Any) -> bool:
+    messages = [source] if isinstance(source, Mapping) else source
+    return (
+        isinstance(messages, list)
+        and bool(messages)
+        and all(isinstance(one, Mapping) and "role" in one for one in messages)
+    )
+
+
+def _one(
+    intake: Intake,
+    source: Any,
+    *,
+    pair: str | None,
+    target: str | None,
+    image: Any,
+    audio: Any,
+    truncate: bool,
+    sampling_rate: int | None,
+) -> Inputs:
+    if isinstance(source, Inputs):
+        return _replayed(intake, source)
+    if isinstance(source, tuple) and len(source) == 2:
+        source, second = source
+        if pair is not None or target is not None:
+            raise InputError("the input is already a pair: leave out `pair=` and `target=`.")
+        pair, target = (None, second) if intake.is_encoder_decoder else (second, None)
+    kind = _kind(source, intake)
+    text = str(source) if kind == "text" else None
+    if kind == "chat":
+        text, image = rendered_chat(intake, source, image)
+    image = source if kind == "image" else image
+    audio = source if kind == "audio" else audio
+    given = {"text": text, "image": image, "audio": audio}
+    _check_kinds(intake, given, pair=pair, target=target)
+
+    inputs: dict[str, Tensor] = {}
+    tokens: dict[str, Tokens] = {}
+    made: dict[str, tuple[dict[str, Tensor], Tokens, Seen | None]] = {}
+    if text is not None and image is not None and intake.image_token is not None:
+        made = text_with_image(intake, text, image)
+    else:
+        if text is not None:
+            made["text"] = (*text_inputs(intake, text, pair, truncate=truncate, special=kind != "chat"), None)
+        if image is not None:
+            made["image"] = image_inputs(intake, image)
+        if audio is not None:
+            made["audio"] = audio_inputs(intake, audio, sampling_rate=sampling_rate, truncate=truncate)
+    if target is not None:
+        made["target"] = (*target_inputs(intake, target, truncate=truncate), None)
+    elif text is not None and intake.is_encoder_decoder and intake.name.endswith(("Classification", "Answering")):
+        made["target"] = (*source_as_target(intake, *made["text"][:2]), None)
+    looks: dict[str, Seen] = {}
+    for role, (own, positions, seen) in made.items():
+        inputs |= own
+        tokens[intake.stack(role)] = positions
+        looks |= {} if seen is None else {intake.stack(role): seen}
+    if sum(one is not None for one in given.values()) > 1:
+        kind = "multimodal"
+    elif kind == "text":
+        kind = "translation" if intake.is_encoder_decoder else "pair" if pair is not None else "text"
+    elif kind is None:
+        kind = next(name for name, one in given.items() if one is not None)
+    return Inputs(kind, inputs, tokens, text, pair, target, looks)
+
+
+def _kind(source: Any, intake: Intake) -> str | None:
+    """What a source is: text, chat, image, audio; None for none."""
+    kinds = intake.kinds
+    media = [kind for kind in ("image", "audio") if kind in kinds]
+    if source is None:
+        return None
+    if _is_chat(source):
+        return "chat"
+    if isinstance(source, str) and ("text" in kinds or not media):
+        return "text"
+    if isinstance(source, str | Path):
+        sounds = Path(source).suffix.lower() in _SOUND_FILES
+        return (
+            media[0]
+            if len(media) == 1 and isinstance(source, str)
+            else "audio"
+            if sounds or media == ["audio"]
+            else "image"
+        )
+    if isinstance(source, Image.Image):
+        return "image"
+    if isinstance(source, list | tuple) and all(isinstance(one, Number) for one in source):
+        source = np.asarray(source)
+    if isinstance(source, np.ndarray | Tensor):
+        if not media:
+            raise InputError(
+                f"{intake.name} takes {intake.takes}, not an array of shape {list(source.shape)}: if these are token "
+                f"ids, give them as `{intake.main}=`."
+            )
+        return media[0] if len(media) == 1 else "audio" if source.ndim == 1 else "image"
+    raise InputError(
+        f"{type(source).__name__} is not something a model can read: {intake.name} takes {intake.takes}. Give a text, "
+        "a tuple of two, a list of chat messages, an image, sound, or ready model inputs."
+    )
+
+
+def _check_kinds(intake: Intake, given: dict[str, Any], *, pair: Any, target: Any) -> None:
+    """Refuse what this model cannot take, and say what it can."""
+    if all(one is None for one in given.values()):
+        raise InputError(f"there is nothing to run: give {intake.name} {intake.takes}.")
+    for kind, one in given.items():
+        if one is not None and kind not in intake.kinds:
+            what = {"text": "text", "image": "an image", "audio": "sound"}[kind]
+            hint = " The text it writes is given as `target=`." if kind == "text" and intake.is_encoder_decoder else ""
+            hint = (
+                " If it is a file of text, read it first: `path.read_text()`."
+                if isinstance(one, Path) and "text" in intake.kinds
+                else hint
+            )
+            raise InputError(f"{what} was given, but {intake.name} takes {intake.takes}.{hint}")
+    if intake.has_two_towers and sum(one is not None for one in given.values()) < 2:
+        other = "image" if "image" in intake.kinds else "audio"
+        missing = "text" if given["text"] is None else other
+        raise InputError(
+            f"{intake.name} compares text with {other}, and the {missing} is missing: give both, "
+            f"`run('a cat', {other}=…)`, or load one of its towers alone."
+        )
+    for name, text in (("text", given["text"]), ("pair", pair), ("target", target)):
+        _check_text(intake, name, text)
+    if target is not None and not intake.is_encoder_decoder:
+        raise InputError(
+            f"a target was given, but {intake.name} has no decoder beside an encoder: leave it out, or give a second "
+            "text as `pair=` where the model reads pairs."
+        )
+    if pair is None:
+        return
+    if intake.is_encoder_decoder:
+        raise InputError(
+            f"a pair was given, but {intake.name} is an encoder-decoder: give what it should write as `target=`."
+        )
+    if given["text"] is None or len(intake.kinds) > 1:
+        raise InputError(f"a pair of texts was given, but {intake.name} takes {intake.takes}: give one text.")
+    if intake.is_causal:
+        raise InputError(
+            f"a pair was given, but {intake.name} is causal: it reads one text from left to right. "
+            "Join the two into one text."
+        )
+
+
+def _check_text(intake: Intake, name: str, text: Any) -> None:
+    if text is None:
+        return
+    if not isinstance(text, str):
+        raise InputError(f"the {name} must be a string, not {type(text).__name__}.")
+    if not text.strip():
+        raise InputError(f"the {name} is empty: there is nothing to attend to. Give at least one word.")
+    if intake.tokenizer is None:
+        raise InputError(
+            f"{intake.name} has no tokenizer, so it cannot read text: pass one (`hs.Model(module, tokenizer)`), or "
+            f"give the token ids yourself: `{intake.name_for('text') if name != 'target' else 'decoder_input_ids'}=…`."
+        )
+
+
+def _replayed(intake: Intake, inputs: Inputs) -> Inputs:
+    unknown = [name for name in inputs.model_inputs if intake.arguments and name not in intake.arguments]
+    if unknown:
+        raise InputError(
+            f"this input was made for another model: {intake.name} takes no {unknown[0]!r}. Give it {intake.takes}."
+        )
+    for name, role in ((intake.name_for("text"), "text"), ("decoder_input_ids", "target")):
+        ids = inputs.model_inputs.get(name)
+        if ids is not None and not ids.is_floating_point() and ids.ndim == 1:
+            check_ids(intake, ids, role, name)
+    return inputs

@@ -1,0 +1,154 @@
+"""Text as the model's inputs: a text or pair, a chat, a target to write, text with an image in its midst."""
+
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from headscope.errors import HeadscopeWarning, InputError
+from headscope.models.inputs.accepted import Intake
+from headscope.models.inputs.batch import check_ids
+from headscope.models.inputs.display_tokens import encode, tokens_of_ids
+from headscope.models.inputs.media import image_inputs, picture
+from headscope.traces.media import Seen
+from headscope.traces.tokens import Token, Tokens
+
+
+def rendered_chat(intake: Intake, messages: Any, image: Any) -> tuple[str, Any]:
+    """The text that the model's template makes of a chat, and the image that its messages hold, if any."""
+    messages = [messages] if isinstance(messages, Mapping) else list(messages)
+    holder = intake.processor if getattr(intake.processor, "chat_template", None) else intake.tokenizer
+    if holder is None or not getattr(holder, "chat_template", None):
+        raise InputError(
+            f"chat messages were given, but the tokenizer of {intake.name} has no chat template: give plain text, or "
+            "set `tokenizer.chat_template`."
+        )
+    contents = [one.get("content") for one in messages]
+    if not any(content and (not isinstance(content, str) or content.strip()) for content in contents):
+        raise InputError("the chat is empty: no message has any content.")
+    for content in contents:
+        for part in content if isinstance(content, list) else ():
+            found = part.get("image") or part.get("path") if part.get("type") == "image" else None
+            image = found if image is None else image
+    try:
+        prompt = messages[-1]["role"] != "assistant"
+        text = holder.apply_chat_template(messages, tokenize=False, add_generation_prompt=prompt)
+    except Exception as error:  # the template is code of the model's authors and raises what it likes
+        raise InputError(f"the chat template of {intake.name} refuses these messages: {error}") from error
+    return str(text), image
+
+
+def text_inputs(
+    intake: Intake,
+    text: str,
+    pair: str | None = None,
+    role: str = "text",
+    *,
+    truncate: bool = False,
+    special: bool = True,
+) -> tuple[dict[str, Tensor], Tokens]:
+    """Token ids and what belongs to them, within the model's positions."""
+    tokenizer: Any = intake.tokenizer
+    limit = intake.limit(role)
+    options: dict[str, Any] = {"as_target": role == "target", "special": special}
+    if limit and str(getattr(intake.config, "model_type", "")).startswith("siglip"):
+        options["pad_to"] = limit.positions  # SigLIP was trained on full windows and has no mask
+    encoded = encode(tokenizer, text, pair, **options)
+    n = len(encoded)
+    if n == 0:
+        raise InputError(f"the tokenizer of {intake.name} makes no tokens of {text[:40]!r}: give other text.")
+    is_cut = limit is not None and n > limit.positions
+    too_long = ""
+    if limit is not None and is_cut:
+        what = "target" if role == "target" else "pair" if pair is not None else "text"
+        too_long = f"the {what} is {n} tokens long but {intake.name} has positions for {limit.positions}"
+        if not truncate:
+            raise InputError(f"{too_long}. Shorten it, or pass `truncate=True` to cut it to {limit.positions} tokens.")
+        encoded = encode(tokenizer, text, pair, **(options | {"max_length": limit.positions, "pad_to": None}))
+    tokens = encoded.display(intake.marks)
+    if is_cut:
+        last = [token.text for token in tokens if not token.special][-3:]
+        side = "end" if tokenizer.truncation_side == "right" else "beginning"
+        warnings.warn(
+            f"{too_long}: {n - len(tokens)} tokens were cut off at its {side}; it now ends with {' '.join(last)!r}.",
+            HeadscopeWarning,
+            stacklevel=2,
+        )
+    name = intake.name_for("text") if role == "text" else "input_ids"
+    fields = encoded.fields
+    made = {name: torch.tensor(fields["input_ids"], dtype=torch.long)}
+    check_ids(intake, made[name], role, name)
+    if role == "text" and "token_type_ids" in fields and intake.has_segments:
+        made["token_type_ids"] = torch.tensor(fields["token_type_ids"], dtype=torch.long)
+    return made, tokens
+
+
+def text_with_image(intake: Intake, text: str, image: Any) -> dict[str, tuple[dict[str, Tensor], Tokens, Seen | None]]:
+    """One sequence of text and image, made by the model's own processor."""
+    if str(intake.image_token) not in text:
+        raise InputError(f"the text does not say where the image goes: put {intake.image_token!r} into it.")
+    vision = intake.section("vision")
+    start = getattr(intake.tokenizer, "bos_token", None)
+    made = intake.processor(
+        text=[text],
+        images=[picture(image, getattr(vision, "num_channels", 3))],
+        return_tensors="pt",
+        add_special_tokens=not (start and text.startswith(start)),  # a chat template has written it already
+    )
+    flat = {"pixel_values", "image_grid_thw"} if "image_grid_thw" in made else set()
+    inputs = {
+        name: value if name in flat else value[0]
+        for name, value in made.items()
+        if name in intake.arguments and isinstance(value, Tensor) and name != "attention_mask"
+    }
+    check_ids(intake, inputs["input_ids"], "text")
+    _, patches, seen = image_inputs(intake, image)
+    tokens, _ = tokens_of_ids(intake.tokenizer, inputs["input_ids"].tolist())
+    return {"text": (inputs, tokens, None), "image": ({}, patches, seen)}
+
+
+def target_inputs(intake: Intake, target: str, *, truncate: bool = False) -> tuple[dict[str, Tensor], Tokens]:
+    """The decoder's input when it is made to write the target: shifted as the model shifts its labels."""
+    made, tokens = text_inputs(intake, target, None, "target", truncate=truncate)
+    labels = made["input_ids"]
+    start = getattr(intake.config, "decoder_start_token_id", None)
+    if getattr(intake.config, "model_type", None) == "whisper" and len(labels) > 1 and labels[0] == start:
+        labels, tokens = labels[1:], tokens[1:]  # its tokenizer writes the start that the shift adds again
+    return _after_start(intake, labels, tokens)
+
+
+def source_as_target(intake: Intake, source: dict[str, Tensor], tokens: Tokens) -> tuple[dict[str, Tensor], Tokens]:
+    """What an encoder-decoder that classifies gives its decoder: its own source, shifted."""
+    return _after_start(intake, source["input_ids"], tokens)
+
+
+def _after_start(intake: Intake, labels: Tensor, tokens: Tokens) -> tuple[dict[str, Tensor], Tokens]:
+    ids = _shifted(intake, labels)
+    shown, _ = tokens_of_ids(intake.tokenizer, ids.tolist())
+    if torch.equal(ids[1:], labels[:-1]):
+        start = Token(shown[0].text, shown[0].id, special=True)
+        shown = Tokens((start, *tokens.items[:-1]))
+    return {"decoder_input_ids": ids}, shown
+
+
+def _shifted(intake: Intake, labels: Tensor) -> Tensor:
+    config = intake.config
+    if getattr(config, "model_type", None) == "mbart":
+        return torch.cat([labels[-1:], labels[:-1]])  # the language code at the end goes to the front
+    own = getattr(intake.module, "prepare_decoder_input_ids_from_labels", None)
+    start = getattr(config, "decoder_start_token_id", None)
+    if own is not None and start is not None:
+        try:
+            return own(labels=labels[None])[0]
+        except (ValueError, TypeError) as error:
+            raise InputError(f"{intake.name} cannot be given a target: {error}") from error
+    if start is None:
+        start = getattr(getattr(intake.module, "generation_config", None), "decoder_start_token_id", None)
+    if start is None:
+        raise InputError(
+            f"{intake.name} does not say which token its decoder starts with: set `config.decoder_start_token_id`, or "
+            "give `decoder_input_ids=` yourself."
+        )
+    return torch.cat([torch.tensor([start]), labels[:-1]])

@@ -1,0 +1,88 @@
+"""What a model's outputs say: next tokens, masked tokens, target tokens, or classes."""
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from torch import Tensor, nn
+
+from headscope.models.capture.session import Session
+from headscope.models.inputs.batch import Batch
+from headscope.traces import Predictions
+
+if TYPE_CHECKING:
+    from headscope.models.model import Model
+
+
+def logits_of(model: "Model", outputs: Any) -> Tensor | None:
+    """The logits among a model's outputs: named so, or a bare tensor or tuple's first that has the size of answers."""
+    for name in ("logits", "prediction_logits"):  # the second from BERT with both of its training heads
+        logits = outputs.get(name) if isinstance(outputs, Mapping) else getattr(outputs, name, None)
+        if isinstance(logits, Tensor):
+            return logits
+    unnamed = (outputs,) if isinstance(outputs, Tensor) else outputs if isinstance(outputs, tuple | list) else ()
+    batched = [part for part in unnamed if isinstance(part, Tensor) and part.is_floating_point() and part.ndim > 1]
+    return batched[0] if batched and _has_size_of_answers(model, batched[0]) else None
+
+
+def _has_size_of_answers(model: "Model", output: Tensor) -> bool:
+    """Whether an output without a name is about classes or tokens; hidden states [batch, token, dim] are not."""
+    labels = getattr(model.config, "id2label", None)
+    size = output.shape[-1]
+    if output.ndim == 2:
+        return labels is None or size == len(labels)
+    embeddings = [module.num_embeddings for module in model.module.modules() if isinstance(module, nn.Embedding)]
+    vocabularies = {getattr(model.config, "vocab_size", None), max(embeddings, default=None)}
+    if model.tokenizer is not None:
+        vocabularies.add(len(model.tokenizer))
+    return output.ndim == 3 and (size in vocabularies or (labels is not None and size == len(labels)))
+
+
+def answers_of(model: "Model", batch: Batch, outputs: Any, session: Session) -> list[Predictions | None]:
+    """The likely answers of each example, or None where the model gives none."""
+    logits = logits_of(model, outputs)
+    n_examples = len(batch.examples)
+    if logits is None or logits.shape[0] != n_examples:
+        return [None] * n_examples
+    labels = getattr(model.config, "id2label", None) or {}
+    vocabulary = getattr(model.config, "vocab_size", None)
+    is_class = logits.ndim == 2 or (logits.shape[-1] == len(labels) and logits.shape[-1] != vocabulary)
+    names: Callable[[int], str] = (lambda one: str(labels.get(one, one))) if is_class else model._names_of_ids()
+    found: list[Predictions | None] = []
+    for example in range(n_examples):
+        if logits.ndim == 2:
+            found.append(Predictions.of(logits[example][None], stack="main", positions=(), names=names))
+            continue
+        stack, kept, positions = _positions(model, batch, logits, example, session, is_class=is_class)
+        if not positions:
+            found.append(None)
+            continue
+        rows = logits[example][kept]
+        found.append(Predictions.of(rows, stack=stack, positions=tuple(positions), names=names))
+    return found
+
+
+def _positions(
+    model: "Model", batch: Batch, logits: Tensor, example: int, session: Session, *, is_class: bool
+) -> tuple[str, list[int], list[int]]:
+    """Of which stack, in which rows of the logits, and for which tokens the model answers."""
+    stack = "decoder" if model.is_encoder_decoder else next(iter(model.stacks))
+    if "text" in model.stacks and stack != "decoder":
+        stack = "text"
+    length = logits.shape[1]
+    real = session.real.get(stack)
+    if real is not None and real.shape[1] == length and example < real.shape[0]:
+        rows = real[example].nonzero()[:, 0].tolist()
+    else:
+        rows = list(range(length))
+    if model.is_encoder_decoder or is_class:
+        return stack, rows, list(range(len(rows)))
+    if model.is_causal:
+        tokens = batch.examples[example].tokens.get(stack)
+        last = (len(tokens) if tokens else len(rows)) - 1
+        return stack, rows[-1:], [last]
+    mask_id = getattr(model.tokenizer, "mask_token_id", None)
+    ids = batch.model_inputs.get("input_ids")
+    if mask_id is None or ids is None or ids.shape[1] != length:
+        return stack, [], []
+    masked = [(place, row) for place, row in enumerate(rows) if int(ids[example, row]) == mask_id]
+    return stack, [row for _, row in masked], [place for place, _ in masked]

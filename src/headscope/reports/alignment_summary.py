@@ -1,0 +1,52 @@
+"""Cross-attention as word alignment, for the report: F1 with a statistical aligner; the diagonal is the baseline."""
+
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import islice
+
+from headscope.analysis.structure.alignment import STEPS, cross_alignment
+from headscope.corpora import Corpus, Example, Problem, corpus
+from headscope.models import Model
+from headscope.scores import Scores
+
+# The aligner is trained on so many pairs at most, those that are measured among them; with fewer it is a poor judge.
+TRAINED_ON = 5000
+LEAST_PAIRS = 50
+
+
+def aligned(
+    model: Model,
+    whole: Corpus,
+    examples: list[Example],
+    every: int = 1,
+    *,
+    progress: Callable[[int, int], None] | None = None,
+    cancel: threading.Event | None = None,
+) -> dict[str, Scores]:
+    """`alignment/writes` and `alignment/reads` of every cross-attention head; nothing where there are no pairs.
+
+    `whole` is the corpus that the examples are of: more of its pairs, spread as `every` is, train the aligner.
+    """
+    pairs = [one for one in examples if one.text and one.target]
+    if len(pairs) < LEAST_PAIRS or not any(layer.site.kind == "cross" for layer in model.layout.layers):
+        return {}
+    known = {one.id for one in pairs}
+    step = max(1, every * len(pairs) // TRAINED_ON)
+    spread = islice((one for one in whole.read() if not isinstance(one, Problem)), 0, None, step)
+    more = [one for one in islice(spread, TRAINED_ON) if one.text and one.target and one.id not in known]
+    found = cross_alignment(
+        model,
+        corpus(pairs, on_error="skip"),  # pairs too long for the model
+        more=more[: max(0, TRAINED_ON - len(pairs))],
+        progress=progress,
+        cancel=cancel,
+    )
+    diagonal = found.baselines["diagonal"].f1
+    told = {"trained_on": found.n_trained_on, "baseline": "links along the diagonal"}
+    return {
+        f"alignment/{step}": replace(
+            found.f1[step], baseline=diagonal, baselines={}, settings=found.f1[step].settings | told
+        )
+        for step in STEPS
+    }

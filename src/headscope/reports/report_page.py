@@ -1,0 +1,131 @@
+"""The report of heads as one HTML file: script, style and numbers in it, and nothing from anywhere else."""
+
+import html
+import importlib.resources
+import json
+import math
+import re
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from headscope import __version__
+from headscope.reports import labels
+from headscope.reports.findings import stacks
+from headscope.scores import Scores
+from headscope.sites import Head
+from headscope.views.page import built
+
+if TYPE_CHECKING:
+    from headscope.reports.heads_report import HeadsReport
+
+_DIGITS = 5
+_STACKS = {
+    "": "",
+    "encoder": "Encoder",
+    "decoder": "Decoder",
+    "cross": "Cross-attention",
+    "vision": "Vision",
+    "text": "Text",
+}
+
+
+def page(report: "HeadsReport") -> str:
+    """The page, complete."""
+    about = report.about
+    corpus = about["corpus"]
+    where = f"{about['model']} on {corpus['name']}"
+    said = (
+        f"{len(report.roles)} heads over {corpus['n_examples']:,} examples of {corpus['name']} ({corpus['about']}). "
+        f"{' '.join(about['notes'])}"
+    )
+    footer = (
+        f"Headscope {__version__}. Criteria of roles are those of the papers where they state one; heads.json and "
+        "scores.parquet beside this page hold all numbers."
+    )
+    parts = {
+        "title": f"What the heads of {about['model']} do",
+        "where": where,
+        "about": said,
+        "footer": footer,
+    }
+    filled = {name: html.escape(text) for name, text in parts.items()}
+    script, style = script_and_style()
+    filled |= {"style": style, "script": script, "data": _embedded(data_of(report))}
+    # All at once: what is filled in is never looked at again.
+    return re.sub(r"\{\{(\w+)\}\}", lambda found: filled[found[1]], _frame())
+
+
+def script_and_style() -> tuple[str, str]:
+    """The script and the style that draw it, as `scripts/web` built them."""
+    return built(("report.js", "report.css"))
+
+
+def data_of(report: "HeadsReport") -> dict[str, Any]:
+    """All that the page draws."""
+    heads = list(report.roles)
+    place = {head: at for at, head in enumerate(heads)}
+    return {
+        "heads": [str(head) for head in heads],
+        "siteOf": [str(head.site) for head in heads],
+        "indexOf": [head.index for head in heads],
+        "stacks": [
+            {
+                "name": name,
+                "label": _STACKS.get(name, name.capitalize()),
+                "layers": [
+                    {"site": str(site), "heads": [place[head] for head in held if head.site == site]}
+                    for site in dict.fromkeys(head.site for head in held)
+                ],
+            }
+            for name, held in stacks(heads).items()
+        ],
+        "measures": [_measure(name, report.scores[name], heads) for name in labels.in_order(list(report.scores))],
+        "roles": [
+            one.to_json() | {"family": labels.family(one), "short": labels.short(one)} for one in report.roles.values()
+        ],
+        "findings": [asdict(one) for one in report.outcome],
+        "cases": [[asdict(one) for one in report.cases.get(head, [])] for head in heads],
+        "thumbnails": report.thumbnails,
+        "absent": report.about["absent"],
+    }
+
+
+def _measure(name: str, scores: Scores, heads: list[Head]) -> dict[str, Any]:
+    bounds = [scores.intervals.get(head, (math.nan, math.nan)) for head in heads]
+    found = {
+        "name": name,
+        "label": labels.label(name),
+        "about": labels.about(name),
+        "unit": labels.unit(name),
+        "group": labels.group(name),
+        "is_part": "/" in name,
+        "n_samples": scores.n_samples,
+        "baseline": scores.baseline,
+        "values": [scores.values_by_head.get(head, math.nan) for head in heads],
+    }
+    if scores.intervals:
+        found |= {"low": [low for low, _ in bounds], "high": [high for _, high in bounds]}
+    if scores.baselines:
+        found["baselines"] = [scores.baselines.get(head, math.nan) for head in heads]
+    return found
+
+
+def plain(value: Any) -> Any:
+    """For JSON: what is not a number becomes null, others keep five digits."""
+    if isinstance(value, dict):
+        return {str(key): plain(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(one) for one in value]
+    if isinstance(value, float):
+        return float(f"{value:.{_DIGITS}g}") if math.isfinite(value) else None
+    return value
+
+
+def _embedded(data: dict[str, Any]) -> str:
+    """JSON that no HTML parser takes for anything else, whatever tokens say."""
+    text = json.dumps(plain(data), ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def _frame() -> str:
+    return importlib.resources.files("headscope.reports").joinpath("heads.html").read_text(encoding="utf-8")

@@ -1,0 +1,133 @@
+"""Making a study: what its measures are run on, and which checks they feed."""
+
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from headscope import runs
+from headscope.analysis.measures.corpus_measures import streaming
+from headscope.corpora import Corpus
+from headscope.errors import CaptureError, InputError
+from headscope.models import Model, load
+from headscope.reports.cases import first_examples
+from headscope.reports.heads_report import Progress, chosen, repeated
+from headscope.reports.relevance_sample import take_sample
+from headscope.reports.studies import raganato, vig, voita
+from headscope.reports.studies.checks import Check, Study, check_folder
+from headscope.scores import Scores
+
+
+@dataclass(frozen=True)
+class Paper:
+    """A paper: the measures that its checks need, and the checks."""
+
+    title: str
+    published_for: str
+    measures: tuple[str, ...]
+    checks: Callable[..., Iterable[Check]]
+    notes: tuple[str, ...]
+    needs_relevance: bool = False
+
+
+STUDIES: dict[str, Paper] = {
+    "vig": Paper(
+        "Vig & Belinkov (2019): Analyzing the Structure of Attention in a Transformer Language Model",
+        "GPT-2 small on English Wikipedia (10,000 sentences), and of public replications for induction",
+        vig.MEASURES,
+        vig.checks,
+        vig.NOTES,
+    ),
+    "voita": Paper(
+        "Voita et al. (2019): Analyzing Multi-Head Self-Attention",
+        "English to Russian Transformer-base encoders, WMT and OpenSubtitles",
+        voita.MEASURES,
+        voita.checks,
+        voita.NOTES,
+        needs_relevance=True,
+    ),
+    "raganato": Paper(
+        "Raganato & Tiedemann (2018): An Analysis of Encoder Representations in Transformer-Based Machine Translation",
+        "encoders of translators from English, trees of UD English PUD",
+        raganato.MEASURES,
+        raganato.checks,
+        raganato.NOTES,
+    ),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """What the checks of a paper may look at."""
+
+    model: Model
+    examples: Corpus
+    scores: Mapping[str, Scores]
+    progress: Progress
+    cancel: threading.Event | None = None
+
+
+def study(
+    name: str,
+    model: Model | str,
+    source: Any,
+    folder: str | Path,
+    *,
+    limit: int | None = None,
+    every: int = 1,
+    engine: Any = "local",
+    progress: Progress | None = None,
+    cancel: threading.Event | None = None,
+) -> Study:
+    """The checks of a paper ("vig", "voita", "raganato") on a model and a treebank; written into `folder`.
+
+    >>> import headscope as hs
+    >>> print(hs.reports.study("vig", "gpt2", "dev.conllu", "vig", limit=500).markdown())  # doctest: +SKIP
+    """
+    if name not in STUDIES:
+        raise InputError(f"there is no study {name!r}: the studies are {', '.join(STUDIES)}.")
+    check_folder(folder)
+    paper, tell = STUDIES[name], progress or (lambda what, done, total: None)
+    loaded = load(model) if isinstance(model, str) else model
+    examples = chosen(source, limit, every)
+    measures = streaming(examples, loaded, names=paper.measures)
+    if not any(one.name in ("dependency_alignment", "syntactic") for one in measures):
+        raise InputError(f"the study {name!r} needs a treebank: {examples!r} has no trees. Give a file in CoNLL-U.")
+    run = runs.run(
+        loaded if engine == "local" else model,
+        examples,
+        measures,
+        Path(folder) / "run",
+        engine=engine,
+        truncate=True,
+        progress=lambda one: tell("measuring", one.n_done, one.n_examples),
+        cancel=cancel,
+    )
+    scores = run.scores() | repeated(loaded)
+    notes = list(paper.notes)
+    if paper.needs_relevance:
+        found, why = _relevance(loaded, examples, tell, cancel)
+        scores |= found
+        notes += [f"No relevance: {why}"] if why else []
+    checks = tuple(paper.checks(Measured(loaded, examples, scores, tell, cancel)))
+    n_examples = run.manifest["corpus"]["n_examples"]
+    known_as = Path(loaded.name).name if Path(loaded.name).is_dir() else loaded.name
+    made = Study(name, paper.title, paper.published_for, known_as, examples.name, n_examples, checks, tuple(notes))
+    made.save(folder)
+    return made
+
+
+def _relevance(
+    model: Model, examples: Corpus, tell: Progress, cancel: threading.Event | None
+) -> tuple[dict[str, Scores], str]:
+    from headscope.analysis import relevance_scores
+
+    try:
+        asked = take_sample(model, first_examples(examples), 16)
+        found = relevance_scores(
+            model, asked.inputs, target=asked.targets, progress=lambda *at: tell("relevance", *at), cancel=cancel
+        )
+    except (CaptureError, InputError) as problem:
+        return {}, str(problem)
+    return {"relevance": found}, ""

@@ -1,0 +1,150 @@
+"""Starting and stopping the server: a port, a printed address, a browser, and Ctrl-C."""
+
+import errno
+import logging
+import os
+import signal
+import socket
+import sys
+import threading
+import webbrowser
+from collections.abc import Callable
+from dataclasses import replace
+
+import uvicorn
+
+from headscope.errors import HeadscopeError, LoadError
+from headscope.server import log
+from headscope.server.access import Access, is_everywhere, is_loopback
+from headscope.server.api import application
+from headscope.server.http_limits import HEAD_BYTES, BoundedProtocol
+from headscope.server.options import Options
+from headscope.server.page import check_static
+from headscope.server.workbench import Workbench
+
+TRIES = 50
+
+
+def serve(
+    options: Options,
+    *,
+    say: Callable[[str], None],
+    announce: Callable[[str], None],
+    opens_browser: bool = True,
+    debug: bool = False,
+) -> None:
+    """Serve until the process is told to stop; `say` prints for people, `announce` is given the address to open."""
+    check_static(options.static)
+    log.set_up(debug=debug)
+    listener = bound(options.host, options.port)
+    try:
+        port = listener.getsockname()[1]
+        if options.port and port != options.port:
+            say(f"Port {options.port} is taken; using {port}.")
+        access = Access.of(options.host, port, options.trusted_hosts)
+        workbench = Workbench(replace(options, port=port), access)
+        for name in workbench.catalogue.given:
+            say(f"Loading {name}")
+            workbench.catalogue.load(name)
+        workbench.reports.check()
+        _warn_of_network(options, say)
+        address = address_of(options.host, port, options.trusted_hosts)
+        announce(f"{address}?token={access.token}")
+        log.silence_warnings()
+        server = _Server(configured(workbench), workbench)
+        if opens_browser:
+            server.opens = f"{address}?token={access.ticket()}"
+        _run(server, listener)
+    finally:
+        listener.close()
+    say("Stopped.")
+    if not server.is_free:
+        # A thread is busy with what cannot be interrupted (a model being loaded); Python would wait for it.
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(0)
+
+
+def configured(workbench: Workbench) -> uvicorn.Config:
+    """How uvicorn runs the application."""
+    return uvicorn.Config(
+        application(workbench),
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        ws="none",
+        http=BoundedProtocol,
+        h11_max_incomplete_event_size=HEAD_BYTES,
+        timeout_graceful_shutdown=1,
+    )
+
+
+class _Server(uvicorn.Server):
+    """Uvicorn, which ends our runs first when it is told to stop: their streams then end by themselves."""
+
+    def __init__(self, config: uvicorn.Config, workbench: Workbench):
+        super().__init__(config)
+        self.workbench, self.is_free, self.opens = workbench, True, ""
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self.opens:
+            # In a thread: some browsers keep whoever starts them waiting.
+            threading.Thread(target=webbrowser.open, args=(self.opens,), daemon=True).start()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self.is_free = self.workbench.close()
+        logging.getLogger("uvicorn").disabled = True
+        logging.getLogger("uvicorn.error").disabled = True  # requests that are cut off now are no news
+        await super().shutdown(sockets)
+
+
+def bound(host: str, port: int) -> socket.socket:
+    """A listening socket at this port, or at the next free one; any free one for port 0."""
+    for tried in range(port, min(port + TRIES, 65536) if port else 1):
+        try:
+            family, kind, protocol, _, place = socket.getaddrinfo(host, tried, type=socket.SOCK_STREAM)[0]
+        except (socket.gaierror, UnicodeError) as error:
+            raise LoadError(
+                f"there is no address {host!r} to listen at: give an IP address of this machine."
+            ) from error
+        listener = socket.socket(family, kind, protocol)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind(place)
+            listener.listen(128)
+            return listener
+        except OSError as error:
+            listener.close()
+            if error.errno not in (errno.EADDRINUSE, errno.EACCES):
+                raise LoadError(f"cannot listen at {host} port {tried}: {error.strerror}.") from error
+    raise LoadError(f"ports {port} to {port + TRIES - 1} are all taken: choose one with --port, or 0 for any.")
+
+
+def address_of(host: str, port: int, trusted: tuple[str, ...] = ()) -> str:
+    """Where a browser finds the server."""
+    name = (trusted[0] if trusted else "127.0.0.1") if is_everywhere(host) else host
+    return f"http://[{name}]:{port}/" if ":" in name else f"http://{name}:{port}/"
+
+
+def _warn_of_network(options: Options, say: Callable[[str], None]) -> None:
+    if is_loopback(options.host):
+        return
+    say(
+        f"WARNING: at {options.host} everyone on your network can reach this server, unencrypted; whoever sees the "
+        "address with its token can use it."
+    )
+    if is_everywhere(options.host) and not options.trusted_hosts:
+        say("It answers to localhost only: name the host that browsers will use with --trust-host NAME.")
+
+
+def _run(server: _Server, listener: socket.socket) -> None:
+    """Until SIGINT or SIGTERM, which uvicorn raises again when it is done: by then they have been obeyed."""
+    before = {number: signal.signal(number, lambda *_: None) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        server.run(sockets=[listener])
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    if not server.started:
+        raise HeadscopeError("the server could not be started: see above.")

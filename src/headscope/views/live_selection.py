@@ -1,0 +1,131 @@
+"""What is selected in a live view, in Python's words; and Python's words for it, checked, as the page's selection."""
+
+import types
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+from headscope.errors import InputError
+from headscope.sites import Head, Site
+from headscope.traces import Trace
+from headscope.views.selection import Scale, Selection, Side, heads_of, spot_of
+from headscope.views.table import chosen_token, from_start
+
+_NAMES = tuple(one.name for one in fields(Selection))
+_KINDS = get_type_hints(Selection)
+
+
+@dataclass(frozen=True)
+class SelectedToken:
+    """The token that was picked: on which side, where among the model's own tokens, and its text.
+
+    Of a word or a sentence, `positions` has all its tokens.
+    """
+
+    side: Side
+    stack: str
+    positions: tuple[int, ...]
+    text: str
+
+    @property
+    def position(self) -> int:
+        """Where it begins."""
+        return self.positions[0]
+
+
+@dataclass(frozen=True)
+class Selected:
+    """What is on screen: scale, head in focus, heads drawn, token picked; `selection` has every option."""
+
+    scale: Scale
+    head: Head
+    heads: tuple[Head, ...]
+    token: SelectedToken | None
+    selection: Selection
+
+    def __repr__(self) -> str:
+        heads = ", ".join(map(str, self.heads))
+        token = f"{self.token.side} {self.token.position} {self.token.text!r}" if self.token else None
+        return f"Selected(scale={self.scale!r}, head={self.head}, heads=[{heads}], token={token})"
+
+    @property
+    def site(self) -> Site:
+        """The layer."""
+        return self.head.site
+
+
+def selected_in(trace: Trace, selection: Selection) -> Selected:
+    """A selection in Python's words; refused where the trace has no such place."""
+    layer, selection = trace.layer(selection.site), from_start(trace, selection)
+    heads = [selection.head, *selection.shown]
+    if outside := [index for index in heads if not 0 <= index < layer.n_heads]:
+        raise InputError(f"{layer.site} has no head {outside[0]}: it has {layer.n_heads}, H0 to H{layer.n_heads - 1}.")
+    token = None
+    if selection.token is not None:
+        token = SelectedToken(selection.token.side, *chosen_token(trace, selection))
+    shown = tuple(layer.site.head(index) for index in selection.shown)
+    return Selected(selection.scale, layer.site.head(selection.head), shown, token, selection)
+
+
+def chosen_by(trace: Trace, now: Selection, wanted: Any) -> Selected:
+    """What Python asks for, as a change of what is there now.
+
+    `wanted` is a head (`"L3H2"`), several of one layer, a layer, or a dictionary of options by name: those of
+    `head_view` and `model_view`, `scale`, and `heads`.
+    """
+    if isinstance(wanted, Selected):
+        return selected_in(trace, checked(wanted.selection.__dict__, now))
+    if isinstance(wanted, Selection):
+        return selected_in(trace, checked(wanted.__dict__, now))
+    if not isinstance(wanted, Mapping):
+        wanted = {"heads": wanted}
+    given = dict(wanted)
+    if "heads" in given or isinstance(given.get("head"), str | Head):
+        focus = given.pop("head", None)
+        site, shown = heads_of(trace, given.pop("heads", focus))
+        head = shown[0] if focus is None else heads_of(trace, focus)[1][0]
+        given = {"site": str(site), "head": head, "shown": shown} | given
+    if "token" in given:
+        given["token"] = spot_of(given["token"])
+    if unknown := [name for name in given if name not in _NAMES]:
+        raise InputError(f"there is nothing to select by {unknown[0]!r}: choose from heads, {', '.join(_NAMES)}.")
+    moved = checked(given, now)
+    if "token" not in given and (moved.by, moved.hide) != (now.by, now.hide):
+        moved = replace(moved, token=None)  # its position was among tokens read otherwise
+    return selected_in(trace, moved)
+
+
+def checked(given: Mapping[str, Any], now: Selection) -> Selection:
+    """The selection with the options given, each of the type and from the choices that it has."""
+    found = {}
+    for name in _NAMES:
+        if name not in given:
+            continue
+        value = given[name]
+        value = spot_of(value) if name == "token" else value
+        if not _fits(value, _KINDS[name]):
+            told = f": choose one of {', '.join(map(repr, get_args(_KINDS[name])))}" if _is_choice(name) else ""
+            raise InputError(f"{name}={value!r} cannot be selected{told}.")
+        found[name] = list(value) if isinstance(value, list | tuple) else value
+    return replace(now, **found)
+
+
+def _is_choice(name: str) -> bool:
+    return get_origin(_KINDS[name]) is Literal
+
+
+def _fits(value: Any, kind: Any) -> bool:
+    """Whether a value is of a type, as far as selections have types."""
+    origin = get_origin(kind)
+    if origin is Literal:
+        return isinstance(value, str | int) and value in get_args(kind)
+    if origin in (Union, types.UnionType):
+        return any(_fits(value, one) for one in get_args(kind))
+    if origin in (list, tuple):
+        inside = [one for one in get_args(kind) if one is not ...]
+        return isinstance(value, list | tuple) and all(any(_fits(x, one) for one in inside) for x in value)
+    if kind is float:
+        return isinstance(value, int | float) and not isinstance(value, bool)
+    if kind is int:
+        return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+    return isinstance(value, kind)

@@ -1,0 +1,90 @@
+"""Exact numbers: one token of a layer with all others, or a rectangle of one head's pattern."""
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from headscope.errors import InputError, UnknownHeadError, UnknownTokenError
+from headscope.sites import Head, parse
+from headscope.traces import DifferenceLayer, Trace
+from headscope.views.contract import RowProps, WindowProps
+from headscope.views.differences import signed_pool
+from headscope.views.layers import layer_of, read_as
+from headscope.views.part_keys import Asked
+from headscope.views.weights import Weights, no_scores
+from headscope.views.wire import Part
+
+
+def row_part(trace: Trace, asked: Asked) -> Part:
+    """`row/L3?query=5`: from one query to all keys; `row/L3?key=5`: to one key from all queries."""
+    read = read_as(trace, asked)
+    layer = layer_of(read, asked.place)
+    weights = Weights(read, layer, asked.what)
+    length = weights.n_queries if asked.side == "query" else weights.n_keys
+    if asked.index >= length:
+        raise UnknownTokenError(f"there is no {asked.side} {asked.index} in {layer.site}: it has {length} of them.")
+    arrays = {"weights": _line(weights, asked)}
+    if asked.what == "pattern" and not read.readings and not no_scores(layer):
+        arrays["scores"] = _line(Weights(read, layer, "scores"), asked)
+    return Part("row", RowProps(str(layer.site), asked.side, asked.index), arrays)
+
+
+def window_part(trace: Trace, asked: Asked) -> Part:
+    """`window/L3H2`: a rectangle of one head, max-pooled to at most `size` cells a side so that diagonals survive."""
+    head = parse(asked.place)
+    if not isinstance(head, Head):
+        raise UnknownHeadError(f"a window shows one head: say which, as in {asked.place}H0.")
+    read = read_as(trace, asked)
+    weights = Weights(read, read.layer(head), asked.what)
+    rows = _within("rows", asked.rows, weights.n_queries)
+    columns = _within("columns", asked.columns, weights.n_keys)
+    cell = (-(-(rows[1] - rows[0]) // asked.size), -(-(columns[1] - columns[0]) // asked.size))
+    found = pooled(weights, head.index, rows, columns, cell)
+    return Part("window", WindowProps(str(head), rows, columns, cell), {"weights": found})
+
+
+def _line(weights: Weights, asked: Asked) -> np.ndarray:
+    if asked.side == "query":
+        found = weights.whole(rows=slice(asked.index, asked.index + 1))[:, 0]
+    else:
+        found = weights.column(asked.index)
+    if weights.what == "scores":
+        found = found.masked_fill(found == torch.finfo(found.dtype).min, float("-inf"))
+    else:
+        found = found.nan_to_num(nan=0.0)
+    return found.float().cpu().numpy()
+
+
+def _within(name: str, span: tuple[int, int] | None, length: int) -> tuple[int, int]:
+    if span is None:
+        return 0, length
+    if span[1] > length:
+        raise InputError(f"{name}={span[0]}:{span[1]} is outside 0:{length}.")
+    return span
+
+
+def pooled(
+    weights: Weights, index: int, rows: tuple[int, int], columns: tuple[int, int], cell: tuple[int, int]
+) -> np.ndarray:
+    """A rectangle of one head, the largest of every `cell` queries and keys; of a difference, of either sign."""
+    if isinstance(weights.layer, DifferenceLayer):
+        rectangle = weights.layer.patterns(slice(index, index + 1), slice(*rows), slice(*columns))
+        return signed_pool(rectangle, cell)[0].cpu().numpy()
+    lowest = float("-inf") if weights.what == "scores" else 0.0
+    shape = (-(-(rows[1] - rows[0]) // cell[0]), -(-(columns[1] - columns[0]) // cell[1]))
+    found = torch.full(shape, lowest)
+    n_columns = columns[1] - columns[0]
+
+    def pool(_: slice, band: slice, spanned: slice, tile: Tensor) -> None:
+        wide = tile.new_full((tile.shape[1], n_columns), lowest)
+        first, last = max(spanned.start, columns[0]), min(spanned.stop, columns[1])
+        if first < last:
+            here = tile[0, :, first - spanned.start : last - spanned.start]
+            wide[:, first - columns[0] : last - columns[0]] = here.nan_to_num(nan=lowest, neginf=lowest)
+        across = torch.nn.functional.max_pool1d(wide, cell[1], ceil_mode=True) if cell[1] > 1 else wide
+        into = (torch.arange(band.start, band.stop) - rows[0]) // cell[0]
+        into = into[:, None].expand(-1, shape[1])
+        found.scatter_reduce_(0, into, across.float().cpu(), "amax")
+
+    weights.tiles(pool, heads=slice(index, index + 1), rows=slice(*rows))
+    return found.numpy()

@@ -1,0 +1,165 @@
+"""One run for the page: what was read, which layers there are, what the model answered."""
+
+import re
+
+import torch
+
+from headscope.errors import NotRecordedError
+from headscope.traces import Difference, DifferenceLayer, LayerRecord, Tokens, Trace
+from headscope.traces.patch_grids import grid_of
+from headscope.views.contract import AnswerProps, CandidateProps, DifferenceProps, SiteProps, StackProps, TraceProps
+from headscope.views.layers import plain_texts
+from headscope.views.media import looks_like
+from headscope.views.neurons import no_neurons
+from headscope.views.weights import no_contributions, no_scores, no_weights
+from headscope.views.wire import Part
+
+N_CANDIDATES = 10
+
+
+def trace_part(trace: Trace, id: str = "") -> Part:
+    """`trace`: everything but the numbers."""
+    inputs, answers = trace.inputs, _answers(trace)
+    return Part(
+        "trace",
+        TraceProps(
+            id=id,
+            model=_plain(trace.model),
+            record=trace.record,
+            input_kind="patterns" if inputs is None else inputs.kind,
+            text=None if inputs is None else _known(inputs.text),
+            pair=None if inputs is None else _known(inputs.pair),
+            target=None if inputs is None else _known(inputs.target),
+            edits=[_plain(edit) for edit in trace.edits],
+            warnings=[_plain(warning) for warning in trace.warnings],
+            stacks=[_stack(trace, name, tokens) for name, tokens in trace.tokens.items()],
+            layers=[_site(trace, layer) for layer in trace.layers.values()],
+            answers=answers,
+            no_answers="" if answers else _no_answers(trace),
+            steps=None if trace.steps is None else list(trace.steps),
+            difference=_difference(trace),
+        ),
+    )
+
+
+def short_name(model: str) -> str:
+    """A model's name for those who do not have its files: of a folder the last part, others as they are."""
+    if " − " in model:  # a difference
+        return " − ".join(map(short_name, model.split(" − ")))
+    looks_like_path = model.startswith((".", "/", "~")) or model.count("/") > 1 or "\\" in model
+    if model.startswith("builtin:") or not looks_like_path:
+        return model
+    return re.split(r"[/\\]+", model.rstrip("/\\"))[-1] or model
+
+
+def is_causal(layer: LayerRecord) -> bool:
+    """Whether no query looks ahead: nothing above the diagonal of any head's map, or of the strongest keys."""
+    if isinstance(layer, DifferenceLayer) and layer.halves:
+        return all(is_causal(half.layer) for half in layer.halves)
+    if layer.site.kind == "cross" or layer.n_queries != layer.n_keys:
+        return False
+    if layer.summary.map is not None:
+        return not bool(layer.summary.map.nan_to_num(nan=0.0).triu(1).any())
+    return bool((layer.summary.argmax <= torch.arange(layer.n_queries, device=layer.summary.argmax.device)).all())
+
+
+def _difference(trace: Trace) -> DifferenceProps | None:
+    if not isinstance(trace, Difference) or trace.comparison is None:
+        return None
+    one, other = trace.comparison.one, trace.comparison.other
+    return DifferenceProps(_plain(run_name(one)), _plain(run_name(other)), _plain(trace.comparison.line))
+
+
+def run_name(trace: Trace) -> str:
+    """A run in a few words: its model, its edits, the beginning of its text."""
+    text = "" if trace.inputs is None else " ".join((trace.inputs.text or "").split())
+    text = f": {text[:39].rstrip()}…" if len(text) > 40 else f": {text}" if text else ""
+    edits = f", {len(trace.edits)} edit{'s' if len(trace.edits) > 1 else ''}" if trace.edits else ""
+    return f"{short_name(trace.model)}{edits}{text}"
+
+
+def _stack(trace: Trace, name: str, tokens: Tokens) -> StackProps:
+    return StackProps(
+        name=name,
+        kind=tokens.kind,
+        grid=tokens.grid,
+        texts=plain_texts(tokens),
+        ids=[token.id for token in tokens],
+        special=[place for place, token in enumerate(tokens) if token.special],
+        words=_numbered(tokens, "word"),
+        sentences=_numbered(tokens, "sentence"),
+        segments=[token.segment for token in tokens],
+        spaces=_spaces(tokens),
+        looks=looks_like(trace, name),
+    )
+
+
+def _numbered(tokens: Tokens, what: str) -> list[int | None]:
+    """Words (or sentences) by numbers that no two of them share, in whichever segment they stand."""
+    numbers: dict[tuple[str, int], int] = {}
+    found: list[int | None] = []
+    for token in tokens:
+        own: int | None = None if token.special else getattr(token, what)
+        found.append(None if own is None else numbers.setdefault((token.segment, own), len(numbers)))
+    return found
+
+
+def _spaces(tokens: Tokens) -> list[int]:
+    """The positions before which the text has white space: where a token does not begin where the last one ended."""
+    found, ends = [], {}
+    for place, token in enumerate(tokens):
+        end = ends.get(token.segment)
+        if token.start is not None and end is not None and token.start > end:
+            found.append(place)
+        if token.end is not None:
+            ends[token.segment] = token.end
+    return found
+
+
+def _site(trace: Trace, layer: LayerRecord) -> SiteProps:
+    return SiteProps(
+        site=str(layer.site),
+        stack=layer.site.stack,
+        kind="cross" if layer.site.kind == "cross" else "self",
+        layer=layer.site.layer,
+        n_heads=layer.n_heads,
+        n_queries=layer.n_queries,
+        n_keys=layer.n_keys,
+        key_stack=layer.key_stack,
+        is_causal=is_causal(layer),
+        no_weights=no_weights(layer),
+        no_scores=no_scores(layer),
+        no_contributions=no_contributions(layer),
+        no_neurons=no_neurons(layer),
+        grid=grid_of(trace.tokens[layer.key_stack], layer),
+        places=[] if layer.places is None else layer.places.tolist(),
+    )
+
+
+def _answers(trace: Trace) -> list[AnswerProps]:
+    if trace.answers is None:
+        return []
+    found = []
+    for place in range(len(trace.answers.ids)):
+        top = [one for one in trace.answers.top(N_CANDIDATES, place) if one.logprob > float("-inf")]
+        position = trace.answers.positions[place] if trace.answers.positions else -1
+        candidates = [CandidateProps(_plain(one.text), one.logprob, one.id) for one in top]
+        found.append(AnswerProps(trace.answers.stack, position, candidates))
+    return found
+
+
+def _no_answers(trace: Trace) -> str:
+    try:
+        trace.predictions()
+    except NotRecordedError as reason:
+        return str(reason)
+    return ""
+
+
+def _plain(text: str) -> str:
+    """Nothing that UTF-8 cannot hold."""
+    return text.encode("utf-8", "replace").decode()
+
+
+def _known(text: str | None) -> str | None:
+    return None if text is None else _plain(text)

@@ -1,0 +1,45 @@
+"""Heads that decay with distance: on scores whose slope is known, and on a real model."""
+
+import numpy as np
+import pytest
+import torch
+from made_traces import made_layer, made_trace
+
+import headscope as hs
+from headscope.analysis.usecases.distance_decay import _fit, _neurons, built_in_texts, decay
+from headscope.attention import Formula, Mask
+
+
+def falling(rate: float):
+    """A causal head whose score is −rate · distance: q_i = (−rate · i, 1), k_j = (1, rate · j), the rest zero."""
+    layer = made_layer(Formula(1.0, mask=Mask.causal(12, 12)))
+    place = torch.arange(12.0)
+    query, key = torch.zeros_like(layer.query), torch.zeros_like(layer.key)
+    query[:, :, 0], query[:, :, 1] = -rate * place, 1.0
+    key[:, :, 0], key[:, :, 1] = 1.0, rate * place
+    layer.query.copy_(query), layer.key.copy_(key)
+    return made_trace(layer)
+
+
+def test_scores_that_fall_by_a_tenth_a_token_have_that_rate():
+    share, rate = _fit([falling(0.1)], hs.Head("main", 0, 1))
+    assert rate == pytest.approx(0.1, abs=1e-5) and share == pytest.approx(1, abs=1e-4)
+
+
+def test_the_parts_of_neurons_sum_to_the_head():
+    neurons = _neurons([falling(0.1)], hs.Head("main", 0, 1))
+    assert -sum(one.slope for one in neurons) == pytest.approx(0.1, abs=1e-5)
+    by_index = {one.index: one for one in neurons}
+    assert by_index[1].constancy == pytest.approx(1) and by_index[0].constancy < 0.9
+    assert by_index[2].slope == 0
+
+
+def test_scaling_the_neurons_that_decay_most_flattens_a_real_head_more_than_others():
+    model = hs.load("builtin:gpt")
+    found = decay(model, built_in_texts()[:4], n_random=3)
+    assert found.shares[found.head] > 0.5 and found.rates[found.head] > 0
+    assert -sum(one.slope for one in found.neurons) == pytest.approx(found.rates[found.head], rel=1e-3)
+    nothing, top, *others = found.effects
+    assert nothing.rate == pytest.approx(found.rates[found.head], rel=1e-3)
+    assert top.rate < min(one.rate for one in others)
+    assert np.isfinite([one.perplexity for one in found.effects]).all() and nothing.continuation

@@ -1,0 +1,100 @@
+"""What is selected in a live view: Python's words for it and the page's, checked both ways."""
+
+from dataclasses import asdict, replace
+
+import pytest
+import torch
+
+import headscope as hs
+from headscope.errors import InputError, UnknownHeadError
+from headscope.traces import Token, Tokens, Trace
+from headscope.views.live_selection import checked, chosen_by, selected_in
+from headscope.views.selection import Selection
+
+WORDS = Tokens(
+    (
+        Token("[CLS]", special=True),
+        Token("un", word=0, start=0, end=2),
+        Token("kind", word=0, start=2, end=6),
+        Token("words", word=1, start=7, end=12),
+    )
+)
+TRACE = Trace.from_patterns([torch.rand(3, 4, 4).softmax(-1) for _ in range(2)], WORDS, model="m")
+NOW = hs.head_view(TRACE, "L1H2").selection
+
+
+def test_a_token_has_its_place_among_the_models_own():
+    found = selected_in(TRACE, hs.head_view(TRACE, "L0", token=("key", 2)).selection)
+    assert (found.scale, str(found.head), [head.index for head in found.heads]) == ("head", "L0H0", [0, 1, 2])
+    assert found.token is not None
+    assert (found.token.side, found.token.position, found.token.text) == ("key", 2, "kind")
+    assert str(found.site) == "L0"
+    assert repr(found) == "Selected(scale='head', head=L0H0, heads=[L0H0, L0H1, L0H2], token=key 2 'kind')"
+
+
+def test_a_word_has_the_places_of_all_its_tokens():
+    view = hs.head_view(TRACE, "L0", by="words", hide="special", token=0)
+    found = selected_in(TRACE, view.selection)
+    assert found.token is not None
+    assert (found.token.positions, found.token.text) == ((1, 2), "unkind")
+
+
+@pytest.mark.parametrize(
+    ("wanted", "expected"),
+    [
+        ("L0H1", {"site": "L0", "head": 1, "shown": [1]}),
+        ("L0", {"site": "L0", "head": 0, "shown": [0, 1, 2]}),
+        (["L0H2", "L0H1"], {"site": "L0", "head": 1, "shown": [1, 2]}),
+        ({"head": "L0H1", "form": "matrix"}, {"site": "L0", "head": 1, "shown": [1], "form": "matrix"}),
+        ({"heads": "L0", "head": "L0H2"}, {"site": "L0", "head": 2, "shown": [0, 1, 2]}),
+        ({"token": ("key", 3)}, {"token": {"side": "key", "index": 3}, "site": "L1"}),
+        ({"token": {"side": "query", "index": 3}}, {"token": {"side": "query", "index": 3}}),
+        ({"scale": "model", "least": 0}, {"scale": "model", "least": 0}),
+        (hs.model_view(TRACE, "L0H2").selection, {"scale": "model", "site": "L0", "head": 2}),
+    ],
+)
+def test_python_says_what_is_wanted_in_a_few_words(wanted, expected):
+    found = asdict(chosen_by(TRACE, NOW, wanted).selection)
+    assert {name: found[name] for name in expected} == expected
+
+
+def test_what_was_selected_can_be_selected_again():
+    one = chosen_by(TRACE, NOW, {"heads": "L0", "token": 3})
+    assert chosen_by(TRACE, NOW, one) == one
+
+
+def test_a_token_can_be_told_from_the_end():
+    assert chosen_by(TRACE, NOW, {"token": -1}).selection.token == chosen_by(TRACE, NOW, {"token": 3}).selection.token
+    assert chosen_by(TRACE, NOW, {"token": ("key", -4)}).token.position == 0
+
+
+def test_a_token_is_let_go_where_tokens_are_read_otherwise():
+    now = replace(NOW, token=chosen_by(TRACE, NOW, {"token": 3}).selection.token)
+    assert chosen_by(TRACE, now, {"form": "matrix"}).selection.token is not None
+    assert chosen_by(TRACE, now, {"by": "words"}).selection.token is None
+
+
+@pytest.mark.parametrize(
+    ("wanted", "error", "said"),
+    [
+        ("L9", UnknownHeadError, "L9"),
+        (["L0H1", "L1H1"], InputError, "one layer"),
+        ({"head": 7}, InputError, "L1 has no head 7: it has 3, H0 to H2"),
+        ({"shown": [0, -1]}, InputError, "shown"),
+        ({"token": 4}, InputError, "there is no query 4: 4 are shown, 0 to 3"),
+        ({"token": {"side": "key", "index": -5}}, InputError, "there is no key -5"),
+        ({"token": "nurse"}, InputError, "is no position"),
+        ({"form": "cubes"}, InputError, "choose one of 'auto', 'lines', 'matrix'"),
+        ({"top": 2.5}, InputError, "top=2.5"),
+        ({"average": "yes"}, InputError, "average='yes'"),
+        ({"colours": "red"}, InputError, "nothing to select by 'colours'"),
+    ],
+)
+def test_what_cannot_be_selected_is_refused_in_words(wanted, error, said):
+    with pytest.raises(error, match=said):
+        chosen_by(TRACE, NOW, wanted)
+
+
+def test_every_option_of_a_selection_passes_as_the_page_tells_it():
+    assert checked(asdict(NOW), Selection()) == NOW
+    assert checked({"site": "L1", "unknown": 1}, NOW) == NOW

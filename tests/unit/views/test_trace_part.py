@@ -1,0 +1,101 @@
+"""What the page is told of a run."""
+
+import pytest
+import torch
+from made_traces import made_layer, made_trace
+
+from headscope.attention import Formula, Mask
+from headscope.traces import Inputs, Predictions, Token, Tokens, Trace
+from headscope.views.parts import part
+from headscope.views.trace_part import is_causal, short_name
+
+PAIR = Tokens(
+    (
+        Token("[CLS]", 2, special=True),
+        Token("play", 5, word=0, sentence=0, start=0, end=4),
+        Token("ing", 6, word=0, sentence=0, start=4, end=7),
+        Token("cards", 7, word=1, sentence=0, start=8, end=13),
+        Token("[SEP]", 3, special=True),
+        Token("yes", 8, word=0, sentence=0, segment="B", start=0, end=3),
+    )
+)
+
+
+def test_tokens_are_told_column_by_column():
+    trace = Trace.from_patterns([torch.eye(6)[None]], PAIR)
+    props = part(trace, "trace", id="abc").props
+    assert (props.id, props.input_kind, props.record, props.text) == ("abc", "patterns", "heads", None)
+    (stack,) = props.stacks
+    assert (stack.name, stack.kind, stack.grid) == ("main", "text", None)
+    assert stack.texts == ["[CLS]", "play", "ing", "cards", "[SEP]", "yes"]
+    assert stack.ids == [2, 5, 6, 7, 3, 8]
+    assert stack.special == [0, 4]
+    # The words of the second text are not those of the first, though each counts from 0.
+    assert stack.words == [None, 0, 0, 1, None, 2]
+    assert stack.sentences == [None, 0, 0, 0, None, 1]
+    assert stack.segments == ["A"] * 5 + ["B"]
+    assert stack.spaces == [3]
+
+
+def test_layers_say_what_they_have_and_why_not():
+    props = part(Trace.from_patterns([torch.eye(6)[None]], PAIR), "trace").props
+    (layer,) = props.layers
+    assert (layer.site, layer.stack, layer.kind, layer.layer, layer.key_stack) == ("L0", "main", "self", 0, "main")
+    assert (layer.n_heads, layer.n_queries, layer.n_keys) == (1, 6, 6)
+    assert layer.no_weights == ""
+    assert layer.no_scores == layer.no_contributions == "only its patterns are known"
+    whole = part(made_trace(made_layer(Formula(1.0))), "trace").props.layers[0]
+    assert (whole.no_weights, whole.no_scores, whole.no_contributions) == ("", "", "")
+    summary = part(made_trace(made_layer(Formula(1.0), record="summary"), record="summary"), "trace").props.layers[0]
+    assert "record='heads'" in summary.no_weights and "record='heads'" in summary.no_scores
+    rows = part(made_trace(made_layer(Formula(1.0), record="rows"), record="rows"), "trace").props.layers[0]
+    assert "only row figures" in rows.no_weights
+
+
+def test_causal_layers_are_known_by_what_they_did():
+    causal = Formula(1.0, mask=Mask(200, 200, stop=torch.arange(1, 201)[None]))
+    for record in ("heads", "summary", "rows"):
+        assert is_causal(made_layer(causal, 200, record=record))
+        assert not is_causal(made_layer(Formula(1.0), 200, record=record))
+
+
+def test_answers_come_with_their_places():
+    trace = made_trace(made_layer(Formula(1.0)))
+    (answer,) = part(trace, "trace").props.answers
+    assert (answer.stack, answer.position, len(answer.candidates)) == ("main", 3, 10)
+    assert answer.candidates[0].logprob == float(trace.predictions(1)[0].logprob)
+    classes = Predictions.of(torch.tensor([[0.0, -float("inf")]]), stack="main", positions=(), names=str)
+    trace = Trace(trace.model, trace.record, trace.layers, trace.tokens, answers=classes)
+    (answer,) = part(trace, "trace").props.answers
+    # What cannot be has no logarithm that JSON can hold.
+    assert (answer.position, [one.text for one in answer.candidates]) == (-1, ["0"])
+    none = part(Trace.from_patterns([torch.eye(6)[None]], PAIR), "trace").props
+    assert none.answers == [] and "no output that reads as a prediction" in none.no_answers
+
+
+def test_texts_are_told_as_they_were_and_always_encode():
+    broken = Tokens((Token("\ud800"), Token("</script>")))
+    inputs = Inputs("text", {}, {"main": broken}, text="\ud800 </script>", pair="я", target=None)
+    trace = Trace.from_patterns([torch.eye(2)[None]], broken)
+    trace = Trace(trace.model, "heads", trace.layers, trace.tokens, inputs=inputs, steps=(None, 3))
+    found = part(trace, "trace")
+    assert found.props.stacks[0].texts == ["?", "</script>"]
+    assert (found.props.text, found.props.pair, found.props.steps) == ("? </script>", "я", [None, 3])
+    assert b"</script>" in found.encode()
+
+
+@pytest.mark.parametrize(
+    ("model", "short"),
+    [
+        ("builtin:gpt", "builtin:gpt"),
+        ("gpt2", "gpt2"),
+        ("openai/gpt2", "openai/gpt2"),
+        ("/home/anna/gpt", "gpt"),
+        ("../models/gpt/", "gpt"),
+        ("a/b/gpt", "gpt"),
+        ("C:\\models\\gpt", "gpt"),
+        ("/", "/"),
+    ],
+)
+def test_a_folder_is_called_by_its_last_part(model: str, short: str) -> None:
+    assert short_name(model) == short
