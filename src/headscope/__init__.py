@@ -1,91 +1,10 @@
 """Headscope: see, measure, test and edit attention in any Transformer."""
 
-import importlib
 from typing import TYPE_CHECKING
 
+from headscope.lazy import public_names
+
 __version__ = "0.1.0"
-
-# Every public name and where it lives; imported at first use, so that `import headscope` costs nothing.
-_NAMES = {
-    "Comparison": "headscope.traces",
-    "Difference": "headscope.traces",
-    "Head": "headscope.sites",
-    "HeadsReport": "headscope.reports",
-    "HeadscopeError": "headscope.errors",
-    "HeadscopeWarning": "headscope.errors",
-    "Intervention": "headscope.interventions",
-    "Model": "headscope.models",
-    "PairView": "headscope.views",
-    "Scores": "headscope.scores",
-    "Trace": "headscope.traces",
-    "View": "headscope.views",
-    "activations_view": "headscope.views",
-    "add_neuron": "headscope.interventions",
-    "bake": "headscope.models",
-    "bias": "headscope.analysis",
-    "block": "headscope.interventions",
-    "compare": "headscope.traces",
-    "corpus": "headscope.corpora",
-    "distance_bias": "headscope.interventions",
-    "effect": "headscope.analysis",
-    "examples": "headscope.analysis",
-    "find_heads": "headscope.analysis",
-    "gate": "headscope.interventions",
-    "head_view": "headscope.views",
-    "heads": "headscope.reports",
-    "load": "headscope.models",
-    "load_interventions": "headscope.interventions",
-    "load_trace": "headscope.traces",
-    "mean_ablate": "headscope.interventions",
-    "measure": "headscope.analysis",
-    "model_view": "headscope.views",
-    "neuron_view": "headscope.views",
-    "patch": "headscope.interventions",
-    "relevance": "headscope.analysis",
-    "replace_pattern": "headscope.interventions",
-    "replace_token": "headscope.interventions",
-    "save_interventions": "headscope.interventions",
-    "scale": "headscope.interventions",
-    "scale_neuron": "headscope.interventions",
-    "set_neuron": "headscope.interventions",
-    "set_row": "headscope.interventions",
-    "set_weight": "headscope.interventions",
-    "side_by_side": "headscope.views",
-    "silence": "headscope.interventions",
-    "temperature": "headscope.interventions",
-    "uniform": "headscope.interventions",
-}
-_PACKAGES = (
-    "analysis",
-    "attention",
-    "cli",
-    "compat",
-    "corpora",
-    "errors",
-    "interventions",
-    "models",
-    "reports",
-    "runs",
-    "scores",
-    "sites",
-    "traces",
-    "views",
-)
-
-__all__ = list(_NAMES)  # pyright: ignore[reportUnsupportedDunderAll]
-
-
-def __getattr__(name: str):
-    if name in _NAMES:
-        return getattr(importlib.import_module(_NAMES[name]), name)
-    if name in _PACKAGES:
-        return importlib.import_module(f"headscope.{name}")
-    raise AttributeError(f"module 'headscope' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted([*globals(), *_NAMES, *_PACKAGES])
-
 
 if TYPE_CHECKING:
     from headscope.analysis import bias as bias
@@ -135,3 +54,22 @@ if TYPE_CHECKING:
     from headscope.views import model_view as model_view
     from headscope.views import neuron_view as neuron_view
     from headscope.views import side_by_side as side_by_side
+
+_PACKAGES = (
+    "analysis",
+    "attention",
+    "cli",
+    "compat",
+    "corpora",
+    "errors",
+    "interventions",
+    "models",
+    "reports",
+    "runs",
+    "scores",
+    "sites",
+    "traces",
+    "views",
+)
+
+__getattr__, __dir__ = public_names(__name__, _PACKAGES)

@@ -3,18 +3,19 @@
 import itertools
 import threading
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
 from headscope.corpora import Corpus, Example, corpus
 from headscope.errors import InputError
-from headscope.models import Model
 from headscope.runs import Measure, Table
 from headscope.runs.batch_plan import Plan, block_for
 from headscope.runs.shard_counts import Ledger
-from headscope.runs.worker import Worker
+
+if TYPE_CHECKING:
+    from headscope.models import Model
 
 Report = Callable[[int, int], None]
 
@@ -51,7 +52,7 @@ class Counted(Table):
 
 
 def counted(
-    model: Model,
+    model: "Model",
     source: Any,
     measure: Measure,
     *,
@@ -67,6 +68,8 @@ def counted(
 
     `progress` hears how many examples are done, of how many; `cancel` stops before the next attention layer.
     """
+    from headscope.runs.worker import Worker  # brings transformers
+
     examples = listed(source)
     n_examples = sum(1 for _ in first(examples, limit))
     if not n_examples:

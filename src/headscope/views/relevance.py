@@ -1,17 +1,20 @@
 """Relevance for the page: what every token and every head had to do with one answer."""
 
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from headscope.analysis.attribution.relevance import Relevance
 from headscope.errors import InputError
 from headscope.traces import Trace
 from headscope.views.contract import RelevanceProps
 from headscope.views.wire import Part
 
+if TYPE_CHECKING:
+    from headscope.analysis.attribution.relevance import Relevance
 
-def relevance_part(found: Relevance, trace: Trace) -> Part:
+
+def relevance_part(found: "Relevance", trace: Trace) -> Part:
     """The relevance of one answer; of several positions, their mean.
 
     Arrays: `tokens/STACK` [token] for every stack that the trace shows, `share` and `raw` [head].
@@ -41,7 +44,7 @@ def relevance_part(found: Relevance, trace: Trace) -> Part:
     return Part("relevance", props, arrays)
 
 
-def address_of(found: Relevance) -> str:
+def address_of(found: "Relevance") -> str:
     """Which answer it is of, as the page's address writes it: `9:1234`, `9:1234-77:attn`, `all:3`."""
     about = found.steps[0]
     if len(found.steps) > 1:

@@ -9,7 +9,7 @@ import unicodedata
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -17,11 +17,13 @@ from headscope.analysis.corpus_in_memory import Report, counted
 from headscope.analysis.structure.arborescence import max_arborescence
 from headscope.corpora import Example
 from headscope.errors import InputError
-from headscope.models import Model
 from headscope.runs import Batch, Layer, Measure, Refusal, Table, Tally
 from headscope.runs.measure import Told
 from headscope.scores import Scores
 from headscope.sites import Head, Site
+
+if TYPE_CHECKING:
+    from headscope.models import Model
 
 # What the weight of an edge from a dependent to its head is, of the attention A [from, to].
 ORIENTATIONS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
@@ -119,7 +121,7 @@ class InducedTrees(Measure):
     name: str = "trees"
     settings: dict[str, Any] = field(default_factory=lambda: {"orientations": list(ORIENTATIONS), "seed": 0})
 
-    def start(self, model: Model) -> None:
+    def start(self, model: "Model") -> None:
         """Choose a head under which to count what is the same for all."""
         self._any = model.heads[0]
 
@@ -194,7 +196,7 @@ class InducedTrees(Measure):
 
 
 def induced_trees(
-    model: Model,
+    model: "Model",
     source: Any,
     *,
     limit: int | None = None,

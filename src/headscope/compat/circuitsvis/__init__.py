@@ -3,4 +3,6 @@
 The signatures are those of CircuitsVis 1.43.3. What differs is told in `docs/compat.md`.
 """
 
-from headscope.compat.circuitsvis import attention as attention
+from headscope.lazy import public_names
+
+__getattr__, __dir__ = public_names(__name__, ("attention",))
