@@ -13,7 +13,7 @@ from headscope.reports import labels
 from headscope.reports.findings import stacks
 from headscope.scores import Scores
 from headscope.sites import Head
-from headscope.views.page import built
+from headscope.views.saved_page import built
 
 if TYPE_CHECKING:
     from headscope.reports.heads_report import HeadsReport

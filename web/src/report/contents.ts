@@ -1,4 +1,4 @@
-/** What a report of heads holds: the JSON that Python's `reports/page.py` puts into its page. */
+/** What a report of heads holds: the JSON that Python's `reports/report_page.py` puts into its page. */
 
 /** A score, or null where there is none. */
 export type Score = number | null;
