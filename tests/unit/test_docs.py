@@ -56,3 +56,14 @@ def test_links_between_pages_lead_somewhere():
         for target in re.findall(r"\]\(([^)#]+?)(?:#[^)]*)?\)", page.read_text()):
             if not target.startswith("http"):
                 assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def test_files_that_the_architecture_names_exist():
+    text = (ROOT / "ARCHITECTURE.md").read_text()
+    places = [ROOT, ROOT / "src/headscope", ROOT / "web/src", *(ROOT / "src/headscope").rglob("*/")]
+    named = [
+        name for name in re.findall(r"`([\w./-]+?/?)(?:: \w+)?`", text) if "/" in name or name.endswith((".py", ".ts"))
+    ]
+    assert len(named) > 50
+    missing = [name for name in named if not any((place / name).exists() for place in places)]
+    assert not missing
