@@ -29,14 +29,14 @@ def layers_of(attention: Any, name: str) -> list[Tensor]:
         raise InputError(f"{name} is a tensor of shape {tuple(attention.shape)}: give a list of them, one a layer.")
     if isinstance(attention, Sequence) and not len(attention):
         raise InputError(f"{name} holds nothing to show: {EMPTY}")
-    if not isinstance(attention, Sequence) or any(one is None for one in attention):
+    if not isinstance(attention, Sequence) or any(layer is None for layer in attention):
         raise InputError(f"{name} holds nothing to show: {NOTHING}")
     if isinstance(attention[0], Sequence):
-        return _joined(attention, name)
-    return [_one(layer, name, index) for index, layer in enumerate(attention)]
+        return _join_steps(attention, name)
+    return [_layer_tensor(layer, name, index) for index, layer in enumerate(attention)]
 
 
-def _one(layer: Any, name: str, index: int) -> Tensor:
+def _layer_tensor(layer: Any, name: str, index: int) -> Tensor:
     if not isinstance(layer, Tensor):
         layer = torch.as_tensor(layer)
     if layer.ndim != 4:
@@ -49,13 +49,13 @@ def _one(layer: Any, name: str, index: int) -> Tensor:
     return layer[0].detach()
 
 
-def _joined(steps: Sequence[Any], name: str) -> list[Tensor]:
+def _join_steps(steps: Sequence[Any], name: str) -> list[Tensor]:
     """What `generate()` returns: for each step the layers, whose queries are the tokens that were new then."""
-    found = []
+    layers = []
     for index in range(len(steps[0])):
-        rows = [_one(step[index], name, index) for step in steps]
-        n_keys = max(one.shape[-1] for one in rows)
+        rows = [_layer_tensor(step[index], name, index) for step in steps]
+        n_keys = max(row.shape[-1] for row in rows)
         # A step sees the tokens up to its own; those that came later have no weight.
-        padded = [torch.nn.functional.pad(one, (0, n_keys - one.shape[-1])) for one in rows]
-        found.append(torch.cat(padded, dim=1))
-    return found
+        padded = [torch.nn.functional.pad(row, (0, n_keys - row.shape[-1])) for row in rows]
+        layers.append(torch.cat(padded, dim=1))
+    return layers

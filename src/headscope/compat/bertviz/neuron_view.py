@@ -60,26 +60,26 @@ def get_attention(
             f"get_attention describes one stack of tokens, and this model has {', '.join(trace.tokens)}: "
             "read hs.Model(model, tokenizer).run(text) instead, which has them all."
         )
-    texts = _spelled(trace, tokenizer)
+    texts = _spell(trace, tokenizer)
     spans = {"all": (slice(None), slice(None))}
     if sentence_b:
         second = _second(trace)
         parts = {"a": slice(0, second), "b": slice(second, len(texts))}
         spans |= {left + right: (parts[left], parts[right]) for left in "ab" for right in "ab"}
-    found: dict[str, dict[str, Any]] = {}
+    attention_by_span: dict[str, dict[str, Any]] = {}
     for name, (rows, columns) in spans.items():
-        found[name] = {"attn": [], "left_text": texts[rows], "right_text": texts[columns]}
+        attention_by_span[name] = {"attn": [], "left_text": texts[rows], "right_text": texts[columns]}
         if include_queries_and_keys:
-            found[name] |= {"queries": [], "keys": []}
+            attention_by_span[name] |= {"queries": [], "keys": []}
     for layer in trace.layers.values():
         patterns = layer.patterns()
         queries, keys = _vectors(layer) if include_queries_and_keys else (None, None)
         for name, (rows, columns) in spans.items():
-            found[name]["attn"].append(patterns[:, rows, columns].tolist())
+            attention_by_span[name]["attn"].append(patterns[:, rows, columns].tolist())
             if queries is not None and keys is not None:
-                found[name]["queries"].append(queries[:, rows].tolist())
-                found[name]["keys"].append(keys[:, columns].tolist())
-    return found
+                attention_by_span[name]["queries"].append(queries[:, rows].tolist())
+                attention_by_span[name]["keys"].append(keys[:, columns].tolist())
+    return attention_by_span
 
 
 def _trace(model: Any, model_type: str, tokenizer: Any, first: str, second: str | None) -> Trace:
@@ -108,7 +108,7 @@ def _vectors(layer: LayerRecord) -> tuple[torch.Tensor, torch.Tensor]:
     return queries, keys
 
 
-def _spelled(trace: Trace, tokenizer: Any) -> list[str]:
+def _spell(trace: Trace, tokenizer: Any) -> list[str]:
     """Tokens as BertViz writes them: as the tokenizer spells them, with spaces for marks."""
     (tokens,) = trace.tokens.values()
     if tokenizer is None or any(token.id is None for token in tokens):

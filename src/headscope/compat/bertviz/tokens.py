@@ -14,40 +14,40 @@ _SPECIAL = re.compile(
 )
 
 
-def tokens_of(given: Sequence[str], *, prettify: bool, second: int | None = None) -> Tokens:
+def tokens_of(spellings: Sequence[str], *, prettify: bool, second: int | None = None) -> Tokens:
     """Tokens from their spellings; those from `second` on belong to the other sentence of a pair."""
-    spelled = [str(one) for one in given]
-    if second is not None and not 0 < second < len(spelled):
+    spellings = [str(spelling) for spelling in spellings]
+    if second is not None and not 0 < second < len(spellings):
         raise InputError(
-            f"sentence_b_start={second} is not inside the {len(spelled)} tokens: sentence B begins at 1 to "
-            f"{len(spelled) - 1}."
+            f"sentence_b_start={second} is not inside the {len(spellings)} tokens: sentence B begins at 1 to "
+            f"{len(spellings) - 1}."
         )
-    first = len(spelled) if second is None else second
-    segments = ["A"] * first + ["B"] * (len(spelled) - first)
+    first = len(spellings) if second is None else second
+    segments = ["A"] * first + ["B"] * (len(spellings) - first)
     if not prettify:
         return Tokens(
             tuple(
                 Token(text, special=_is_special(text), word=place, segment=segment)
-                for place, (text, segment) in enumerate(zip(spelled, segments, strict=True))
+                for place, (text, segment) in enumerate(zip(spellings, segments, strict=True))
             )
         )
-    style = _style(spelled)
-    return Tokens((*_read(spelled[:first], "A", style), *_read(spelled[first:], "B", style)))
+    style = _style(spellings)
+    return Tokens((*_read(spellings[:first], "A", style), *_read(spellings[first:], "B", style)))
 
 
 def _is_special(text: str) -> bool:
     return _SPECIAL.fullmatch(text) is not None
 
 
-def _style(spelled: list[str]) -> SimpleNamespace:
+def _style(spellings: list[str]) -> SimpleNamespace:
     """What stands in for the tokenizer, which we do not have: it says only whether letters stand for bytes."""
-    words = [one for one in spelled if not _is_special(one)]
+    words = [word for word in spellings if not _is_special(word)]
     in_bytes = SimpleNamespace(is_fast=False, byte_decoder=True)
-    if any("Ġ" in one or "Ċ" in one for one in words):
+    if any("Ġ" in word or "Ċ" in word for word in words):
         return in_bytes
     text = "".join(words)
     if not text.isascii():
-        read = b"".join(surfaces_of(in_bytes, [Piece(0, one) for one in words], set()))
+        read = b"".join(surfaces_of(in_bytes, [Piece(0, word) for word in words], set()))
         if read != text.encode() and _decodes(read):
             return in_bytes
     return SimpleNamespace(is_fast=False)
@@ -61,27 +61,27 @@ def _decodes(data: bytes) -> bool:
     return True
 
 
-def _read(spelled: list[str], segment: str, style: SimpleNamespace) -> list[Token]:
+def _read(spellings: list[str], segment: str, style: SimpleNamespace) -> list[Token]:
     """The tokens of one sentence: the text they spell together, and the place of each in it."""
-    pieces = [Piece(1 if _is_special(one) else 0, one) for one in spelled]
+    pieces = [Piece(1 if _is_special(spelling) else 0, spelling) for spelling in spellings]
     text, spans = joined(surfaces_of(style, pieces, {1}))
     words, _ = words_of(text)
     sentences = sentences_of(text)
-    found = []
+    tokens = []
     for place, (piece, span) in enumerate(zip(pieces, spans, strict=True)):
         if piece.id == 1:
-            found.append(Token(piece.raw, special=True, segment=segment))
+            tokens.append(Token(piece.raw, special=True, segment=segment))
             continue
-        start, end = _trimmed(text, *span)
-        shown = _part(text, spans, place) or text[start:end] or piece.raw
+        start, end = _trim_spaces(text, *span)
+        display = _part(text, spans, place) or text[start:end] or piece.raw
         inside = range(start, max(end, start + 1))
         word = next((words[at] for at in inside if at in words), None)
         sentence = sentences[min(start, len(sentences) - 1)] if sentences else None
-        found.append(Token(shown, None, False, word, sentence, segment, start, end))
-    return found
+        tokens.append(Token(display, None, False, word, sentence, segment, start, end))
+    return tokens
 
 
-def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
+def _trim_spaces(text: str, start: int, end: int) -> tuple[int, int]:
     """Without the spaces around it, unless spaces are all there is."""
     inside = text[start:end]
     if not inside.strip():

@@ -18,8 +18,8 @@ class _Loader:
     def __repr__(self) -> str:
         return f"<{self.__name__} of transformers>"
 
-    def __call__(self, *given: Any, **options: Any) -> Any:
-        return self._class(*given, **options)
+    def __call__(self, *args: Any, **options: Any) -> Any:
+        return self._class(*args, **options)
 
     def from_pretrained(self, name: str, **options: Any) -> Any:
         """Load it. `output_attentions` is not needed: queries and keys are seen as the model runs."""

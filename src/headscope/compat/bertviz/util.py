@@ -35,4 +35,4 @@ def num_heads(attention: Sequence[Tensor]) -> int:
 
 def format_special_chars(tokens: Sequence[str]) -> list[str]:
     """Tokens without the marks that tokenizers put before words. The views do more: they decode bytes, too."""
-    return [one.replace("Ġ", " ").replace("▁", " ").replace("</w>", "") for one in tokens]
+    return [token.replace("Ġ", " ").replace("▁", " ").replace("</w>", "") for token in tokens]

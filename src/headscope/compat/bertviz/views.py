@@ -55,9 +55,9 @@ def head_view(
 ) -> View | Html | None:
     """BertViz's head view. `attention` is one tensor [1, head, query, key] a layer, or what `generate()` returns."""
     _check_action(html_action)
-    given = {"encoder": encoder_attention, "decoder": decoder_attention, "cross": cross_attention}
+    attention_by_stack = {"encoder": encoder_attention, "decoder": decoder_attention, "cross": cross_attention}
     named = {"encoder": encoder_tokens, "decoder": decoder_tokens}
-    trace = _trace(attention, tokens, sentence_b_start, prettify_tokens, given, named)
+    trace = _trace(attention, tokens, sentence_b_start, prettify_tokens, attention_by_stack, named)
     trace = _with_layers(trace, include_layers)
     numbers = sorted({site.layer for site in trace.layers})
     if layer is not None and layer not in numbers:
@@ -87,9 +87,9 @@ def model_view(
     _check_action(html_action)
     if display_mode not in ("dark", "light"):
         raise InputError(f"display_mode={display_mode!r} is not known: choose 'dark' or 'light'.")
-    given = {"encoder": encoder_attention, "decoder": decoder_attention, "cross": cross_attention}
+    attention_by_stack = {"encoder": encoder_attention, "decoder": decoder_attention, "cross": cross_attention}
     named = {"encoder": encoder_tokens, "decoder": decoder_tokens}
-    trace = _trace(attention, tokens, sentence_b_start, prettify_tokens, given, named)
+    trace = _trace(attention, tokens, sentence_b_start, prettify_tokens, attention_by_stack, named)
     trace = _with_layers(trace, include_layers)
     if include_heads is None:
         return finish(our_model_view(trace, theme=display_mode), html_action)  # type: ignore[arg-type]
@@ -100,7 +100,7 @@ def model_view(
     return finish(view, html_action)
 
 
-# What was given
+# Arguments
 
 
 def _trace(
@@ -108,41 +108,47 @@ def _trace(
     tokens: Sequence[str] | None,
     second: int | None,
     prettify: bool,
-    given: dict[str, Any],
+    attention_by_stack: dict[str, Any],
     named: dict[str, Sequence[str] | None],
 ) -> Trace:
-    given = {stack: one for stack, one in given.items() if one is not None}
-    known = {stack: one for stack, one in named.items() if one is not None}
+    attention_by_stack = {stack: weights for stack, weights in attention_by_stack.items() if weights is not None}
+    known = {stack: tokens for stack, tokens in named.items() if tokens is not None}
     if attention is not None:
         if tokens is None:
             raise InputError("'tokens' is required")
-        if given or known:
+        if attention_by_stack or known:
             raise InputError(
                 "If you specify 'attention' you may not specify any encoder-decoder arguments. This argument is only "
                 "for self-attention models."
             )
-        given, known = {"main": attention}, {"main": tokens}
-    elif not given:
+        attention_by_stack, known = {"main": attention}, {"main": tokens}
+    elif not attention_by_stack:
         raise InputError("You must specify at least one attention argument.")
     elif second is not None:
         raise InputError("sentence_b_start is for 'attention' and 'tokens': leave it out for an encoder-decoder.")
     needed = {"main": ("main",), "encoder": ("encoder",), "decoder": ("decoder",), "cross": ("encoder", "decoder")}
-    for stack in given:
+    for stack in attention_by_stack:
         for side in needed[stack]:
             if side not in known:
                 raise InputError(f"'{side}_tokens' required if '{stack}_attention' is not None")
     layers = {
-        stack: layers_of(one, "attention" if stack == "main" else f"{stack}_attention") for stack, one in given.items()
+        stack: layers_of(weights, "attention" if stack == "main" else f"{stack}_attention")
+        for stack, weights in attention_by_stack.items()
     }
     texts = {
-        side: _tokens(side, known[side], given, layers, prettify, second)
-        for side in dict.fromkeys(side for stack in given for side in needed[stack])
+        side: _tokens(side, known[side], attention_by_stack, layers, prettify, second)
+        for side in dict.fromkeys(side for stack in attention_by_stack for side in needed[stack])
     }
     return Trace.from_patterns(layers, texts, model="attention")
 
 
 def _tokens(
-    side: str, named: Sequence[str], given: dict[str, Any], layers: dict[str, Any], prettify: bool, second: int | None
+    side: str,
+    named: Sequence[str],
+    attention_by_stack: dict[str, Any],
+    layers: dict[str, Any],
+    prettify: bool,
+    second: int | None,
 ) -> Tokens:
     """The tokens of one side, as many as its attention has positions."""
     own = list(named)
@@ -150,7 +156,7 @@ def _tokens(
         if stack not in layers or (stack == "cross" and side == "main"):
             continue
         length = layers[stack][0].shape[axis]
-        is_generated = not hasattr(given[stack][0], "shape")
+        is_generated = not hasattr(attention_by_stack[stack][0], "shape")
         if is_generated and len(own) == length + 1 and side != "encoder":
             own = own[:-1]  # written last, and never read
         if len(own) != length:
@@ -172,15 +178,15 @@ def _with_layers(trace: Trace, include: Sequence[int] | None) -> Trace:
 
 
 def _indices(name: str, chosen: Sequence[int], count: int) -> list[int]:
-    found = [int(one) for one in chosen]
+    indices = [int(index) for index in chosen]
     what = "layers" if "layers" in name else "heads"
-    if not found:
+    if not indices:
         raise InputError(f"{name} is empty, so there would be nothing to see: leave it out for all {count} {what}.")
-    if wrong := [one for one in found if not 0 <= one < count]:
+    if wrong := [index for index in indices if not 0 <= index < count]:
         raise UnknownHeadError(
-            f"{name}={found} goes beyond the {count} {what}, 0 to {count - 1}: there is no {wrong[0]}."
+            f"{name}={indices} goes beyond the {count} {what}, 0 to {count - 1}: there is no {wrong[0]}."
         )
-    return found
+    return indices
 
 
 # What to do with it

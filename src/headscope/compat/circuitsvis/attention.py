@@ -44,7 +44,7 @@ def attention_patterns(
 ) -> Rendered:
     """Lines between tokens, of all heads; one trace may stand for tokens and attention: its first layer is shown."""
     trace, first = _trace(attention, tokens, attention_head_names)
-    return _rendered(head_view(trace, first, form="lines"))
+    return _render(head_view(trace, first, form="lines"))
 
 
 def attention_heads(
@@ -58,9 +58,9 @@ def attention_heads(
     mask_upper_tri: bool | None = None,
 ) -> Rendered:
     """A small map of each head; choose one to see it between tokens, or as a matrix."""
-    _unused(max_value, min_value, negative_color, positive_color)
+    _warn_no_effect(max_value, min_value, negative_color, positive_color)
     trace, _ = _trace(attention, tokens, attention_head_names, mask_upper_tri)
-    return _rendered(model_view(trace))
+    return _render(model_view(trace))
 
 
 def attention_pattern(
@@ -74,7 +74,7 @@ def attention_pattern(
     mask_upper_tri: bool | None = None,
 ) -> Rendered:
     """One head [destination, source] as a matrix; of a trace, the first."""
-    _unused(max_value, min_value, negative_color, positive_color)
+    _warn_no_effect(max_value, min_value, negative_color, positive_color)
     if not isinstance(tokens, Trace) and not isinstance(attention, Trace):
         weights = _tensor(attention)
         if weights.ndim != 2:
@@ -84,23 +84,23 @@ def attention_pattern(
             )
         attention = weights[None]
     trace, first = _trace(attention, tokens, None, mask_upper_tri)
-    return _rendered(head_view(trace, f"{first}H0", form="matrix"))
+    return _render(head_view(trace, f"{first}H0", form="matrix"))
 
 
-def _rendered(view: View) -> Rendered:
-    return Rendered(**{one.name: getattr(view, one.name) for one in fields(view)})
+def _render(view: View) -> Rendered:
+    return Rendered(**{field.name: getattr(view, field.name) for field in fields(view)})
 
 
-# What was given
+# Arguments
 
 
 def _trace(
     attention: Any, tokens: Any, names: Sequence[str] | None, mask_upper_tri: bool | None = None
 ) -> tuple[Trace, str]:
     """A trace of the weights, and its first layer."""
-    given = next((one for one in (attention, tokens) if isinstance(one, Trace)), None)
-    if given is not None:
-        return given, str(next(iter(given.layers)))
+    trace = next((argument for argument in (attention, tokens) if isinstance(argument, Trace)), None)
+    if trace is not None:
+        return trace, str(next(iter(trace.layers)))
     if tokens is None:
         raise InputError(
             "tokens are needed: attention_heads(attention, tokens), attention_patterns(tokens, attention)."
@@ -118,10 +118,10 @@ def _trace(
     if mask_upper_tri:
         weights = weights.tril()
     layers = _layers(weights, names)
-    made = Trace.from_patterns(list(layers.values()), _tokens(tokens), model="attention")
-    sites = [replace(site, layer=number) for site, number in zip(made.layers, layers, strict=True)]
-    named = {site: replace(one, site=site) for site, one in zip(sites, made.layers.values(), strict=True)}
-    return replace(made, layers=named), str(sites[0])
+    unnumbered = Trace.from_patterns(list(layers.values()), _tokens(tokens), model="attention")
+    sites = [replace(site, layer=number) for site, number in zip(unnumbered.layers, layers, strict=True)]
+    named = {site: replace(layer, site=site) for site, layer in zip(sites, unnumbered.layers.values(), strict=True)}
+    return replace(unnumbered, layers=named), str(sites[0])
 
 
 def _tensor(attention: Any) -> Tensor:
@@ -134,7 +134,11 @@ def _tensor(attention: Any) -> Tensor:
 
 
 def _tokens(tokens: Any) -> Tokens:
-    if isinstance(tokens, str) or not isinstance(tokens, Sequence) or not all(isinstance(one, str) for one in tokens):
+    if (
+        isinstance(tokens, str)
+        or not isinstance(tokens, Sequence)
+        or not all(isinstance(token, str) for token in tokens)
+    ):
         raise InputError('tokens is a list of texts, one a token: ["A", " person"].')
     return tokens_of(tokens, prettify=True)
 
@@ -145,19 +149,19 @@ def _layers(weights: Tensor, names: Sequence[str] | None) -> dict[int, Tensor]:
         return {0: weights}
     if len(names) != len(weights):
         raise InputError(f"attention_head_names has {len(names)} names for {len(weights)} heads.")
-    found = [_NAME.fullmatch(str(name).strip()) for name in names]
-    places = {(int(one[1]), int(one[2])): number for number, one in enumerate(found) if one}
+    matches = [_NAME.fullmatch(str(name).strip()) for name in names]
+    places = {(int(match[1]), int(match[2])): number for number, match in enumerate(matches) if match}
     layers = sorted({layer for layer, _ in places})
     n_heads = 1 + max((head for _, head in places), default=-1)
     if len(places) == len(names) == len(layers) * n_heads:
         return {layer: weights[[places[layer, head] for head in range(n_heads)]] for layer in layers}
-    told = ", ".join(f"L0H{number} is {name}" for number, name in enumerate(names))
-    warnings.warn(f"heads are shown as L0H0, L0H1, … in their order: {told}.", HeadscopeWarning, stacklevel=4)
+    numbering = ", ".join(f"L0H{number} is {name}" for number, name in enumerate(names))
+    warnings.warn(f"heads are shown as L0H0, L0H1, … in their order: {numbering}.", HeadscopeWarning, stacklevel=4)
     return {0: weights}
 
 
-def _unused(*given: Any) -> None:
-    if any(one is not None for one in given):
+def _warn_no_effect(*options: Any) -> None:
+    if any(option is not None for option in options):
         warnings.warn(
             "max_value, min_value, negative_color and positive_color have no effect: weights are from 0 to 1, on the "
             "root scale, in colours that colour-blind readers can tell apart.",
