@@ -126,7 +126,13 @@ def _tables(small: SmallRun) -> Any:
 
 def _remarks(small: SmallRun) -> Any:
     opened = runs.open(small.folder)
-    return opened.silent(), opened.passed_over(), opened.told("refusals"), opened.told("notes"), repr(opened)
+    return (
+        opened.silent_measures(),
+        opened.skipped_examples(),
+        opened.shard_records("refusals"),
+        opened.shard_records("notes"),
+        repr(opened),
+    )
 
 
 def _sql(small: SmallRun) -> Any:

@@ -31,10 +31,10 @@ class Scores(Mapping[Head, float]):
     def __getitem__(self, head: "Head | str") -> float:
         if isinstance(head, Head) and head in self.values_by_head:
             return self.values_by_head[head]
-        found = find(head, self.values_by_head)
-        if len(found) != 1:
-            raise UnknownHeadError(f"{head} names {len(found)} heads: say which; {describe(self.values_by_head)}.")
-        return self.values_by_head[found[0]]
+        heads = find(head, self.values_by_head)
+        if len(heads) != 1:
+            raise UnknownHeadError(f"{head} names {len(heads)} heads: say which; {describe(self.values_by_head)}.")
+        return self.values_by_head[heads[0]]
 
     def __contains__(self, head: object) -> bool:
         return head in self.values_by_head
@@ -58,8 +58,8 @@ class Scores(Mapping[Head, float]):
     def above(self, k: int = 5) -> list[tuple[Head, float, float]]:
         """The k heads that are furthest above their own baselines, each with its score and that baseline."""
         known = [(head, value, self.baselines.get(head, self.baseline or 0.0)) for head, value in self.items()]
-        known = [one for one in known if one[1] == one[1] and one[2] == one[2]]
-        return sorted(known, key=lambda one: (one[2] - one[1], one[0]))[:k]
+        known = [row for row in known if row[1] == row[1] and row[2] == row[2]]
+        return sorted(known, key=lambda row: (row[2] - row[1], row[0]))[:k]
 
     def to_json(self) -> dict[str, Any]:
         """A plain dictionary; NaN becomes None, which JSON can hold."""

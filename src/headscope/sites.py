@@ -67,27 +67,27 @@ def parse(address: str) -> Head | Site:
     >>> parse("cross.L5H1"), parse("L3")
     (Head('cross.L5H1'), Site('L3'))
     """
-    found = _ADDRESS.fullmatch(address.strip())
-    if not found:
+    match = _ADDRESS.fullmatch(address.strip())
+    if not match:
         raise UnknownHeadError(
             f"{address!r} is not the address of a head: write layer and head as 'L5H1' (both count from 0), "
             "a whole layer as 'L5', and put the stack in front where a model has several: 'encoder.L5H1', 'cross.L5H1'."
         )
-    stack, is_cross = found["stack"], found["cross"] is not None
+    stack, is_cross = match["stack"], match["cross"] is not None
     if stack == "cross":
         stack, is_cross = None, True
-    site = Site(stack or ("decoder" if is_cross else "main"), int(found["layer"]), "cross" if is_cross else "self")
-    return site if found["index"] is None else site.head(int(found["index"]))
+    site = Site(stack or ("decoder" if is_cross else "main"), int(match["layer"]), "cross" if is_cross else "self")
+    return site if match["index"] is None else site.head(int(match["index"]))
 
 
 def find(address: "str | Head | Site", heads: Iterable[Head]) -> list[Head]:
     """The heads, among those given, that an address names: one for a head, all of a layer for a layer."""
     heads = list(heads)
     place = parse(address) if isinstance(address, str) else address
-    found = [head for head in heads if str(head) == str(place) or str(head.site) == str(place)]
-    if not found:
+    matches = [head for head in heads if str(head) == str(place) or str(head.site) == str(place)]
+    if not matches:
         raise UnknownHeadError(f"there is no {place}: {describe(heads)}.")
-    return found
+    return matches
 
 
 def describe(heads: Iterable[Head]) -> str:

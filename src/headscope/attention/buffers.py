@@ -21,7 +21,7 @@ class Workspace:
             size = math.prod(shape)
             buffer = self._buffers.get(name)
             if buffer is None or buffer.numel() < size:
-                self._taken = {key: one for key, one in self._taken.items() if key[0] != name}
+                self._taken = {key: tensor for key, tensor in self._taken.items() if key[0] != name}
                 buffer = self._buffers[name] = torch.empty(size, dtype=dtype, device=self.device)
             taken = self._taken[name, shape] = buffer[:size].view(shape)
         return taken

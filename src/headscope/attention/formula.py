@@ -75,28 +75,28 @@ def scores(
     use.
     """
     # In place where the gradient allows it: each pass over a tile of scores costs as much as a third of the product.
-    found = torch.matmul(query[..., rows, :], key[..., columns, :].transpose(-1, -2), out=out)
+    product = torch.matmul(query[..., rows, :], key[..., columns, :].transpose(-1, -2), out=out)
     if formula.scaling != 1.0:
-        found = found.mul_(formula.scaling)
+        product = product.mul_(formula.scaling)
     if formula.softcap is not None:
-        found = torch.tanh(found / formula.softcap) * formula.softcap
+        product = torch.tanh(product / formula.softcap) * formula.softcap
     if formula.bias is not None:
-        found = found + formula.bias.tile(rows, columns).to(found.dtype)
-    return found if formula.mask is None else formula.mask.hide(found, rows, columns)
+        product = product + formula.bias.tile(rows, columns).to(product.dtype)
+    return product if formula.mask is None else formula.mask.hide(product, rows, columns)
 
 
-def softmax(found: Tensor, sinks: Tensor | None = None, *, out: Tensor | None = None) -> Tensor:
+def softmax(scores: Tensor, sinks: Tensor | None = None, *, out: Tensor | None = None) -> Tensor:
     """The pattern of some scores, in at least fp32. A sink takes its share of each row and is dropped."""
-    wide = torch.promote_types(found.dtype, torch.float32)
+    wide = torch.promote_types(scores.dtype, torch.float32)
     if sinks is None:
-        return torch.softmax(found, dim=-1, dtype=wide, out=out)
-    column = sinks.to(found.dtype).reshape(1, -1, 1, 1).expand(found.shape[0], -1, found.shape[2], 1)
-    joined = torch.cat([found, column], dim=-1)
+        return torch.softmax(scores, dim=-1, dtype=wide, out=out)
+    column = sinks.to(scores.dtype).reshape(1, -1, 1, 1).expand(scores.shape[0], -1, scores.shape[2], 1)
+    joined = torch.cat([scores, column], dim=-1)
     joined = joined - joined.max(dim=-1, keepdim=True).values
     return torch.softmax(joined, dim=-1, dtype=wide)[..., :-1]
 
 
-def log_denominator(found: Tensor, sinks: Tensor | None) -> Tensor:
+def log_denominator(scores: Tensor, sinks: Tensor | None) -> Tensor:
     """The log of the softmax denominator of scores [batch, head, row, column], the sink's share included."""
-    total = found.float().logsumexp(-1)
+    total = scores.float().logsumexp(-1)
     return total if sinks is None else torch.logaddexp(total, sinks.float()[None, :, None].expand_as(total))

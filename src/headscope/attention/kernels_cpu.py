@@ -19,7 +19,7 @@ _LOWEST = np.int32(np.iinfo(np.int32).min)
 _OPTIONS: dict[str, Any] = {"nogil": True, "fastmath": {"reassoc", "contract", "nsz"}, "error_model": "numpy"}
 
 
-def _compiled(function: Callable) -> Any:
+def _compile(function: Callable) -> Any:
     """The function, to be compiled at its first call."""
     try:
         return njit(cache=True, **_OPTIONS)(function)
@@ -27,7 +27,7 @@ def _compiled(function: Callable) -> Any:
         return njit(**_OPTIONS)(function)
 
 
-@_compiled
+@_compile
 def _insert(best: NDArray, places: NDArray, number: int, limit: int, value: int, place: int) -> int:
     """Put a value in its place among the best so far, after equal ones; gives how many there are now."""
     if number == limit:
@@ -42,7 +42,7 @@ def _insert(best: NDArray, places: NDArray, number: int, limit: int, value: int,
     return number + 1
 
 
-@_compiled
+@_compile
 def _largest(bits: NDArray) -> int:
     largest = bits[0]
     for j in range(bits.shape[0]):
@@ -50,7 +50,7 @@ def _largest(bits: NDArray) -> int:
     return largest
 
 
-@_compiled
+@_compile
 def _strongest(bits: NDArray, cell: int, maxima: NDArray, best: NDArray, keys: NDArray) -> int:
     """The largest of a row in order, ties to the lower key, and how many there are; and the largest of every cell."""
     n_top = len(best)
@@ -70,7 +70,7 @@ def _strongest(bits: NDArray, cell: int, maxima: NDArray, best: NDArray, keys: N
     return n_best
 
 
-@_compiled
+@_compile
 def _means(weights: NDArray, scores: NDArray, places: NDArray, here: np.float32, total: NDArray) -> Any:
     """The mean score and the mean distance from here under the weights, which are added to the total."""
     score, distance = np.float32(0), np.float32(0)
@@ -82,10 +82,10 @@ def _means(weights: NDArray, scores: NDArray, places: NDArray, here: np.float32,
     return score, distance
 
 
-@_compiled
+@_compile
 def add_tile(
     pattern: NDArray,
-    found: NDArray,
+    tile_scores: NDArray,
     first_head: int,
     first_row: int,
     first_key: int,
@@ -125,7 +125,7 @@ def add_tile(
         total[:] = 0
         for r in range(n_rows):
             row = first_row + r
-            weights, scores = pattern[head, r], found[head, r]
+            weights, scores = pattern[head, r], tile_scores[head, r]
             here = np.float32(row + offset - first_key)
             mean_score, mean_distance = _means(weights, scores, places, here, total)
             n_best = _strongest(all_bits[head, r], key_cell, maxima, best, keys)

@@ -101,24 +101,24 @@ class Mask:
         dense = dense if padding is None else dense & padding[:, None, None, :]
         return cls(n_queries, n_keys, dense=dense.clone(), **place)
 
-    def allowed(self, rows: slice = slice(None), columns: slice = slice(None)) -> Tensor | None:
+    def allowed_cells(self, rows: slice = slice(None), columns: slice = slice(None)) -> Tensor | None:
         """True where a query of `rows` may see a key of `columns` [batch or 1, head or 1, row, column] (None: all)."""
         if self.dense is not None:
             return self.dense[..., rows, columns]
-        found = None
+        cells = None
         if self.start is not None or self.stop is not None:
             some = self.start if self.start is not None else self.stop
             assert some is not None  # one of the two limits there is
             key = torch.arange(self.n_keys, device=some.device)[columns]
             if self.stop is not None:
-                found = key < self.stop[:, rows, None]
+                cells = key < self.stop[:, rows, None]
             if self.start is not None:
                 after = key >= self.start[:, rows, None]
-                found = after if found is None else found & after
+                cells = after if cells is None else cells & after
         if self.keys is not None:
             real = self.keys[:, None, columns]
-            found = real.expand(-1, len(range(self.n_queries)[rows]), -1) if found is None else found & real
-        return None if found is None else found[:, None]
+            cells = real.expand(-1, len(range(self.n_queries)[rows]), -1) if cells is None else cells & real
+        return None if cells is None else cells[:, None]
 
     def extent(self, rows: slice) -> tuple[int, int]:
         """The first and one past the last key that any query of `rows` gives weight to, padding apart.
@@ -141,38 +141,38 @@ class Mask:
         start = torch.zeros_like(limits[0][:, rows]) if self.start is None else self.start[:, rows]
         stop = torch.full_like(start, self.n_keys) if self.stop is None else self.stop[:, rows]
         if self.keys is not None:
-            start, stop = (_kept_before(self.keys, limit) for limit in (start, stop))
+            start, stop = (_n_real_before(self.keys, limit) for limit in (start, stop))
         return bool((stop <= start).any())
 
-    def hide(self, found: Tensor, rows: slice = slice(None), columns: slice = slice(None)) -> Tensor:
+    def hide(self, scores: Tensor, rows: slice = slice(None), columns: slice = slice(None)) -> Tensor:
         """Put the lowest finite number into the forbidden cells of a tile of scores, in place."""
-        for part, where in self.hidden(rows, columns) if found.numel() else ():
-            found[..., part].masked_fill_(where.to(found.device), torch.finfo(found.dtype).min)
-        return found
+        for part, where in self.hidden_cells(rows, columns) if scores.numel() else ():
+            scores[..., part].masked_fill_(where.to(scores.device), torch.finfo(scores.dtype).min)
+        return scores
 
-    def hidden(self, rows: slice = slice(None), columns: slice = slice(None)) -> list[tuple[slice, Tensor]]:
+    def hidden_cells(self, rows: slice = slice(None), columns: slice = slice(None)) -> list[tuple[slice, Tensor]]:
         """Where a tile is forbidden: some of its columns, and True in them [batch or 1, head or 1, row, column].
 
         Only columns that some query of the tile may not see are named: in a causal tile, those by the diagonal.
         """
         first, last, step = columns.indices(self.n_keys)
         if self.dense is not None or step != 1:
-            allowed = self.allowed(rows, columns)
+            allowed = self.allowed_cells(rows, columns)
             return [] if allowed is None else [(slice(None), ~allowed)]
-        found = []
+        hidden = []
         if self.stop is not None:
             stop = self.stop[:, rows]
             begin = min(max(int(stop.min()), first), last)
             key = torch.arange(begin, last, device=stop.device)
-            found.append((slice(begin - first, None), (key >= stop[..., None])[:, None]))
+            hidden.append((slice(begin - first, None), (key >= stop[..., None])[:, None]))
         if self.start is not None:
             start = self.start[:, rows]
             end = max(min(int(start.max()), last), first)
             key = torch.arange(first, end, device=start.device)
-            found.append((slice(0, end - first), (key < start[..., None])[:, None]))
+            hidden.append((slice(0, end - first), (key < start[..., None])[:, None]))
         if self.keys is not None:
-            found.append((slice(None), ~self.keys[:, None, None, columns]))
-        return [(part, where) for part, where in found if where.numel()]
+            hidden.append((slice(None), ~self.keys[:, None, None, columns]))
+        return [(part, where) for part, where in hidden if where.numel()]
 
     def example(self, index: int, queries: Tensor | None = None, keys: Tensor | None = None) -> "Mask":
         """The mask of one example; `queries` and `keys` are the positions that are kept (padding left out)."""
@@ -180,18 +180,18 @@ class Mask:
         def of(tensor: Tensor | None) -> Tensor | None:
             return None if tensor is None else tensor[index % tensor.shape[0]][None]
 
-        one = replace(self, start=of(self.start), stop=of(self.stop), keys=of(self.keys), dense=of(self.dense), batch=1)
+        own = replace(self, start=of(self.start), stop=of(self.stop), keys=of(self.keys), dense=of(self.dense), batch=1)
         if queries is None and keys is None:
-            return one
+            return own
         queries = torch.arange(self.n_queries) if queries is None else queries
         keys = torch.arange(self.n_keys) if keys is None else keys
         # The first query stands where it stood among the keys, now counted without those that were left out.
         ahead = self.query_offset - self.key_offset
         offset = self.key_offset + int((keys < ahead).sum()) if ahead > 0 else self.query_offset
         place: dict[str, Any] = {"query_offset": offset, "key_offset": self.key_offset}
-        if one.dense is not None:
-            device = one.dense.device
-            kept = one.dense[:, :, queries.to(device)][..., keys.to(device)]
+        if own.dense is not None:
+            device = own.dense.device
+            kept = own.dense[:, :, queries.to(device)][..., keys.to(device)]
             return Mask(len(queries), len(keys), dense=kept, **place)
 
         def renumber(limit: Tensor | None) -> Tensor | None:
@@ -201,11 +201,11 @@ class Mask:
             kept_before[keys.to(limit.device) + 1] = 1
             return kept_before.cumsum(0)[limit[:, queries.to(limit.device)]].to(limit.dtype)
 
-        real = None if one.keys is None else one.keys[:, keys.to(one.keys.device)]
+        real = None if own.keys is None else own.keys[:, keys.to(own.keys.device)]
         real = None if real is None or bool(real.all()) else real
-        return Mask(len(queries), len(keys), renumber(one.start), renumber(one.stop), real, **place).simplified()
+        return Mask(len(queries), len(keys), renumber(own.start), renumber(own.stop), real, **place).simplify()
 
-    def simplified(self) -> "Mask":
+    def simplify(self) -> "Mask":
         """The same mask without limits that limit nothing."""
         start = None if self.start is None or not bool((self.start > 0).any()) else self.start
         stop = None if self.stop is None or not bool((self.stop < self.n_keys).any()) else self.stop
@@ -258,7 +258,7 @@ class Mask:
 
     def materialise(self) -> Tensor:
         """The dense boolean mask [batch, head or 1, query, key]."""
-        allowed = self.allowed()
+        allowed = self.allowed_cells()
         if allowed is None:
             return torch.ones(self.shape, dtype=torch.bool)
         return allowed.expand(self.batch, -1, -1, -1)
@@ -278,7 +278,7 @@ class Mask:
         def plain(value):
             if isinstance(value, Mask):
                 return value.materialise()
-            return type(value)(plain(item) for item in value) if isinstance(value, list | tuple) else value
+            return type(value)(plain(part) for part in value) if isinstance(value, list | tuple) else value
 
         return function(*plain(tuple(args)), **{name: plain(value) for name, value in (kwargs or {}).items()})
 
@@ -293,11 +293,11 @@ def _runs(plane: Tensor, keys: Tensor | None) -> tuple[Tensor, Tensor, bool]:
     some = plane.any(-1)
     start = torch.where(some, counted.argmax(-1), 0)
     stop = torch.where(some, n_keys - counted.flip(-1).argmax(-1), 0)
-    held = stop - start if keys is None else _kept_before(keys, stop) - _kept_before(keys, start)
-    return start, stop, bool((plane.sum(-1) == held).all())
+    lengths = stop - start if keys is None else _n_real_before(keys, stop) - _n_real_before(keys, start)
+    return start, stop, bool((plane.sum(-1) == lengths).all())
 
 
-def _kept_before(keys: Tensor, limit: Tensor) -> Tensor:
+def _n_real_before(keys: Tensor, limit: Tensor) -> Tensor:
     """How many real keys [batch or 1, key] stand before each limit [batch or 1, query]."""
     batch = max(keys.shape[0], limit.shape[0])
     before = torch.nn.functional.pad(keys.long().cumsum(-1), (1, 0))

@@ -54,12 +54,12 @@ class Rows:
         if n_cells <= self.n_cells:
             cells = self.workspace.countdown(first + self.n_cells - 1, self.n_cells, torch.int64).flip(0)
             cells = cells.expand(n_rows, -1)
-            _padded(bits, out=candidates.flatten(1))
+            _pad(bits, out=candidates.flatten(1))
         else:
             places = self.workspace.countdown(n_cells - 1, n_cells, torch.int64).flip(0)
-            cells = _split(_largest(_joined(cell_bits, places), self.n_cells))[1]
+            cells = _split(_largest(_join(cell_bits, places), self.n_cells))[1]
             if n_columns % self.size:
-                bits = _padded(bits, out=self.workspace.take("padded", (n_rows, n_cells * self.size), torch.int32))
+                bits = _pad(bits, out=self.workspace.take("padded", (n_rows, n_cells * self.size), torch.int32))
             # A cell's weights are side by side in memory, which is fast to fetch.
             chosen = torch.arange(0, n_rows * n_cells, n_cells, device=bits.device)[:, None] + cells
             torch.index_select(bits.view(-1, self.size), 0, chosen.view(-1), out=candidates.view(-1, self.size))
@@ -71,22 +71,22 @@ class Rows:
         """Write the figures of the rows that wait."""
         if not self._n_rows:
             return
-        held = {name: torch.cat(pieces) for name, pieces in self._held.items()}
-        index = held["index"]
-        weights, keys = self._top(self._candidates[: self._n_rows], held["cells"])
+        waiting = {name: torch.cat(pieces) for name, pieces in self._held.items()}
+        index = waiting["index"]
+        weights, keys = self._top(self._candidates[: self._n_rows], waiting["cells"])
         self._n_rows, self._held = 0, {}
         is_softmax, is_cut = self._kind
         self._put("max", index, weights[:, 0])
         self._put("argmax", index, keys[:, 0])
         if is_softmax:
             surprisal = weights[:, 0].log().neg_()
-            lse = held["lse"] + surprisal
+            lse = waiting["lse"] + surprisal
             # Entropy lies between these two. Both are exact for a query that may see nothing: it gives all keys the
             # same, and its scores are too low to reckon with.
-            entropy = torch.maximum((lse - held["entropy"]).clamp_max_(math.log(self.n_keys)), surprisal)
+            entropy = torch.maximum((lse - waiting["entropy"]).clamp_max_(math.log(self.n_keys)), surprisal)
             self._put("lse", index, lse)
             self._put("entropy", index, entropy)
-            self._put("distance", index, held["distance"].clamp_min(0.0))
+            self._put("distance", index, waiting["distance"].clamp_min(0.0))
         if "top_keys" not in self.figures:
             return
         if is_cut:
@@ -113,7 +113,7 @@ class Rows:
         if self.size <= 2 * n_top:
             best, keys = self._top_of(candidates, cells, columns)
         else:
-            maxima, places = _split(_largest(_joined(candidates.amax(1), columns), n_top + 1))
+            maxima, places = _split(_largest(_join(candidates.amax(1), columns), n_top + 1))
             some, left_out = places[:, :n_top], maxima[:, n_top]
             crossing = candidates.gather(-1, some[:, None].expand(n_rows, self.n_cells, n_top))
             best, keys = self._top_of(crossing, cells, some)
@@ -125,10 +125,10 @@ class Rows:
     def _top_of(self, bits: Tensor, cells: Tensor, columns: Tensor) -> tuple[Tensor, Tensor]:
         """The largest of the weights in these columns of the cells [row, cell, column], as bits, and their keys."""
         keys = (cells * self.size)[:, :, None] + columns[:, None]
-        return _split(_largest(_joined(bits, keys).flatten(1), self.n_top))
+        return _split(_largest(_join(bits, keys).flatten(1), self.n_top))
 
 
-def _joined(bits: Tensor, numbers: Tensor) -> Tensor:
+def _join(bits: Tensor, numbers: Tensor) -> Tensor:
     """Weights and their numbers in one integer each: no two are alike, and of equal weights the lower number wins."""
     return torch.add(_LOW - numbers, bits, alpha=1 << 32)
 
@@ -146,7 +146,7 @@ def _largest(joined: Tensor, number: int) -> Tensor:
     return joined[:, -number:].flip(-1)
 
 
-def _padded(bits: Tensor, *, out: Tensor) -> Tensor:
+def _pad(bits: Tensor, *, out: Tensor) -> Tensor:
     """Rows in a wider place, with less than any weight after them."""
     out[:, : bits.shape[1]] = bits
     out[:, bits.shape[1] :] = -1

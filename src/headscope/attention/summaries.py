@@ -88,7 +88,7 @@ class Summariser:
     def add(
         self,
         pattern: Tensor,
-        found: Tensor,
+        scores: Tensor,
         *,
         heads: slice = slice(None),
         rows: slice = slice(None),
@@ -108,7 +108,7 @@ class Summariser:
         pattern = pattern.float().contiguous()
         if self.is_fused and lse is None:
             starts = (heads.start or 0, rows.indices(self.n_queries)[0], columns.indices(self.n_keys)[0])
-            self._add_fused(pattern, found.float().contiguous(), starts, query_offset)
+            self._add_fused(pattern, scores.float().contiguous(), starts, query_offset)
             return
         if lse is not None:
             pattern = pattern + 0.0  # an edit may leave −0, whose bits order below all others
@@ -124,9 +124,9 @@ class Summariser:
         if lse is not None:
             self._put_edited(pattern, lse, heads, rows, self._away(rows, columns, query_offset))
         else:
-            found = found.reshape(n_heads * n_rows, n_columns)
-            raw["lse"] = found.amax(-1).float()
-            raw["entropy"] = found.mul_(flat).sum(-1)
+            scores = scores.reshape(n_heads * n_rows, n_columns)
+            raw["lse"] = scores.amax(-1).float()
+            raw["entropy"] = scores.mul_(flat).sum(-1)
             if is_causal:
                 # No key is ahead of its query, so |query − key| needs no absolute value; counted from the last query
                 # of the tile, because small numbers keep their digits.
@@ -147,11 +147,11 @@ class Summariser:
         key_cells = slice(first_key // self.key_cell, first_key // self.key_cell + pooled.shape[2])
         self.figures["map"][heads, row_cells, key_cells] = pooled.view(torch.float32)
 
-    def _add_fused(self, pattern: Tensor, found: Tensor, starts: tuple[int, int, int], query_offset: int) -> None:
+    def _add_fused(self, pattern: Tensor, scores: Tensor, starts: tuple[int, int, int], query_offset: int) -> None:
         from headscope.attention.kernels_cpu import add_tile  # loads a compiler
 
         cells = (self.row_cell, self.key_cell)
-        add_tile(pattern.numpy(), found.numpy(), *starts, query_offset, *cells, *self._arrays())
+        add_tile(pattern.numpy(), scores.numpy(), *starts, query_offset, *cells, *self._arrays())
 
     def _arrays(self) -> list[np.ndarray]:
         """The figures as compiled code wants them, in the order of its arguments."""
@@ -180,10 +180,10 @@ class Summariser:
         return Summary(**self.figures)
 
 
-def summarise(pattern: Tensor, found: Tensor, *, rows_only: bool = False, lse: Tensor | None = None) -> Summary:
+def summarise(pattern: Tensor, scores: Tensor, *, rows_only: bool = False, lse: Tensor | None = None) -> Summary:
     """The summary of a whole pattern [head, query, key] that is at hand, with its scores."""
     whole = Summariser(*pattern.shape, rows_only=rows_only, device=pattern.device)
-    whole.add(pattern, found.clone(), lse=lse)
+    whole.add(pattern, scores.clone(), lse=lse)
     return whole.summary()
 
 

@@ -31,12 +31,12 @@ def run_all(work: Callable[[slice, threading.Event], None], parts: Sequence[slic
         return
     waiting = [_threads(len(parts)).submit(_quietly, work, part, stop) for part in parts]
     try:
-        for one in waiting:
-            one.result()
+        for share in waiting:
+            share.result()
     except BaseException:
         stop.set()
-        for one in waiting:
-            one.exception()  # wait: what they write to must not change under our feet
+        for share in waiting:
+            share.exception()  # wait: what they write to must not change under our feet
         raise
 
 

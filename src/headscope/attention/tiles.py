@@ -67,8 +67,8 @@ def attend_in_tiles(
             n_rows, n_columns = some[-1].rows.stop, max(band.columns.stop for band in some)
             q = workspace.copy("query", query[None, heads, :n_rows]).mul_(scale)
             k, v = (
-                workspace.copy(name, _of_heads(one, heads, n_heads)[None, :, :n_columns])
-                for name, one in (("key", key), ("value", value))
+                workspace.copy(name, _of_heads(tensor, heads, n_heads)[None, :, :n_columns])
+                for name, tensor in (("key", key), ("value", value))
             )
             for band in some:
                 if stop.is_set():
@@ -78,22 +78,22 @@ def attend_in_tiles(
                 rows, columns = band.rows, band.columns
                 shape = (1, heads.stop - heads.start, rows.stop - rows.start, columns.stop - columns.start)
                 terms = part if band.hidden is None else bare
-                found = scores(q, k, terms, rows=rows, columns=columns, out=workspace.take("scores", shape))
+                tile_scores = scores(q, k, terms, rows=rows, columns=columns, out=workspace.take("scores", shape))
                 for place, where in band.hidden or ():
-                    found[..., place].masked_fill_(where, torch.finfo(found.dtype).min)
+                    tile_scores[..., place].masked_fill_(where, torch.finfo(tile_scores.dtype).min)
                 lse = None
                 if edit is not None:
-                    found = edit("scores", found, heads, rows)
-                pattern = softmax(found, part.sinks, out=workspace.take("pattern", shape))
+                    tile_scores = edit("scores", tile_scores, heads, rows)
+                pattern = softmax(tile_scores, part.sinks, out=workspace.take("pattern", shape))
                 if edit is not None or part.sinks is not None:
-                    lse = log_denominator(found, part.sinks)[0]
+                    lse = log_denominator(tile_scores, part.sinks)[0]
                 if edit is not None:
                     pattern = edit("pattern", pattern, heads, rows)
                 out = workspace.take("mixed", (*shape[:3], v.shape[-1]))
                 mixed[heads, rows] = torch.matmul(pattern, v[:, :, columns], out=out)[0]
                 if summariser is not None:
                     where = {"heads": heads, "rows": rows, "columns": columns, "query_offset": offset}
-                    summariser.add(pattern[0], found[0], is_causal=is_causal, lse=lse, gathered=gathered, **where)
+                    summariser.add(pattern[0], tile_scores[0], is_causal=is_causal, lse=lse, gathered=gathered, **where)
         if gathered is not None:
             gathered.finish()
 
@@ -126,7 +126,7 @@ def _bands(n_queries: int, n_keys: int, mask: Mask | None, n_rows: int, *, is_wh
         first = first // edges * edges
         first = first if first >= N_TOP else 0
         columns = slice(first, min(n_keys, -(-max(last, first + 1) // edges) * edges))
-        yield _Band(rows, columns, (mask.hidden(rows, columns) if mask is not None else []) if is_light else None)
+        yield _Band(rows, columns, (mask.hidden_cells(rows, columns) if mask is not None else []) if is_light else None)
 
 
 def _blocks(bands: list[_Band], share: slice, tile_bytes: int) -> Iterator[tuple[slice, list[_Band]]]:

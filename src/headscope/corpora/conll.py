@@ -24,16 +24,16 @@ def _example(name: str, block: list[Line], tags: Sequence[str]) -> Example | Pro
     for line in block:
         cells = line.text.split()
         if len(cells) != len(tags) + 1:
-            told = f"a word and {len(tags)} tags ({', '.join(tags)}) were expected, found {len(cells)} columns"
-            return Problem(name, line.number, told)
+            reason = f"a word and {len(tags)} tags ({', '.join(tags)}) were expected, found {len(cells)} columns"
+            return Problem(name, line.number, reason)
         rows.append(cells)
     words, *columns = (tuple(column) for column in zip(*rows, strict=True))
-    text, spans = joined(words)
+    text, spans = join_words(words)
     about = {"words": words, "spans": spans, "tags": dict(zip(tags, columns, strict=True))}
     return Example(f"{name}:{block[0].number}", text=text, **about)
 
 
-def joined(words: Sequence[str]) -> tuple[str, tuple[Span, ...]]:
+def join_words(words: Sequence[str]) -> tuple[str, tuple[Span, ...]]:
     """Words with a space between, and where each lies."""
     spans, at = [], 0
     for word in words:

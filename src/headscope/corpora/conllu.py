@@ -45,26 +45,26 @@ def looks_like_conllu(text: str) -> bool:
 
 def parse_conllu(text: str) -> list[Example]:
     """The sentences of a text in CoNLL-U, as it may be pasted; what is malformed is refused, with its line."""
-    found, block = [], []
+    examples, block = [], []
     for number, line in enumerate([*text.splitlines(), ""], 1):
         if line.strip():
             block.append(Line(number, line))
             continue
-        rows = [one for one in block if not one.text.startswith("#")]
+        rows = [row for row in block if not row.text.startswith("#")]
         if rows:
             try:
-                found.append(_example(f"line {block[0].number}", rows))
+                examples.append(_example(f"line {block[0].number}", rows))
             except _Malformed as problem:
                 raise InputError(f"this CoNLL-U cannot be read: line {problem.number}: {problem.reason}.") from problem
         block = []
-    return found
+    return examples
 
 
-def written(example: Example) -> str:
+def to_conllu(example: Example) -> str:
     """An example with a tree as CoNLL-U of the words, their tags, heads and relations, and what is between them.
 
     >>> example = Example("mine:1", "Go!", words=("Go", "!"), spans=((0, 2), (2, 3)), heads=(-1, 0))
-    >>> for line in written(example).splitlines():
+    >>> for line in to_conllu(example).splitlines():
     ...     print(*line.split())
     1 Go _ _ _ _ 0 _ _ SpaceAfter=No
     2 ! _ _ _ _ 1 _ _ _
@@ -113,7 +113,7 @@ def _example(name: str, block: list[Line]) -> Example:
     if not words or covered > len(words):
         raise _Malformed(block[-1], "a multi-word token ends after the last word" if words else "there are no words")
     forms = [cells[_FORM] for _, cells in words]
-    text, spans = _laid_out(surfaces, forms)
+    text, spans = _text_and_spans(surfaces, forms)
     tags = {tag: tuple(cells[column] for _, cells in words) for tag, column in (("upos", _UPOS), ("xpos", _XPOS))}
     tags = {tag: column for tag, column in tags.items() if set(column) != {"_"}}
     heads = _heads(words)
@@ -152,7 +152,7 @@ def _heads(words: list[tuple[Line, list[str]]]) -> tuple[int, ...]:
     return tuple(heads)
 
 
-def _laid_out(surfaces: list[tuple[int, int, str, bool]], forms: list[str]) -> tuple[str, tuple[Span, ...]]:
+def _text_and_spans(surfaces: list[tuple[int, int, str, bool]], forms: list[str]) -> tuple[str, tuple[Span, ...]]:
     """The text, and where each word lies in it."""
     text, spans = "", []
     for place, (first, last, form, has_space) in enumerate(surfaces):
@@ -162,11 +162,11 @@ def _laid_out(surfaces: list[tuple[int, int, str, bool]], forms: list[str]) -> t
 
 
 def _parts(form: str, words: list[str], offset: int) -> list[Span]:
-    found, at = [], 0
+    spans, at = [], 0
     for word in words:
         start = form.find(word, at)
         if start < 0:
             return [(offset, offset + len(form))] * len(words)
-        found.append((offset + start, offset + start + len(word)))
+        spans.append((offset + start, offset + start + len(word)))
         at = start + len(word)
-    return found
+    return spans

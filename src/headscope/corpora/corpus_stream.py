@@ -72,9 +72,9 @@ class Corpus(Iterable[Example]):
         yield from itertools.islice(self._good(), self.limit)
         if self.n_problems and not self._has_warned:
             self._has_warned = True
-            told = f"{self.n_problems} of them" if self.n_problems > 1 else "one"
+            n_skipped = f"{self.n_problems} of them" if self.n_problems > 1 else "one"
             warnings.warn(
-                f"{self.name}: what could not be read was skipped ({told}), first {self.problems[0]}.",
+                f"{self.name}: what could not be read was skipped ({n_skipped}), first {self.problems[0]}.",
                 HeadscopeWarning,
                 stacklevel=2,
             )
@@ -89,15 +89,15 @@ class Corpus(Iterable[Example]):
         return Survey(n_examples, self.n_problems, digest.hexdigest())
 
     def _good(self) -> Iterator[Example]:
-        for found in self.read():
-            if isinstance(found, Example):
-                yield found
+        for example in self.read():
+            if isinstance(example, Example):
+                yield example
                 continue
             if self.on_error == "fail":
-                raise InputError(f"{found}. Mend it, or pass over what cannot be read with on_error='skip'.")
+                raise InputError(f"{example}. Mend it, or pass over what cannot be read with on_error='skip'.")
             self.n_problems += 1
             if len(self.problems) < _N_REMEMBERED:
-                self.problems.append(found)
+                self.problems.append(example)
 
 
 def corpus(
@@ -152,30 +152,32 @@ def corpus(
 def _file(path: Path, kind: str | None, columns: Any, max_line: int, options: dict[str, Any]) -> Corpus:
     check_files([path])
     are_tags = columns is not None and not isinstance(columns, Mapping)
-    found = kind or ("conll2000" if are_tags else kind_detection.kind_of(path, max_line=max_line))
-    if found in ("text", "conllu") and columns is not None:
+    file_kind = kind or ("conll2000" if are_tags else kind_detection.kind_of(path, max_line=max_line))
+    if file_kind in ("text", "conllu") and columns is not None:
         raise InputError(
-            f"{path.name} is read as {found!r}, whose columns are known: leave `columns` out, or say kind=."
+            f"{path.name} is read as {file_kind!r}, whose columns are known: leave `columns` out, or say kind=."
         )
-    if are_tags and found != "conll2000":
-        raise InputError(f"a list of columns names the tags of CoNLL-2000; for {found!r} say which is which, by name.")
-    if found == "text":
+    if are_tags and file_kind != "conll2000":
+        raise InputError(
+            f"a list of columns names the tags of CoNLL-2000; for {file_kind!r} say which is which, by name."
+        )
+    if file_kind == "text":
         read, about = partial(read_text, path, max_line=max_line), "plain text, a line a sentence"
-    elif found == "conllu":
+    elif file_kind == "conllu":
         read, about = partial(read_conllu, path, max_line=max_line), "CoNLL-U, dependency trees"
-    elif found == "conll2000":
+    elif file_kind == "conll2000":
         head = kind_detection.first_lines(path, max_line=max_line)
         tags = kind_detection.conll_tags(head) or TAGS if columns is None else tuple(columns)
         read = partial(read_conll, path, tags=tags, max_line=max_line)
         about = f"CoNLL-2000, words with tags ({', '.join(tags)})"
-    elif found in ("images", "dataset", "list"):
-        raise LoadError(f"{path} is a file, which cannot be read as {found!r}.")
+    elif file_kind in ("images", "dataset", "list"):
+        raise LoadError(f"{path} is a file, which cannot be read as {file_kind!r}.")
     else:
         head = kind_detection.first_lines(path, max_line=max_line)
         first = [cell.strip() for cell in head[0].split("\t")] if head else []
         layout = layout_of(first, kind, columns)
-        read, found, about = partial(read_table, path, layout, max_line=max_line), layout.kind, layout.about
-    return Corpus(path.name, found, about, read, files=[path], **options)
+        read, file_kind, about = partial(read_table, path, layout, max_line=max_line), layout.kind, layout.about
+    return Corpus(path.name, file_kind, about, read, files=[path], **options)
 
 
 def _images(folder: Path, options: dict[str, Any]) -> Corpus:
@@ -191,6 +193,6 @@ def _dataset(dataset: Any, columns: Mapping[str, int | str] | None, options: dic
     taken = dataset_columns(dataset, columns)
     info = getattr(dataset, "info", None)
     name = getattr(info, "dataset_name", None) or getattr(dataset, "name", None) or "dataset"
-    told = ", ".join(f"{field} from {column!r}" for field, column in taken.items())
-    about = f"a dataset ({told})"
+    sources = ", ".join(f"{field} from {column!r}" for field, column in taken.items())
+    about = f"a dataset ({sources})"
     return Corpus(str(name), "dataset", about, lambda: read_dataset(dataset, taken, str(name)), **options)

@@ -35,8 +35,8 @@ class Example:
     def content(self) -> bytes:
         """All that it says, as bytes: two examples with the same content are the same example."""
         tags = sorted(self.tags.items())
-        said = (self.id, self.text, self.pair, self.target, self.label, self.words, self.spans, tags)
-        return repr((*said, self.heads, self.relations)).encode("utf-8", "surrogatepass") + _pixels(self.image)
+        fields = (self.id, self.text, self.pair, self.target, self.label, self.words, self.spans, tags)
+        return repr((*fields, self.heads, self.relations)).encode("utf-8", "surrogatepass") + _pixels(self.image)
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ SUFFIXES = {".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff"}
 
 def image_files(folder: Path) -> Iterator[Path]:
     """The images of a folder and its subfolders, in the order of their names."""
-    return iter(sorted(one for one in folder.rglob("*") if one.suffix.lower() in SUFFIXES and one.is_file()))
+    return iter(sorted(path for path in folder.rglob("*") if path.suffix.lower() in SUFFIXES and path.is_file()))
 
 
 def read_images(folder: Path) -> Iterator[Example | Problem]:

@@ -17,8 +17,8 @@ _ELSEWHERE = {".csv": "tab-separated columns", ".json": "a list of texts", ".jso
 
 def first_lines(path: Path, *, max_line: int) -> list[str]:
     """The first lines of a file that say something and can be read."""
-    found = (line for line in lines(path, max_line=max_line) if isinstance(line, Line) and line.text.strip())
-    return [line.text for line in itertools.islice(found, _N_LINES)]
+    readable = (line for line in lines(path, max_line=max_line) if isinstance(line, Line) and line.text.strip())
+    return [line.text for line in itertools.islice(readable, _N_LINES)]
 
 
 def kind_of(path: Path, *, max_line: int) -> str:

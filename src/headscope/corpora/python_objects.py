@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from headscope.corpora.conll import joined
+from headscope.corpora.conll import join_words
 from headscope.corpora.example import Example, Problem
 from headscope.errors import InputError
 
@@ -19,16 +19,16 @@ _KNOWN = {
 
 def read_items(make: Callable[[], Iterable[Any]], name: str) -> Iterator[Example | Problem]:
     """Texts, pairs of texts, or examples that are ready."""
-    for number, item in enumerate(make()):
+    for number, source in enumerate(make()):
         where = f"{name}:{number}"
-        if isinstance(item, Example):
-            yield item
-        elif isinstance(item, str):
-            yield Example(where, text=item) if item.strip() else Problem(where, None, "the text is empty")
-        elif isinstance(item, tuple) and len(item) == 2 and all(isinstance(one, str) for one in item):
-            yield Example(where, text=item[0], pair=item[1])
+        if isinstance(source, Example):
+            yield source
+        elif isinstance(source, str):
+            yield Example(where, text=source) if source.strip() else Problem(where, None, "the text is empty")
+        elif isinstance(source, tuple) and len(source) == 2 and all(isinstance(text, str) for text in source):
+            yield Example(where, text=source[0], pair=source[1])
         else:
-            yield Problem(where, None, f"{type(item).__name__} is neither a text, a pair of texts nor an Example")
+            yield Problem(where, None, f"{type(source).__name__} is neither a text, a pair of texts nor an Example")
 
 
 def dataset_columns(dataset: Any, columns: Mapping[str, int | str] | None) -> dict[str, str]:
@@ -37,14 +37,16 @@ def dataset_columns(dataset: Any, columns: Mapping[str, int | str] | None) -> di
     if not names:
         raise InputError("the dataset does not say which columns it has (`column_names`): it cannot be read.")
     if columns is not None:
-        unknown = [str(one) for one in columns.values() if one not in names]
+        unknown = [str(column) for column in columns.values() if column not in names]
         if unknown:
             raise InputError(f"the dataset has no column {unknown[0]!r}: it has {', '.join(names)}.")
-        return {field: str(one) for field, one in columns.items()}
+        return {field: str(column) for field, column in columns.items()}
     if "translation" in names:
         return {"translation": "translation"}
-    found = {field: next((one for one in known if one in names), None) for field, known in _KNOWN.items()}
-    taken = {field: name for field, name in found.items() if name is not None}
+    column_by_field = {
+        field: next((column for column in known if column in names), None) for field, known in _KNOWN.items()
+    }
+    taken = {field: name for field, name in column_by_field.items() if name is not None}
     if not taken.keys() & {"text", "image", "words"}:
         raise InputError(
             f"none of the dataset's columns is known to hold text, words or images: it has {', '.join(names)}. "
@@ -70,26 +72,26 @@ def _example(where: str, row: Mapping[str, Any], columns: Mapping[str, str], lab
     if "translation" in columns:
         source, target = list(row[columns["translation"]].values())[:2]
         return Example(where, text=source, target=target)
-    made: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     tags = {}
     for field, column in columns.items():
         value, names = row[column], labels[column]
         if field == "words":
-            made["words"] = tuple(str(one) for one in value)
-            made["text"], made["spans"] = joined(made["words"])
+            fields["words"] = tuple(str(word) for word in value)
+            fields["text"], fields["spans"] = join_words(fields["words"])
         elif field == "label":
-            made["label"] = names[value] if names and isinstance(value, int) else str(value)
+            fields["label"] = names[value] if names and isinstance(value, int) else str(value)
         elif field in ("text", "pair", "target"):
             if not isinstance(value, str) or not value.strip():
                 raise ValueError(f"{column!r} is {value!r}, not a text")
-            made[field] = value
+            fields[field] = value
         elif field == "image":
-            made["image"] = value
+            fields["image"] = value
         else:
-            tags[field.removesuffix("_tags")] = tuple(names[one] if names else str(one) for one in value)
-    if tags and any(len(column) != len(made["words"]) for column in tags.values()):
+            tags[field.removesuffix("_tags")] = tuple(names[tag] if names else str(tag) for tag in value)
+    if tags and any(len(column) != len(fields["words"]) for column in tags.values()):
         raise ValueError("there is not one tag for each word")
-    return Example(where, **made, tags=tags)
+    return Example(where, **fields, tags=tags)
 
 
 def _label_names(dataset: Any, column: str) -> list[str]:

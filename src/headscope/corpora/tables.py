@@ -33,17 +33,17 @@ class Layout:
     @property
     def about(self) -> str:
         """The layout in words."""
-        told = ", ".join(
+        sources = ", ".join(
             f"{field} from {repr(self.names[at]) if self.names else f'column {at}'}"
             for field, at in self.columns.items()
         )
         kind = "columns" if self.kind == "table" else self.kind
-        return f"tab-separated {kind} ({told}{'; the first line names the columns' if self.names else ''})"
+        return f"tab-separated {kind} ({sources}{'; the first line names the columns' if self.names else ''})"
 
 
 def layout_of(first: list[str], kind: str | None, columns: Columns | None) -> Layout:
     """The layout of a table from its first line, and from what was said of it."""
-    asks_names = columns is not None and any(isinstance(one, str) for one in columns.values())
+    asks_names = columns is not None and any(isinstance(column, str) for column in columns.values())
     names = tuple(first) if asks_names or _is_header(first) else ()
     kind = kind or _kind(names, columns)
     if columns is None:
@@ -51,7 +51,7 @@ def layout_of(first: list[str], kind: str | None, columns: Columns | None) -> La
     unknown = [field for field in columns if field not in FIELDS]
     if unknown or not columns:
         raise InputError(f"there is no field {unknown[0] if unknown else ''!r}: columns are given for {FIELDS}.")
-    found: dict[str, int] = {}
+    places: dict[str, int] = {}
     for field, column in columns.items():
         if isinstance(column, str) and column not in names:
             raise InputError(f"there is no column {column!r}: the first line has {', '.join(map(repr, first))}.")
@@ -60,8 +60,8 @@ def layout_of(first: list[str], kind: str | None, columns: Columns | None) -> La
             raise InputError(
                 f"there is no column {at} for {field!r}: the first line has {len(first)} (counted from 0)."
             )
-        found[field] = at
-    return Layout(kind, found, names)
+        places[field] = at
+    return Layout(kind, places, names)
 
 
 def read_table(path: Path, layout: Layout, *, max_line: int) -> Iterator[Example | Problem]:
@@ -105,7 +105,7 @@ def _by_name(names: tuple[str, ...], kind: str) -> Columns:
     wanted: dict[str, tuple[str, ...]] = {"text": _TEXTS}
     wanted |= {"pair": _SECONDS} if kind == "pairs" else {"target": ("target",)} if kind == "translation" else {}
     wanted |= {"label": _LABELS}
-    found = {field: next((name for name in names if name in known), None) for field, known in wanted.items()}
-    if any(found[field] is None for field in wanted if field != "label"):
+    name_by_field = {field: next((name for name in names if name in known), None) for field, known in wanted.items()}
+    if any(name_by_field[field] is None for field in wanted if field != "label"):
         return {}
-    return {field: name for field, name in found.items() if name is not None}
+    return {field: name for field, name in name_by_field.items() if name is not None}

@@ -27,7 +27,7 @@ def lines(path: Path, *, max_line: int = MAX_LINE) -> Iterator[Line | Problem]:
     """The lines of a file; one that is too long or not UTF-8 is a `Problem`, and reading goes on after it."""
     number = 0
     try:
-        with opened(path) as file:
+        with open_file(path) as file:
             while piece := file.readline(max_line + 2):
                 number += 1
                 if len(piece.rstrip(b"\r\n")) > max_line:
@@ -35,7 +35,7 @@ def lines(path: Path, *, max_line: int = MAX_LINE) -> Iterator[Line | Problem]:
                         piece = file.readline(max_line)
                     yield Problem(path.name, number, f"the line is longer than {max_line} bytes")
                     continue
-                yield _decoded(path.name, number, piece)
+                yield _decode(path.name, number, piece)
     except (EOFError, lzma.LZMAError, zlib.error, OSError) as error:
         if isinstance(error, LoadError):
             raise
@@ -59,7 +59,7 @@ def sentences(path: Path, *, max_line: int = MAX_LINE, max_words: int = 10_000) 
             block, problem = [], None
 
 
-def opened(path: Path) -> BinaryIO:
+def open_file(path: Path) -> BinaryIO:
     """A file open for reading, decompressed by its suffix."""
     return _OPENERS.get(path.suffix.lower(), _plain)(path)
 
@@ -78,7 +78,7 @@ def check_files(paths: Iterable[Path]) -> None:
             raise LoadError(f"{path} is a folder: give the file, or a folder of images.")
 
 
-def _decoded(name: str, number: int, piece: bytes) -> Line | Problem:
+def _decode(name: str, number: int, piece: bytes) -> Line | Problem:
     piece = piece.removesuffix(b"\n").removesuffix(b"\r")
     try:
         return Line(number, piece.decode("utf-8-sig" if number == 1 else "utf-8"))
@@ -87,8 +87,8 @@ def _decoded(name: str, number: int, piece: bytes) -> Line | Problem:
         return Problem(name, number, f"not UTF-8: byte 0x{bad:02x} at byte {error.start + 1} of the line")
 
 
-def _with_end(found: Iterator[Line | Problem]) -> Iterator[Line | Problem]:
-    yield from found
+def _with_end(numbered_lines: Iterator[Line | Problem]) -> Iterator[Line | Problem]:
+    yield from numbered_lines
     yield Line(0, "")
 
 

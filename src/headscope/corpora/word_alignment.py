@@ -19,7 +19,7 @@ def align(tokens: Tokens, words: Sequence[Span], *, segment: str = "A") -> list[
     >>> align(Tokens(pieces), [(0, 4), (5, 7)])
     [(0, 1), (2,)]
     """
-    found: list[list[int]] = [[] for _ in words]
+    positions_by_word: list[list[int]] = [[] for _ in words]
     order = sorted(range(len(words)), key=lambda word: (words[word], word))
     first = 0
     for position, token in enumerate(tokens):
@@ -37,5 +37,5 @@ def align(tokens: Tokens, words: Sequence[Span], *, segment: str = "A") -> list[
             if shared > most:
                 best, most = word, shared
         if best is not None:
-            found[best].append(position)
-    return [tuple(positions) for positions in found]
+            positions_by_word[best].append(position)
+    return [tuple(positions) for positions in positions_by_word]

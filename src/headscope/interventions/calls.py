@@ -16,7 +16,7 @@ from typing import Any
 
 from headscope.errors import HeadscopeError, InterventionError
 from headscope.interventions import heads, neurons, patterns
-from headscope.interventions.intervention import Intervention, called
+from headscope.interventions.intervention import Intervention, call_text
 from headscope.traces.trace import Trace
 
 LONGEST = 20_000
@@ -66,7 +66,7 @@ class OtherRun:
     options: dict[str, Any] = field(default_factory=dict)
 
     def __repr__(self) -> str:
-        return called("model.run", self.source, **self.options)
+        return call_text("model.run", self.source, **self.options)
 
     def of(self, model: Any, **keeping: Any) -> Trace:
         """Its trace; `keeping` says how it is run: `cancel`, `budget`."""
@@ -84,21 +84,21 @@ class Call:
     @property
     def runs(self) -> list[OtherRun]:
         """The other runs that it names."""
-        return [one for one in [*self.arguments, *self.options.values()] if isinstance(one, OtherRun)]
+        return [argument for argument in [*self.arguments, *self.options.values()] if isinstance(argument, OtherRun)]
 
     @property
     def text(self) -> str:
         """The call, as one would type it."""
-        return called(self.name, *self.arguments, **self.options)
+        return call_text(self.name, *self.arguments, **self.options)
 
     def with_runs(self, run: Callable[[OtherRun], Any]) -> "Call":
         """The same with traces in place of the runs."""
 
-        def made(value: Any) -> Any:
+        def with_trace(value: Any) -> Any:
             return run(value) if isinstance(value, OtherRun) else value
 
-        options = {name: made(value) for name, value in self.options.items()}
-        return Call(self.name, [made(value) for value in self.arguments], options)
+        options = {name: with_trace(value) for name, value in self.options.items()}
+        return Call(self.name, [with_trace(value) for value in self.arguments], options)
 
 
 def parse(text: str, run: Callable[[OtherRun], Trace] | None = None) -> Intervention:
@@ -109,7 +109,7 @@ def parse(text: str, run: Callable[[OtherRun], Trace] | None = None) -> Interven
     """
     call = read(text)
     if call.runs and run is None:
-        raise unread(text, "it names another run, and there is no model here to make it with", call.name)
+        raise refusal(text, "it names another run, and there is no model here to make it with", call.name)
     return _build(call, text, run)
 
 
@@ -131,10 +131,10 @@ def read(text: str) -> Call:
     try:
         tree = ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        raise unread(text, f"it is not valid Python ({getattr(error, 'msg', error)})") from error
+        raise refusal(text, f"it is not valid Python ({getattr(error, 'msg', error)})") from error
     name = _name(tree, text)
     assert isinstance(tree, ast.Call)  # a name is only read from a call
-    arguments = [_value(one, text, name) for one in tree.args]
+    arguments = [_value(argument, text, name) for argument in tree.args]
     return Call(name, arguments, _keywords(tree, text, name))
 
 
@@ -142,16 +142,16 @@ def token_range(kind: str, bounds: list[Any]) -> range | slice:
     """The range or slice of tokens with these bounds; Python itself takes any object as the bound of a slice."""
     for bound in bounds:
         if not isinstance(bound, int | None):
-            raise TypeError(f"{_shortened(repr(bound), _LONGEST_QUOTE)} is not an integer")
+            raise TypeError(f"{_shorten(repr(bound), _LONGEST_QUOTE)} is not an integer")
     tokens = _RANGES[kind](*bounds)
     if tokens.step == 0:
         raise ValueError("its step must not be zero")
     return tokens
 
 
-def unread(text: str, why: str, name: str = "silence") -> InterventionError:
+def refusal(text: str, why: str, name: str = "silence") -> InterventionError:
     """The refusal of a text."""
-    quote, reason = _shortened(text, _LONGEST_QUOTE), _shortened(why, _LONGEST_REASON)
+    quote, reason = _shorten(text, _LONGEST_QUOTE), _shorten(why, _LONGEST_REASON)
     return InterventionError(f"cannot read the edit {quote!r}: {reason}. Write for example {EXAMPLES[name]}")
 
 
@@ -167,9 +167,9 @@ def _name(tree: ast.expr, text: str) -> str:
     elif isinstance(func, ast.Name):
         name = func.id
     else:
-        raise unread(text, "it is not the call of an edit")
+        raise refusal(text, "it is not the call of an edit")
     if name not in EXAMPLES:
-        raise unread(text, f"there is no edit {name!r} here; the edits are {', '.join(EXAMPLES)}")
+        raise refusal(text, f"there is no edit {name!r} here; the edits are {', '.join(EXAMPLES)}")
     return name
 
 
@@ -177,9 +177,9 @@ def _keywords(call: ast.Call, text: str, name: str) -> dict[str, Any]:
     options = {}
     for keyword in call.keywords:
         if keyword.arg is None:
-            raise unread(text, "arguments cannot be unpacked with **", name)
+            raise refusal(text, "arguments cannot be unpacked with **", name)
         if keyword.arg in options:
-            raise unread(text, f"it gives {keyword.arg} twice", name)
+            raise refusal(text, f"it gives {keyword.arg} twice", name)
         options[keyword.arg] = _value(keyword.value, text, name)
     return options
 
@@ -191,23 +191,23 @@ def _value(node: ast.expr, text: str, name: str, depth: int = 0) -> Any:
         try:
             return token_range(node.func.id, bounds)
         except (TypeError, ValueError) as error:
-            raise unread(text, f"{_shown(node)} is no {node.func.id}: {error}", name) from error
+            raise refusal(text, f"{_source_text(node)} is no {node.func.id}: {error}", name) from error
     if isinstance(node, ast.Call) and _is_run(node.func):
         return _other_run(node, text, name)
     if isinstance(node, ast.List | ast.Tuple):
         if depth == DEEPEST:
-            raise unread(text, _TOO_DEEP, name)
+            raise refusal(text, _TOO_DEEP, name)
         return [_value(element, text, name, depth + 1) for element in node.elts]
     try:
         return _plain(ast.literal_eval(node), depth)
     except _TooLargeError as error:
-        raise unread(text, str(error), name) from error
+        raise refusal(text, str(error), name) from error
     except UnicodeEncodeError as error:
-        raise unread(text, "it holds half of a character, which no text can", name) from error
+        raise refusal(text, "it holds half of a character, which no text can", name) from error
     except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError) as error:
         is_bare = isinstance(node, ast.Name)
-        hint = f': put it in quotes, "{_shown(node)}"' if is_bare else ": only plain texts and numbers are read"
-        raise unread(text, f"{_shown(node)} is not a literal{hint}", name) from error
+        hint = f': put it in quotes, "{_source_text(node)}"' if is_bare else ": only plain texts and numbers are read"
+        raise refusal(text, f"{_source_text(node)} is not a literal{hint}", name) from error
 
 
 def _is_run(func: ast.expr) -> bool:
@@ -215,15 +215,15 @@ def _is_run(func: ast.expr) -> bool:
     return isinstance(named, ast.Name) and named.id == "model"
 
 
-def _shown(node: ast.expr) -> str:
+def _source_text(node: ast.expr) -> str:
     try:
         text = ast.unparse(node)
     except (RecursionError, ValueError):
         return "what it is given"
-    return _shortened(text, _LONGEST_QUOTE)
+    return _shorten(text, _LONGEST_QUOTE)
 
 
-def _shortened(text: str, most: int) -> str:
+def _shorten(text: str, most: int) -> str:
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
@@ -253,40 +253,40 @@ def _n_numbers(value: Any) -> int:
 
 
 def _other_run(node: ast.Call, text: str, name: str) -> OtherRun:
-    given, options = [_value(one, text, name) for one in node.args], _keywords(node, text, name)
-    is_chat = bool(given) and isinstance(given[0], list) and all(_is_turn(one) for one in given[0])
-    if len(given) != 1 or not (isinstance(given[0], str) or (is_chat and given[0])):
-        raise unread(text, "another run is that of one text or one chat, model.run('its text')", name)
+    sources, options = [_value(argument, text, name) for argument in node.args], _keywords(node, text, name)
+    is_chat = bool(sources) and isinstance(sources[0], list) and all(_is_turn(turn) for turn in sources[0])
+    if len(sources) != 1 or not (isinstance(sources[0], str) or (is_chat and sources[0])):
+        raise refusal(text, "another run is that of one text or one chat, model.run('its text')", name)
     for key, value in options.items():
         if key not in _RUN_OPTIONS or not isinstance(value, bool if key == "truncate" else str):
             known = "pair='…', target='…' and truncate=True"
-            raise unread(text, f"model.run takes {known} here, not {key}={value!r}", name)
-    return OtherRun(given[0], options)
+            raise refusal(text, f"model.run takes {known} here, not {key}={value!r}", name)
+    return OtherRun(sources[0], options)
 
 
 def _is_turn(value: Any) -> bool:
     is_turn = isinstance(value, dict) and value.keys() == {"role", "content"}
-    return is_turn and all(isinstance(one, str) for one in value.values())
+    return is_turn and all(isinstance(text, str) for text in value.values())
 
 
 def _bound(call: Call, text: str) -> Callable[..., Intervention]:
     """The builder, if the arguments are as many and as named as it takes, and the first names a place."""
-    builder = next(getattr(one, call.name) for one in (heads, patterns, neurons) if hasattr(one, call.name))
+    builder = next(getattr(module, call.name) for module in (heads, patterns, neurons) if hasattr(module, call.name))
     signature = inspect.signature(builder)
     try:
         bound = signature.bind(*call.arguments, **call.options).arguments
     except TypeError as error:
         names = ", ".join(signature.parameters)
-        raise unread(text, f"{error}; its arguments are {names}", call.name) from error
+        raise refusal(text, f"{error}; its arguments are {names}", call.name) from error
     for place in ("head", "site"):
         if place in bound and not isinstance(bound[place], str | None):
-            address = _shortened(repr(bound[place]), _LONGEST_QUOTE)
-            raise unread(text, f"{address} is not the address of a head: write it as text, 'L5H1'", call.name)
+            address = _shorten(repr(bound[place]), _LONGEST_QUOTE)
+            raise refusal(text, f"{address} is not the address of a head: write it as text, 'L5H1'", call.name)
     for key, value in bound.items():
         if key not in _TOKEN_ARGUMENTS and (count := _n_numbers(value)) > MOST_NUMBERS:
-            raise unread(text, f"{key} has {count:,} numbers; an edit takes up to {MOST_NUMBERS:,}", call.name)
+            raise refusal(text, f"{key} has {count:,} numbers; an edit takes up to {MOST_NUMBERS:,}", call.name)
         if isinstance(value, OtherRun) and key not in ("source", "mean"):
-            raise unread(text, f"{key} cannot be another run", call.name)
+            raise refusal(text, f"{key} cannot be another run", call.name)
     return builder
 
 
@@ -296,9 +296,9 @@ def _build(call: Call, text: str, run: Callable[[OtherRun], Trace] | None = None
     try:
         intervention = builder(*complete.arguments, **complete.options)
     except HeadscopeError as error:
-        raise unread(text, str(error).rstrip("."), call.name) from error
+        raise refusal(text, str(error).rstrip("."), call.name) from error
     except (TypeError, ValueError, RuntimeError, ArithmeticError) as error:  # torch, asked to make a tensor of it
-        raise unread(text, f"{type(error).__name__}: {error}".rstrip("."), call.name) from error
+        raise refusal(text, f"{type(error).__name__}: {error}".rstrip("."), call.name) from error
     # A tensor that was written out, or another run's, is printed as it was given: there is no file to read it from.
     is_payload = "hs.interventions.payload(" in intervention.label
     return replace(intervention, label=call.text) if is_payload else intervention

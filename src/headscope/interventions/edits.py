@@ -31,13 +31,13 @@ class At:
 
     def rows(self, chosen: TokenChoice) -> Tensor:
         """True for the rows whose tokens are chosen [batch, row]."""
-        return _chosen(chosen, self.index, self.tokens)
+        return _choice_mask(chosen, self.index, self.tokens)
 
     def keys(self, chosen: TokenChoice) -> Tensor:
         """True for the keys whose tokens are chosen [batch, key]."""
         if self.key_index is None:
             raise InterventionError("keys can be chosen only where scores or patterns are edited.")
-        return _chosen(chosen, self.key_index, self.key_tokens)
+        return _choice_mask(chosen, self.key_index, self.key_tokens)
 
     def to(self, device: torch.device) -> "At":
         """The same places on another device, where a model is spread over several."""
@@ -60,12 +60,12 @@ class Edit(Protocol):
         ...
 
 
-def _chosen(chosen: TokenChoice, index: Tensor, tokens: Sequence[Tokens] | None) -> Tensor:
-    found = torch.zeros_like(index, dtype=torch.bool)
+def _choice_mask(chosen: TokenChoice, index: Tensor, tokens: Sequence[Tokens] | None) -> Tensor:
+    mask = torch.zeros_like(index, dtype=torch.bool)
     for example in range(index.shape[0]):
         positions = _plain_positions(chosen, index[example]) if tokens is None else tokens[example].positions(chosen)
-        found[example] = torch.isin(index[example], torch.tensor(positions, dtype=index.dtype, device=index.device))
-    return found
+        mask[example] = torch.isin(index[example], torch.tensor(positions, dtype=index.dtype, device=index.device))
+    return mask
 
 
 def _plain_positions(chosen: TokenChoice, index: Tensor) -> list[int]:
@@ -88,12 +88,12 @@ def finite(value: Any, name: str) -> float:
     if isinstance(value, Tensor) and value.numel() == 1:
         value = float(value)
     try:
-        found = float(value) if isinstance(value, Real) and not isinstance(value, bool) else float("nan")
+        number = float(value) if isinstance(value, Real) and not isinstance(value, bool) else float("nan")
     except OverflowError:  # a whole number with hundreds of digits
-        found = float("inf")
-    if not abs(found) < float("inf"):
+        number = float("inf")
+    if not abs(number) < float("inf"):
         raise InterventionError(f"{name} must be a finite number, got {value!r}.")
-    return found
+    return number
 
 
 def check_finite(values: Tensor, name: str) -> None:
@@ -268,7 +268,7 @@ class ReplacePattern:
         inside = (at.index[:, :, None] >= 0) & (at.index[:, :, None] < weights.shape[-2])
         inside = inside & (at.key_index[:, None, :] >= 0)
         placed = torch.where(inside[:, None] & (at.key_index < weights.shape[-1])[:, None, None, :], placed, 0.0)
-        placed = _renormalised(placed) if self.renormalise else placed
+        placed = _renormalise(placed) if self.renormalise else placed
         return torch.where((at.index >= 0)[:, None, :, None] & inside.any(-1)[:, None, :, None], placed, x)
 
 
@@ -322,7 +322,7 @@ class SetRow:
         weights = self.weights.to(x)
         keys = at.key_index.clamp(0, len(weights) - 1)
         row = torch.where((at.key_index >= 0) & (at.key_index < len(weights)), weights[keys], 0.0)[:, None, None, :]
-        row = _renormalised(row) if self.renormalise else row
+        row = _renormalise(row) if self.renormalise else row
         return torch.where(at.rows(self.query)[:, None, :, None], row, x)
 
 
@@ -349,5 +349,5 @@ class Apply:
         return self.function(x)
 
 
-def _renormalised(weights: Tensor) -> Tensor:
+def _renormalise(weights: Tensor) -> Tensor:
     return weights / weights.sum(-1, keepdim=True).clamp_min(torch.finfo(weights.dtype).tiny)

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from headscope.errors import InterventionError
 from headscope.interventions.edits import Mean, Patch, Scale, finite
-from headscope.interventions.intervention import Intervention, called, intervene
+from headscope.interventions.intervention import Intervention, call_text, intervene
 from headscope.sites import Head, Site, parse
 from headscope.traces.tokens import TokenChoice
 from headscope.traces.trace import Trace
@@ -20,20 +20,20 @@ def silence(head: str | Head | Site, *, tokens: TokenChoice | None = None) -> In
     >>> hs.silence("L3H2")
     hs.silence('L3H2')
     """
-    return intervene(head, "mixed", Scale(0.0), tokens, called("silence", head, tokens=tokens))
+    return intervene(head, "mixed", Scale(0.0), tokens, call_text("silence", head, tokens=tokens))
 
 
 def scale(head: str | Head | Site, factor: float, *, tokens: TokenChoice | None = None) -> Intervention:
     """Multiply a head's output by a number."""
     factor = finite(factor, "factor")
-    return intervene(head, "mixed", Scale(factor), tokens, called("scale", head, factor, tokens=tokens))
+    return intervene(head, "mixed", Scale(factor), tokens, call_text("scale", head, factor, tokens=tokens))
 
 
 def gate(head: str | Head | Site, factor: Tensor, *, tokens: TokenChoice | None = None) -> Intervention:
     """Multiply a head's output by a tensor that carries a gradient: one number, or one per head of a layer."""
     if not isinstance(factor, Tensor):
         raise InterventionError(f"a gate is a tensor, got {type(factor).__name__}: use scale for a plain number.")
-    return intervene(head, "mixed", Scale(factor), tokens, called("gate", head, factor.detach(), tokens=tokens))
+    return intervene(head, "mixed", Scale(factor), tokens, call_text("gate", head, factor.detach(), tokens=tokens))
 
 
 def mean_ablate(
@@ -41,9 +41,9 @@ def mean_ablate(
 ) -> Intervention:
     """Replace a head's output by its mean: of this run's tokens, another trace's, or a tensor [dim] or [head, dim]."""
     if isinstance(mean, Trace):
-        mean = torch.stack([mean.tensor("mixed", one).float().mean(0) for one in mean.find(head)])
+        mean = torch.stack([mean.tensor("mixed", mean_head).float().mean(0) for mean_head in mean.find(head)])
     mean = None if mean is None else own_tensor(mean)
-    return intervene(head, "mixed", Mean(mean), tokens, called("mean_ablate", head, mean, tokens=tokens))
+    return intervene(head, "mixed", Mean(mean), tokens, call_text("mean_ablate", head, mean, tokens=tokens))
 
 
 def patch(
@@ -64,11 +64,11 @@ def patch(
         if stage in ("residual", "neurons"):
             source = source.tensor(stage, place)
         else:
-            source = torch.stack([source.tensor(stage, one) for one in source.find(place)])
+            source = torch.stack([source.tensor(stage, source_head) for source_head in source.find(place)])
     values = own_tensor(source)
     values = values[None] if values.ndim == 2 else values
     options = {"stage": None if stage == "mixed" else stage, "tokens": tokens}
-    return intervene(place, stage, Patch(values), tokens, called("patch", head, values, **options))
+    return intervene(place, stage, Patch(values), tokens, call_text("patch", head, values, **options))
 
 
 def own_tensor(values: Any) -> Tensor:

@@ -36,16 +36,16 @@ class Intervention:
 
     def payloads(self) -> dict[str, Tensor]:
         """The tensors that this edit carries, by the name of its argument."""
-        named = {item.name: getattr(self.edit, item.name) for item in fields(self.edit)}  # type: ignore[arg-type]
+        named = {argument.name: getattr(self.edit, argument.name) for argument in fields(self.edit)}  # type: ignore[arg-type]
         return {name: value for name, value in named.items() if isinstance(value, Tensor)}
 
     def token_choices(self) -> list[tuple[str, TokenChoice]]:
         """Every choice of tokens it makes, with the axis it is about: "rows" or "keys"."""
-        found = [] if self.tokens is None else [("rows", self.tokens)]
+        choices = [] if self.tokens is None else [("rows", self.tokens)]
         for name, axis in (("queries", "rows"), ("query", "rows"), ("keys", "keys"), ("key", "keys")):
             if hasattr(self.edit, name):
-                found.append((axis, getattr(self.edit, name)))
-        return found
+                choices.append((axis, getattr(self.edit, name)))
+        return choices
 
 
 def intervene(
@@ -72,7 +72,7 @@ def edit(
         raise InterventionError(f"there is no stage {stage!r}: the stages are {', '.join(STAGES[:-1])}.")
     name = getattr(function, "__name__", repr(function))
     return intervene(
-        site, stage, Apply(function), tokens, called("interventions.edit", site, stage, Bare(name), tokens=tokens)
+        site, stage, Apply(function), tokens, call_text("interventions.edit", site, stage, Bare(name), tokens=tokens)
     )
 
 
@@ -83,19 +83,19 @@ class Bare(str):
         return str(self)
 
 
-def called(name: str, *arguments: Any, **options: Any) -> str:
+def call_text(name: str, *arguments: Any, **options: Any) -> str:
     """The call, as one would type it; a tensor is read back from where `save_interventions` puts it."""
 
-    def shown(value: Any) -> str:
+    def argument_text(value: Any) -> str:
         if isinstance(value, Tensor):
             return f'hs.interventions.payload("{payload_name(value)}")'
         if isinstance(value, Head | Site):
             return repr(str(value))
         return repr(value)
 
-    given = [shown(value) for value in arguments]
-    given += [f"{key}={shown(value)}" for key, value in options.items() if value is not None]
-    return f"{name}({', '.join(given)})"
+    texts = [argument_text(value) for value in arguments]
+    texts += [f"{key}={argument_text(value)}" for key, value in options.items() if value is not None]
+    return f"{name}({', '.join(texts)})"
 
 
 def payload_name(values: Tensor) -> str:
@@ -109,15 +109,15 @@ def pin_tokens(interventions: Iterable[Intervention], tokens: Tokens) -> list[In
     So that "the last token" still means the last token of the prompt when the text grows.
     """
     pinned = []
-    for one in interventions:
+    for intervention in interventions:
         changes = {
-            name: tokens.positions(getattr(one.edit, name))
+            name: tokens.positions(getattr(intervention.edit, name))
             for name in ("queries", "query", "keys", "key")
-            if hasattr(one.edit, name)
+            if hasattr(intervention.edit, name)
         }
-        new_edit = replace(one.edit, **changes) if changes else one.edit  # type: ignore[type-var]
-        chosen = None if one.tokens is None else tokens.positions(one.tokens)
-        pinned.append(replace(one, edit=new_edit, tokens=chosen))
+        new_edit = replace(intervention.edit, **changes) if changes else intervention.edit  # type: ignore[type-var]
+        chosen = None if intervention.tokens is None else tokens.positions(intervention.tokens)
+        pinned.append(replace(intervention, edit=new_edit, tokens=chosen))
     return pinned
 
 

@@ -2,7 +2,7 @@
 
 from headscope.errors import InterventionError
 from headscope.interventions.edits import Coordinate, ReplaceToken, finite
-from headscope.interventions.intervention import Intervention, Stage, called, intervene
+from headscope.interventions.intervention import Intervention, Stage, call_text, intervene
 from headscope.sites import Head, Site
 from headscope.traces.tokens import TokenChoice
 
@@ -47,14 +47,14 @@ def add_neuron(
 
 def replace_token(position: TokenChoice, token: int | str | None = None) -> Intervention:
     """Put another token in place before the run; without one, the tokenizer's mask (or unknown) token."""
-    call = called("replace_token", position) if token is None else called("replace_token", position, token)
+    call = call_text("replace_token", position) if token is None else call_text("replace_token", position, token)
     return intervene(None, "tokens", ReplaceToken(token), position, call)
 
 
 def _coordinate(
-    name: str, site: str | Head | Site, part: str, edit: Coordinate, tokens: TokenChoice | None, shown: float
+    name: str, site: str | Head | Site, part: str, edit: Coordinate, tokens: TokenChoice | None, value: float
 ) -> Intervention:
     if part not in _PARTS:
         raise InterventionError(f"there is no part {part!r}: choose one of {', '.join(_PARTS)}.")
-    call = called(name, site, part, edit.index, shown, tokens=tokens)
+    call = call_text(name, site, part, edit.index, value, tokens=tokens)
     return intervene(site, _PARTS[part], edit, tokens, call)

@@ -13,7 +13,7 @@ from headscope.interventions.edits import (
     finite,
 )
 from headscope.interventions.heads import own_tensor
-from headscope.interventions.intervention import Intervention, called, intervene
+from headscope.interventions.intervention import Intervention, call_text, intervene
 from headscope.sites import Head, Site
 from headscope.traces.tokens import TokenChoice
 
@@ -21,7 +21,7 @@ from headscope.traces.tokens import TokenChoice
 def temperature(head: str | Head | Site | None, value: float, *, tokens: TokenChoice | None = None) -> Intervention:
     """Divide a head's scores by a number: below 1 sharpens its pattern, above 1 flattens it."""
     value = finite(value, "temperature")
-    return intervene(head, "scores", Temperature(value), tokens, called("temperature", head, value, tokens=tokens))
+    return intervene(head, "scores", Temperature(value), tokens, call_text("temperature", head, value, tokens=tokens))
 
 
 def uniform(head: str | Head | Site | None, *, tokens: TokenChoice | None = None) -> Intervention:
@@ -31,13 +31,15 @@ def uniform(head: str | Head | Site | None, *, tokens: TokenChoice | None = None
     >>> hs.uniform("L3H2", tokens=[-1])
     hs.uniform('L3H2', tokens=[-1])
     """
-    return intervene(head, "scores", Uniform(), tokens, called("uniform", head, tokens=tokens))
+    return intervene(head, "scores", Uniform(), tokens, call_text("uniform", head, tokens=tokens))
 
 
 def distance_bias(head: str | Head | Site | None, slope: float, *, tokens: TokenChoice | None = None) -> Intervention:
     """Add slope · |query − key| to a head's scores: a negative slope makes it look nearby."""
     slope = finite(slope, "slope")
-    return intervene(head, "scores", DistanceBias(slope), tokens, called("distance_bias", head, slope, tokens=tokens))
+    return intervene(
+        head, "scores", DistanceBias(slope), tokens, call_text("distance_bias", head, slope, tokens=tokens)
+    )
 
 
 def block(head: str | Head | Site | None, queries: TokenChoice, keys: TokenChoice) -> Intervention:
@@ -47,7 +49,7 @@ def block(head: str | Head | Site | None, queries: TokenChoice, keys: TokenChoic
     >>> hs.block(None, "segment:A", "segment:B")
     hs.block(None, 'segment:A', 'segment:B')
     """
-    return intervene(head, "scores", Block(queries, keys), None, called("block", head, queries, keys))
+    return intervene(head, "scores", Block(queries, keys), None, call_text("block", head, queries, keys))
 
 
 def replace_pattern(
@@ -57,7 +59,7 @@ def replace_pattern(
     weights = own_tensor(pattern)
     weights = weights[None] if weights.ndim == 2 else weights
     options = {"renormalise": None if renormalise else False, "tokens": tokens}
-    call = called("replace_pattern", head, weights, **options)
+    call = call_text("replace_pattern", head, weights, **options)
     return intervene(head, "pattern", ReplacePattern(weights, renormalise), tokens, call)
 
 
@@ -67,7 +69,7 @@ def set_weight(
     """Give one cell of a pattern a new weight; the other keys share what is left, unless `renormalise` is off."""
     weight = finite(weight, "weight")
     options = {"renormalise": None if renormalise else False}
-    call = called("set_weight", head, query, key, weight, **options)
+    call = call_text("set_weight", head, query, key, weight, **options)
     return intervene(head, "pattern", SetWeight(query, key, weight, renormalise), None, call)
 
 
@@ -78,5 +80,5 @@ def set_row(head: str | Head | Site, query: TokenChoice, weights: Tensor, *, ren
     """
     row = own_tensor(weights)
     options = {"renormalise": None if renormalise else False}
-    call = called("set_row", head, query, row, **options)
+    call = call_text("set_row", head, query, row, **options)
     return intervene(head, "pattern", SetRow(query, row, renormalise), None, call)

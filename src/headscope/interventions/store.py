@@ -33,24 +33,26 @@ def save_interventions(interventions: Iterable[Intervention], path: str | Path) 
     """Write interventions to a JSON file; tensors land beside it. The old file stays until the new one is whole."""
     path = Path(path)
     interventions = list(interventions)
-    for one in interventions:
-        if isinstance(one.edit, Apply):
-            raise InterventionError(f"{one!r} calls a Python function and cannot be saved: use one of the named edits.")
+    for intervention in interventions:
+        if isinstance(intervention.edit, Apply):
+            raise InterventionError(
+                f"{intervention!r} calls a Python function and cannot be saved: use one of the named edits."
+            )
     rows, payloads = [], {}
-    for one in interventions:
-        arguments = _arguments(one)
+    for intervention in interventions:
+        arguments = _arguments(intervention)
         for name, value in arguments.items():
             if isinstance(value, Tensor):
                 payloads[payload_name(value)] = value
                 arguments[name] = {"payload": payload_name(value)}
         rows.append(
             {
-                "site": _place(one),
-                "stage": one.stage,
-                "edit": type(one.edit).__name__,
+                "site": _place(intervention),
+                "stage": intervention.stage,
+                "edit": type(intervention.edit).__name__,
                 "arguments": arguments,
-                "tokens": _plain(one.tokens),
-                "label": one.label,
+                "tokens": _plain(intervention.tokens),
+                "label": intervention.label,
             }
         )
     folder = _folder(path)
@@ -129,27 +131,33 @@ def _call(row: dict[str, Any]) -> str:
         )
     if read(label).runs:
         return canonical(label)
-    made = parse(label)
-    plain = {name: value for name, value in _arguments(made).items() if not isinstance(value, Tensor)}
-    told = {name: row["arguments"][name] for name in plain}
-    found = {"site": _place(made), "stage": made.stage, "edit": type(made.edit).__name__, "arguments": plain}
-    if found | {"tokens": _plain(made.tokens)} != {
-        **{name: row[name] for name in found},
-        "arguments": told,
+    intervention = parse(label)
+    plain = {name: value for name, value in _arguments(intervention).items() if not isinstance(value, Tensor)}
+    stored_arguments = {name: row["arguments"][name] for name in plain}
+    parsed = {
+        "site": _place(intervention),
+        "stage": intervention.stage,
+        "edit": type(intervention.edit).__name__,
+        "arguments": plain,
+    }
+    if parsed | {"tokens": _plain(intervention.tokens)} != {
+        **{name: row[name] for name in parsed},
+        "arguments": stored_arguments,
         "tokens": row["tokens"],
     }:
         raise LoadError(f"the file is damaged: {label} is not what its numbers say.")
-    return repr(made).removeprefix("hs.")
+    return repr(intervention).removeprefix("hs.")
 
 
-def _place(one: Intervention) -> str | None:
-    return None if one.site is None else str(one.site)
+def _place(intervention: Intervention) -> str | None:
+    return None if intervention.site is None else str(intervention.site)
 
 
-def _arguments(one: Intervention) -> dict[str, Any]:
+def _arguments(intervention: Intervention) -> dict[str, Any]:
     """What the edit is made with: plain values, and tensors as they are."""
-    given = {item.name: getattr(one.edit, item.name) for item in dataclasses.fields(one.edit)}  # type: ignore[arg-type]
-    return {name: value if isinstance(value, Tensor) else _plain(value) for name, value in given.items()}
+    edit: Any = intervention.edit  # every edit is a dataclass, which a protocol cannot say
+    arguments = {argument.name: getattr(edit, argument.name) for argument in dataclasses.fields(edit)}
+    return {name: value if isinstance(value, Tensor) else _plain(value) for name, value in arguments.items()}
 
 
 def _read(row: dict[str, Any], folder: Path) -> Intervention:
@@ -177,8 +185,8 @@ def _is_plain_call(call: ast.expr) -> bool:
     """Whether Python calls a builder with literals, ranges, tensors that lie beside the file, or another run."""
     if not isinstance(call, ast.Call) or ast.unparse(call.func) not in _BUILDERS:
         return False
-    given = [*call.args, *(keyword.value for keyword in call.keywords)]
-    return all(_is_plain(node) for one in given for node in ast.walk(one))
+    arguments = [*call.args, *(keyword.value for keyword in call.keywords)]
+    return all(_is_plain(node) for argument in arguments for node in ast.walk(argument))
 
 
 def _is_plain(node: ast.AST) -> bool:
@@ -204,7 +212,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, range | slice):
         return {type(value).__name__: [value.start, value.stop, value.step]}
     if isinstance(value, list | tuple | set | frozenset):
-        return [_plain(one) for one in value]
+        return [_plain(element) for element in value]
     return value
 
 
@@ -220,4 +228,4 @@ def _unplain(value: Any, folder: Path) -> Any:
             return token_range(kind, value[kind])
         except ValueError as error:  # a step of zero
             raise LoadError(f"{value} names no tokens: {error}.") from error
-    return [_unplain(one, folder) for one in value] if isinstance(value, list) else value
+    return [_unplain(element, folder) for element in value] if isinstance(value, list) else value

@@ -199,7 +199,7 @@ def heads(
         "sample": {"n": len(asked.inputs), "about": asked.about, "examples": asked.ids},
         "weights": {"sha256": run.manifest["model"]["weights"], "dtype": run.manifest["model"]["dtype"]},
         "notes": _notes(run, asked, more),
-        "absent": absent | run.silent(),
+        "absent": absent | run.silent_measures(),
     }
     report = HeadsReport(place, about, scores, verdicts, outcome(scores, verdicts), found, thumbnails(loaded, first))
     _write(report)
@@ -233,7 +233,7 @@ def _stepped(whole: Corpus, every: int) -> Iterator[Example | Problem]:
 
 def _counted(run: runs.Run) -> dict[str, Any]:
     known = run.manifest["corpus"]
-    return {"n_examples": known["n_examples"], "n_passed_over": len(run.passed_over())}
+    return {"n_examples": known["n_examples"], "n_passed_over": len(run.skipped_examples())}
 
 
 def repeated(model: Model) -> dict[str, Scores]:
@@ -325,7 +325,7 @@ def _notes(run: runs.Run, asked: Sample, found: Mapping[str, Scores]) -> list[st
     share = found["relevance"].settings.get("bias_share") if "relevance" in found else None
     if share is not None and share == share:
         said.append(f"Bias share of the explained logits: {share:.2f}.".replace("-", "−"))
-    n_over = len(run.passed_over())
+    n_over = len(run.skipped_examples())
     if n_over:
         said.append(f"{n_over} examples that the model could not take were passed over.")
     return said

@@ -51,15 +51,15 @@ class Batch:
 
     def tokens(self, stack: str) -> list[Tokens]:
         """The tokens of every example."""
-        return [one.tokens[stack] for one in self.inputs]
+        return [inputs.tokens[stack] for inputs in self.inputs]
 
     def plain(self, stack: str) -> Tensor:
         """True where a token is neither special nor padding [example, position]."""
-        return self.once(("plain", stack), lambda: self._filled(stack, lambda token: not token.special, False))
+        return self.once(("plain", stack), lambda: self._token_values(stack, lambda token: not token.special, False))
 
     def ids(self, stack: str) -> Tensor:
         """Token ids [example, position]; −1 for padding and for what has none."""
-        return self.once(("ids", stack), lambda: self._filled(stack, lambda token: _id(token.id), -1))
+        return self.once(("ids", stack), lambda: self._token_values(stack, lambda token: _id(token.id), -1))
 
     def words(self) -> list[list[tuple[int, ...]]]:
         """For each example the positions of each word's tokens: empty for a word that has none of its own."""
@@ -79,19 +79,19 @@ class Batch:
     def _word_weights(self) -> Tensor:
         real = self.real[self.text_stack]
         words = self.words()
-        weights = np.zeros((len(self), max((len(one) for one in words), default=0), real.shape[1]), np.float32)
+        weights = np.zeros((len(self), max((len(groups) for groups in words), default=0), real.shape[1]), np.float32)
         for example, groups in enumerate(words):
             for word, positions in enumerate(groups):
                 for position in positions:
                     weights[example, word, position] = 1.0
         return torch.from_numpy(weights).to(real.device)
 
-    def _filled(self, stack: str, value: Callable[[Any], Any], filler: Any) -> Tensor:
+    def _token_values(self, stack: str, value: Callable[[Any], Any], filler: Any) -> Tensor:
         real = self.real[stack]
-        found = torch.full(real.shape, filler)
+        filled = torch.full(real.shape, filler)
         for row, tokens in enumerate(self.tokens(stack)):
-            found[row, : len(tokens)] = torch.tensor([value(token) for token in tokens])
-        return found.to(real.device)
+            filled[row, : len(tokens)] = torch.tensor([value(token) for token in tokens])
+        return filled.to(real.device)
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,7 +150,9 @@ class Layer:
 
     def tally(self, total: Tensor, n_queries: Tensor, chance: Tensor | None = None, *, key: str = "") -> Tally:
         """Sums over queries [example, head] (or [example], where all heads agree) as a tally."""
-        shaped = [None if one is None else one if one.ndim == 2 else one[:, None] for one in (total, n_queries, chance)]
+        shaped = [
+            None if sums is None else sums if sums.ndim == 2 else sums[:, None] for sums in (total, n_queries, chance)
+        ]
         return Tally(self.heads, self.batch.places[self.rows], *shaped, key=key)
 
     def once(self, key: Any, make: Callable[[], Any]) -> Any:
@@ -193,9 +195,9 @@ class Layer:
 
     def _plain(self, stack: str, real: Tensor) -> Tensor:
         """Narrowed where the layer is shown without padding; of a coarser grid no special tokens are known."""
-        found, length = self.batch.plain(stack)[self.rows].to(real.device), real.shape[1]
-        if found.shape[1] == length or all(len(one) == length for one in self.batch.tokens(stack)[self.rows]):
-            return found[:, :length]
+        plain, length = self.batch.plain(stack)[self.rows].to(real.device), real.shape[1]
+        if plain.shape[1] == length or all(len(tokens) == length for tokens in self.batch.tokens(stack)[self.rows]):
+            return plain[:, :length]
         return real
 
 

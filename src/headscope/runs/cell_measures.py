@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from headscope.runs.measure import Measure, Tally, Told
+from headscope.runs.measure import Measure, Tallies, Tally
 from headscope.traces import Tokens
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class OfCells(Measure):
     cells: CellsOf
     settings: dict[str, Any] = field(default_factory=dict)
 
-    def watch(self, layer: "Layer") -> Told:
+    def watch(self, layer: "Layer") -> Tallies:
         """The weight on its cells."""
         return [tally for _, tally in watch_cells(layer, [self])]
 
@@ -84,22 +84,22 @@ def watch_cells(layer: "Layer", measures: Sequence[OfCells]) -> Iterator[tuple[s
     if stacked is None:
         return
     sums = iter((layer.pattern.flatten(2) @ stacked).unbind(-1))  # [example, head] each
-    for one in marked:
+    for marked_cells in marked:
         total = next(sums)
-        if one.n_queries is None:
+        if marked_cells.n_queries is None:
             tally = layer.tally(total, next(sums), next(sums))
         else:
-            tally = layer.tally(total, one.n_queries, one.chance)
-        yield one.name, _only(tally, one.has)
+            tally = layer.tally(total, marked_cells.n_queries, marked_cells.chance)
+        yield marked_cells.name, _only(tally, marked_cells.has)
 
 
 def _mark_all(
     layer: "Layer", measures: Sequence[OfCells], shape: tuple[int, int, int]
 ) -> tuple[list[_Marked], Tensor | None]:
     """The cells of all measures, worked out once for all layers between the same tokens; [example, cell, weight]."""
-    found = [_mark(layer.batch, layer, measure, shape) for measure in measures]
-    marked = [one for one in found if one is not None]
-    weights = [one for each in marked for one in each.weights]
+    marked_or_none = [_mark(layer.batch, layer, measure, shape) for measure in measures]
+    marked = [marked_cells for marked_cells in marked_or_none if marked_cells is not None]
+    weights = [weight for each in marked for weight in each.weights]
     for each in marked:
         each.weights.clear()  # held once, in the product
     return marked, torch.stack(weights, -1).flatten(1, 2) if weights else None
@@ -115,18 +115,18 @@ def _mark(batch: "Batch", layer: "Layer", measure: OfCells, shape: tuple[int, in
         strict=True,
     )
     for row, (queries, keys) in enumerate(pairs):
-        found = measure.cells(queries, keys, is_cross=layer.site.kind == "cross", **measure.settings)
-        has.append(found is not None)
-        if found is None:
+        selected = measure.cells(queries, keys, is_cross=layer.site.kind == "cross", **measure.settings)
+        has.append(selected is not None)
+        if selected is None:
             continue
-        cells = np.asarray(found.wanted, dtype=bool)
+        cells = np.asarray(selected.wanted, dtype=bool)
         if layer.is_causal and cells.any() and not np.tril(cells).any():
             has[-1] = False  # all of it lies ahead, where nothing can be seen
             continue
         wanted[row, : cells.shape[0], : cells.shape[1]] = cells
-        if found.among is not None:
+        if selected.among is not None:
             among = np.zeros(shape, dtype=np.float32) if among is None else among
-            among[row, : cells.shape[0], : cells.shape[1]] = found.among & cells.any(1, keepdims=True)
+            among[row, : cells.shape[0], : cells.shape[1]] = selected.among & cells.any(1, keepdims=True)
     if not any(has):
         return None
     cells, device = torch.from_numpy(wanted), layer.pattern.device
@@ -137,14 +137,14 @@ def _mark(batch: "Batch", layer: "Layer", measure: OfCells, shape: tuple[int, in
     # Of what goes to `among`, the share that chance would give to the wanted cells of each query.
     others = torch.from_numpy(among)
     share = cells.sum(-1, keepdim=True) / others.sum(-1, keepdim=True).clamp_min(1.0)
-    return _Marked(measure.name, has, [one.to(device) for one in (cells, others, others * share)])
+    return _Marked(measure.name, has, [weight.to(device) for weight in (cells, others, others * share)])
 
 
 def _tokens(batch: "Batch", stack: str, rows: slice, length: int) -> list[Tokens]:
     """The tokens of a stack; numbers for a layer that sees a coarser grid of the image."""
-    found = batch.tokens(stack)[rows]
-    is_coarser = max(len(one) for one in found) > length
-    return [Tokens.numbered(length, one.kind) for one in found] if is_coarser else found
+    tokens = batch.tokens(stack)[rows]
+    is_coarser = max(len(example_tokens) for example_tokens in tokens) > length
+    return [Tokens.numbered(length, example_tokens.kind) for example_tokens in tokens] if is_coarser else tokens
 
 
 def _only(tally: Tally, has: list[bool]) -> Tally:

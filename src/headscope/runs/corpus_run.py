@@ -31,7 +31,7 @@ class Run:
     measures: tuple[Measure, ...] = ()
 
     def __repr__(self) -> str:
-        names = ", ".join(one["name"] for one in self.manifest["measures"])
+        names = ", ".join(measure["name"] for measure in self.manifest["measures"])
         n_done = sum(shard.is_there for shard in self._shards)
         part = "" if n_done == self.n_shards else f", {n_done} of {self.n_shards} shards so far"
         about = self.manifest["corpus"]
@@ -52,9 +52,9 @@ class Run:
 
     def table(self, measure: str) -> Table:
         """What one measure counted over the corpus; refused while shards are missing."""
-        about = next((one for one in self.manifest["measures"] if one["name"] == measure), None)
+        about = next((stated for stated in self.manifest["measures"] if stated["name"] == measure), None)
         if about is None:
-            there = ", ".join(one["name"] for one in self.manifest["measures"])
+            there = ", ".join(about["name"] for about in self.manifest["measures"])
             raise HeadscopeError(f"this run has no measure {measure!r}: it has {there}.")
         n_blocks = -(-self.manifest["corpus"]["n_examples"] // self.manifest["plan"]["block"])
         return Table(measure, about["settings"], self._complete(), n_blocks, self.manifest["plan"]["seed"])
@@ -62,32 +62,32 @@ class Run:
     def scores(self) -> dict[str, Scores]:
         """Scores by measure, and by measure and key (`syntactic/nsubj`) where it has several.
 
-        A measure that nothing in the corpus bears on is left out: `silent()` says why. A run that was opened without
-        its measures gives means.
+        A measure that nothing in the corpus bears on is left out: `silent_measures()` says why. A run that was
+        opened without its measures gives means.
         """
         known = {measure.name: measure for measure in self.measures}
-        found: dict[str, Scores] = {}
+        scores_by_name: dict[str, Scores] = {}
         for about in self.manifest["measures"]:
             table = self.table(about["name"])
             if not table.keys():
                 continue
             scores = known[about["name"]].finish(table) if about["name"] in known else table.means()
             if isinstance(scores, Scores):
-                found[about["name"]] = scores
+                scores_by_name[about["name"]] = scores
             else:
-                found |= {f"{about['name']}/{key}": one for key, one in scores.items()}
-        return found
+                scores_by_name |= {f"{about['name']}/{key}": key_scores for key, key_scores in scores.items()}
+        return scores_by_name
 
-    def silent(self) -> dict[str, str]:
+    def silent_measures(self) -> dict[str, str]:
         """The measures that counted nothing, and why."""
         tables = [self.table(about["name"]) for about in self.manifest["measures"]]
         return {table.measure: table.why() for table in tables if not table.keys()}
 
-    def passed_over(self) -> dict[str, str]:
+    def skipped_examples(self) -> dict[str, str]:
         """The examples that the model could not take, and why."""
-        return {where: reason for found in self.told("passed_over") for where, reason in found.items()}
+        return {where: reason for reasons in self.shard_records("passed_over") for where, reason in reasons.items()}
 
-    def told(self, what: str) -> list[Any]:
+    def shard_records(self, what: str) -> list[Any]:
         """What every shard says of itself: "passed_over", "refusals" or "notes"."""
         return [shard.about(what) for shard in self._complete()]
 
@@ -169,7 +169,7 @@ def run(
     >>> run.scores()["previous_token"].top(3)  # doctest: +SKIP
     """
     examples = source if isinstance(source, Corpus) else corpus(source)
-    chosen = [_measure(one) for one in measures]
+    chosen = [_measure(measure) for measure in measures]
     names = [measure.name for measure in chosen]
     if not names or len(set(names)) < len(names):
         raise InputError(f"a run needs measures with different names, got {names}.")
@@ -211,35 +211,35 @@ def _work(
     progress: Report | None,
     cancel: threading.Event,
 ) -> None:
-    done = place.done(manifest)
+    done = place.done_shards(manifest)
     n_examples, n_shards = manifest["corpus"]["n_examples"], len(place.shards(manifest))
     n_before = sum(min(plan.shard_size, n_examples - index * plan.shard_size) for index in done)
     counter = Counter(progress, n_examples, n_shards, n_before, len(done))
     try:
         if len(done) < n_shards:
             tasks = _tasks(examples, plan, done)
-            for one in crew.work(tasks, plan, digest_of(manifest), report=counter.batch, cancel=cancel):
-                place.write(one.index, one.data)
-                done.add(one.index)
-                counter.shard(one.n_examples)
+            for finished in crew.work(tasks, plan, digest_of(manifest), report=counter.batch, cancel=cancel):
+                place.write(finished.index, finished.data)
+                done.add(finished.index)
+                counter.shard(finished.n_examples)
     except (KeyboardInterrupt, Cancelled) as error:
-        raise Cancelled(_stopped(place, len(done), n_shards)) from error
+        raise Cancelled(_stop_note(place, len(done), n_shards)) from error
     if cancel.is_set() and len(done) < n_shards:
-        raise Cancelled(_stopped(place, len(done), n_shards))
+        raise Cancelled(_stop_note(place, len(done), n_shards))
     if len(done) != n_shards:
         raise HeadscopeError(f"the corpus changed while it was read: {n_shards} shards were expected.")
 
 
 def _say_notes(done: Run) -> None:
     """Say once what was said of many examples."""
-    notes = [note for note in done.told("notes") if note]
+    notes = [note for note in done.shard_records("notes") if note]
     if notes:
         n_notes = sum(note[0] for note in notes)
         more = "" if n_notes == 1 else f" ({n_notes} examples came with warnings; this is the first)"
         warnings.warn(f"{notes[0][1]}{more}", HeadscopeWarning, stacklevel=3)
 
 
-def _stopped(place: Folder, n_done: int, n_shards: int) -> str:
+def _stop_note(place: Folder, n_done: int, n_shards: int) -> str:
     return f"stopped with {n_done} of {n_shards} shards done, kept in {place.path}: the same call goes on from there."
 
 
@@ -265,10 +265,10 @@ def _engine(engine: "str | Engine") -> Engine:
     return engine
 
 
-def _measure(one: Any) -> Measure:
-    if isinstance(one, Measure):
-        return one
+def _measure(measure: Any) -> Measure:
+    if isinstance(measure, Measure):
+        return measure
     raise InputError(
-        f"{type(one).__name__} is not a measure over a corpus: make one with OfCells, OfLayers or OfTraces, or write a "
-        "Measure."
+        f"{type(measure).__name__} is not a measure over a corpus: make one with OfCells, OfLayers or OfTraces, or "
+        "write a Measure."
     )

@@ -74,7 +74,7 @@ class Local:
 
     def crew(self, model: Source, measures: Sequence[Measure], threads: int) -> Crew:
         """One worker."""
-        return _Alone(made(model), measures)
+        return _Alone(as_model(model), measures)
 
 
 class _Alone:
@@ -95,15 +95,15 @@ class _Alone:
         pass
 
 
-def made(model: Source, *, device: str | None = None) -> Model:
+def as_model(model: Source, *, device: str | None = None) -> Model:
     """A model from what stands for one: itself, a name or folder, or a function that makes it."""
     if isinstance(model, Model):
         return model
     if isinstance(model, str | Path):
         return load(model, device=device)
     if callable(model):
-        found = model()
-        if isinstance(found, Model):
-            return found
-        raise InputError(f"the function that was to make a model gave {type(found).__name__}.")
+        loaded = model()
+        if isinstance(loaded, Model):
+            return loaded
+        raise InputError(f"the function that was to make a model gave {type(loaded).__name__}.")
     raise InputError(f"a run needs a model, its name, or a function that makes it, got {type(model).__name__}.")

@@ -30,7 +30,7 @@ def make_manifest(
 ) -> dict[str, Any]:
     """The manifest of a run that is about to begin."""
     files = [{"name": path.name, "bytes": path.stat().st_size} for path in corpus.files if path.is_file()]
-    made = {
+    manifest = {
         "format": FORMAT,
         "version": VERSION,
         "model": model,
@@ -43,7 +43,7 @@ def make_manifest(
         "where": {"corpus": [str(path) for path in corpus.files], "about": corpus.about},
     }
     try:
-        return json.loads(json.dumps(made))
+        return json.loads(json.dumps(manifest))
     except TypeError as error:
         raise HeadscopeError(f"the settings of a measure must be plain JSON: {error}.") from error
 
@@ -57,14 +57,16 @@ def digest_of(manifest: dict[str, Any]) -> str:
 def differences(old: Any, new: Any, name: str = "") -> list[str]:
     """What differs between two manifests, in words."""
     if isinstance(old, dict) and isinstance(new, dict):
-        found = []
+        changes = []
         for key in dict.fromkeys([*old, *new]):
             if name or key not in _ASIDE:
-                found += differences(old.get(key), new.get(key), f"{name}.{key}" if name else key)
-        return found
+                changes += differences(old.get(key), new.get(key), f"{name}.{key}" if name else key)
+        return changes
     if isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
         return [
-            one for at, pair in enumerate(zip(old, new, strict=True)) for one in differences(*pair, f"{name}[{at}]")
+            change
+            for at, pair in enumerate(zip(old, new, strict=True))
+            for change in differences(*pair, f"{name}[{at}]")
         ]
     return [] if old == new else [f"{name} was {_short(old)}, is {_short(new)}"]
 
@@ -98,19 +100,19 @@ def _processor(processor: Any) -> str:
     """A hash of a tokenizer's rules or of an image processor's settings."""
     if processor is None:
         return ""
-    told = [type(processor).__name__]
+    parts_json = [type(processor).__name__]
     parts: list[Any] = [processor, getattr(processor, "tokenizer", None), getattr(processor, "image_processor", None)]
     for part in parts:
         fast = getattr(part, "backend_tokenizer", None)
         if fast is not None:
             rules = json.loads(fast.to_str())
-            told.append(json.dumps({key: rules[key] for key in rules if key not in ("truncation", "padding")}))
+            parts_json.append(json.dumps({key: rules[key] for key in rules if key not in ("truncation", "padding")}))
         elif hasattr(part, "get_vocab"):
-            told.append(json.dumps(part.get_vocab(), sort_keys=True))
+            parts_json.append(json.dumps(part.get_vocab(), sort_keys=True))
         elif hasattr(part, "to_dict"):
             settings = {key: value for key, value in part.to_dict().items() if key not in ("name_or_path", "tokenizer")}
-            told.append(json.dumps(settings, sort_keys=True, default=str))
-    return hashlib.sha256("\n".join(told).encode()).hexdigest()
+            parts_json.append(json.dumps(settings, sort_keys=True, default=str))
+    return hashlib.sha256("\n".join(parts_json).encode()).hexdigest()
 
 
 def _version(package: str) -> str | None:
@@ -121,5 +123,5 @@ def _version(package: str) -> str | None:
 
 
 def _short(value: Any) -> str:
-    said = json.dumps(value, ensure_ascii=False)
-    return said if len(said) <= 60 else f"{said[:28]}…{said[-28:]}"
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 60 else f"{text[:28]}…{text[-28:]}"

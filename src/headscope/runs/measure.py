@@ -56,7 +56,7 @@ class Refusal:
     reason: str
 
 
-Told = Iterable[Tally | Refusal]
+Tallies = Iterable[Tally | Refusal]
 
 
 class Measure:
@@ -75,18 +75,18 @@ class Measure:
     def start(self, model: "Model") -> None:
         """Look at the model once, before the first batch."""
 
-    def watch(self, layer: "Layer") -> Told:
+    def watch(self, layer: "Layer") -> Tallies:
         """Count what one layer did with a batch: all its heads, all the examples at once."""
         return ()
 
     def watch_neurons(self, site: Site, activations: Tensor, batch: "Batch") -> None:
         """See the MLP activations of one layer [example, token, neuron], padding included, as a batch passes."""
 
-    def update(self, batch: "Batch") -> Told:
+    def update(self, batch: "Batch") -> Tallies:
         """Count what a batch shows once the pass is over."""
         return ()
 
-    def end(self) -> Told:
+    def end(self) -> Tallies:
         """Count what only a whole shard shows, and forget it."""
         return ()
 
@@ -104,10 +104,10 @@ class OfLayers(Measure):
     """A measure from a function that counts what a layer did: `function(layer, **settings)` yields tallies."""
 
     name: str
-    function: Callable[..., Told]
+    function: Callable[..., Tallies]
     settings: dict[str, Any] = field(default_factory=dict)
 
-    def watch(self, layer: "Layer") -> Told:
+    def watch(self, layer: "Layer") -> Tallies:
         """What the function counts."""
         return self.function(layer, **self.settings)
 
@@ -124,18 +124,18 @@ class OfTraces(Measure):
     settings: dict[str, Any] = field(default_factory=dict)
     record: Record | None = "heads"
 
-    def update(self, batch: "Batch") -> Told:
+    def update(self, batch: "Batch") -> Tallies:
         """The samples of every trace."""
         for place, trace in zip(batch.places, batch.traces, strict=True):
             yield self._of(trace, place)
 
     def _of(self, trace: Trace, place: int) -> Tally | Refusal:
         try:
-            found = list(self.samples(trace, **self.settings))
+            samples = list(self.samples(trace, **self.settings))
         except InputError as problem:
             return Refusal(str(problem))
-        total, n_queries, chance = ([[sample[part] for _, sample in found]] for part in range(3))
-        return Tally([head for head, _ in found], [place], total, n_queries, chance)
+        total, n_queries, chance = ([[sample[part] for _, sample in samples]] for part in range(3))
+        return Tally([head for head, _ in samples], [place], total, n_queries, chance)
 
 
 def numbers(values: Any) -> Any:

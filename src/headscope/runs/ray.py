@@ -14,7 +14,7 @@ from typing import Any
 from headscope.errors import HeadscopeError, InputError, MissingExtraError
 from headscope.models import Model
 from headscope.runs.batch_plan import Plan
-from headscope.runs.engine import Crew, Done, Source, Task, made
+from headscope.runs.engine import Crew, Done, Source, Task, as_model
 from headscope.runs.manifest import identity
 from headscope.runs.measure import Measure
 from headscope.runs.worker import Worker
@@ -71,7 +71,7 @@ class _Actors:
             self.on_gpu = resources.get("GPU", 0) >= 1
             there = resources.get("GPU", 1) if self.on_gpu else resources.get("CPU", 1) // threads
             self.actors = [self._actor() for _ in range(engine.n_workers or max(1, int(there)))]
-            self.identity = self._asked(self.actors[0].identity.remote())
+            self.identity = self._get(self.actors[0].identity.remote())
         except BaseException:
             self.close()
             raise
@@ -101,7 +101,7 @@ class _Actors:
                 try:
                     data = ray.get(waiting)
                 except ray.exceptions.RayTaskError as error:
-                    raise _said(error) from error
+                    raise _cause(error) from error
                 except ray.exceptions.RayError as error:  # the worker, its machine or its answer is lost
                     if attempt == MAX_ATTEMPTS:
                         raise HeadscopeError(
@@ -128,18 +128,18 @@ class _Actors:
         needs = {"num_gpus": 1} if self.on_gpu else {"num_cpus": self.threads}
         return self.ray.remote(**needs)(Actor).remote(self.recipe, "cuda" if self.on_gpu else None)
 
-    def _asked(self, waiting: Any) -> Any:
+    def _get(self, waiting: Any) -> Any:
         try:
             return self.ray.get(waiting)
         except self.ray.exceptions.RayTaskError as error:
-            raise _said(error) from error
+            raise _cause(error) from error
 
 
 class Actor:
     """A worker in a process of its own."""
 
     def __init__(self, recipe: str | Callable[[], Model], device: str | None):
-        self.model = made(recipe, device=device)
+        self.model = as_model(recipe, device=device)
         self.own = identity(self.model)
         self.worker: Worker | None = None
 
@@ -161,7 +161,7 @@ class Actor:
             raise HeadscopeError(f"a worker loaded another model than the first: {self.own}, not {expected}.")
         if self.worker is None:
             self.worker = Worker(self.model, measures, plan)
-        return self.worker.shard(index, examples).parquet([one.name for one in measures], digest)
+        return self.worker.shard(index, examples).parquet([measure.name for measure in measures], digest)
 
 
 def _start(ray: Any, engine: Ray, threads: int) -> None:
@@ -187,7 +187,7 @@ def _start(ray: Any, engine: Ray, threads: int) -> None:
                 ) from error
 
 
-def _said(error: Any) -> Exception:
+def _cause(error: Any) -> Exception:
     """What a worker raised, as it raised it, where it is one of ours."""
     cause = getattr(error, "cause", None)
     return cause if isinstance(cause, HeadscopeError) else error

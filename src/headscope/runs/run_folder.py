@@ -97,7 +97,7 @@ class Folder:
             raise HeadscopeError(f"{self.path} holds this run already: resume it, or choose another folder.")
         return before
 
-    def done(self, manifest: dict[str, Any]) -> set[int]:
+    def done_shards(self, manifest: dict[str, Any]) -> set[int]:
         """The numbers of the shards that are done; one that is damaged is taken away, to be computed again."""
         done = set()
         for leftover in self.path.glob(f"{UNFINISHED}*.partial"):

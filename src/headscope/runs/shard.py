@@ -115,7 +115,7 @@ def add_checksum(writer: Any) -> None:
     writer.add_key_value_metadata({_FIELD: (_LABEL + _ZEROS).decode()})
 
 
-def sealed(data: bytes) -> bytes:
+def seal(data: bytes) -> bytes:
     """A Parquet file with room for its checksum, filled in."""
     place = _place(data)
     if place is None or data[place : place + len(_ZEROS)] != _ZEROS:

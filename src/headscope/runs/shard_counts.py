@@ -8,8 +8,8 @@ import numpy as np
 
 from headscope.errors import HeadscopeError, HeadscopeWarning
 from headscope.runs.batch_plan import Plan
-from headscope.runs.measure import Refusal, Tally, Told, numbers
-from headscope.runs.shard import add_checksum, arrow, sealed
+from headscope.runs.measure import Refusal, Tallies, Tally, numbers
+from headscope.runs.shard import add_checksum, arrow, seal
 from headscope.sites import Head
 
 _TOTAL, _QUERIES, _CHANCE, _EXAMPLES = range(4)
@@ -31,13 +31,13 @@ class Ledger:
         self.files: dict[str, str] = {}  # what measures wrote beside the shard: name -> SHA-256
         self.notes: list = []  # how many examples came with warnings of ours, and the first
 
-    def add(self, measure: str, told: Told) -> None:
+    def add(self, measure: str, tallies: Tallies) -> None:
         """Take in what a measure says of a batch."""
-        for one in told:
-            if isinstance(one, Refusal):
-                self.refusals.setdefault(measure, [0, one.reason])[0] += 1
+        for tally in tallies:
+            if isinstance(tally, Refusal):
+                self.refusals.setdefault(measure, [0, tally.reason])[0] += 1
             else:
-                self._add(measure, one)
+                self._add(measure, tally)
 
     def pass_over(self, place: int, reason: str) -> None:
         """Note an example that the model cannot take."""
@@ -85,13 +85,13 @@ class Ledger:
         if blocks.size and not 0 <= blocks.min() <= blocks.max() < self.n_blocks:
             raise HeadscopeError(f"{measure} counted an example that the shard does not have.")
         room = (4, self.n_blocks, len(self.heads))
-        held = self.sums.get((measure, key))
-        if held is None or held.shape[2] < len(self.heads):
+        sums = self.sums.get((measure, key))
+        if sums is None or sums.shape[2] < len(self.heads):
             grown = np.zeros(room)
-            if held is not None:
-                grown[:, :, : held.shape[2]] = held
-            self.sums[measure, key] = held = grown
-        return held
+            if sums is not None:
+                grown[:, :, : sums.shape[2]] = sums
+            self.sums[measure, key] = sums = grown
+        return sums
 
     def parquet(self, measures: Sequence[str], digest: str) -> bytes:
         """The sums as a Parquet file with its checksum, a row group a measure; the same sums give the same bytes."""
@@ -116,7 +116,7 @@ class Ledger:
                 if keys:
                     writer.write_table(self._rows(pa, schema, measure, keys))
             add_checksum(writer)
-        return sealed(sink.getvalue().to_pybytes())
+        return seal(sink.getvalue().to_pybytes())
 
     def _rows(self, pa, schema, measure: str, keys: list[str]):
         """The rows of one measure, by key, block and head."""
@@ -133,15 +133,15 @@ class Ledger:
             values.append(sums[:, block, order[column]])
         (key, block, column), sums = np.concatenate(places, axis=1), np.concatenate(values, axis=1)
 
-        def named(codes: np.ndarray, names: list[str]):
+        def dictionary_column(codes: np.ndarray, names: list[str]):
             return pa.DictionaryArray.from_arrays(pa.array(codes.astype(np.int32)), pa.array(names, pa.string()))
 
         columns = {
-            "measure": named(np.zeros(len(key)), [measure]),
-            "key": named(key, keys),
-            "head": named(column, [str(head) for head in heads]),
+            "measure": dictionary_column(np.zeros(len(key)), [measure]),
+            "key": dictionary_column(key, keys),
+            "head": dictionary_column(column, [str(head) for head in heads]),
             "block": pa.array(first + block),
-            "example": named(block, self.ids[:: self.plan.block]),
+            "example": dictionary_column(block, self.ids[:: self.plan.block]),
             "total": pa.array(sums[_TOTAL]),
             "n_queries": pa.array(sums[_QUERIES]),
             "chance": pa.array(sums[_CHANCE]),

@@ -95,25 +95,25 @@ class Table:
         every head.
         """
         means = []
-        for counts in _resampled(self.seed, len(total)):
+        for counts in _resamples(self.seed, len(total)):
             with np.errstate(invalid="ignore", divide="ignore"):
                 means.append((counts @ total) / (counts @ n_queries))
-        found = np.concatenate(means)
-        is_known = np.isfinite(found)
-        bounds = np.full((2, found.shape[1]), np.nan)
+        resampled = np.concatenate(means)
+        is_known = np.isfinite(resampled)
+        bounds = np.full((2, resampled.shape[1]), np.nan)
         whole, some = is_known.all(axis=0), is_known.any(axis=0) & ~is_known.all(axis=0)
-        bounds[:, whole] = np.quantile(found[:, whole], [0.025, 0.975], axis=0)
+        bounds[:, whole] = np.quantile(resampled[:, whole], [0.025, 0.975], axis=0)
         if some.any():  # the same, but slow
-            partly = np.where(is_known, found, np.nan)[:, some]
+            partly = np.where(is_known, resampled, np.nan)[:, some]
             bounds[:, some] = np.nanquantile(partly, [0.025, 0.975], axis=0)
         return {head: (float(low), float(high)) for head, low, high in zip(heads, *bounds, strict=True)}
 
     def _of(self, key: str) -> tuple[list[Head], np.ndarray]:
-        found = self._read()
-        if key not in found:
-            told = f"it has {', '.join(map(repr, sorted(found)))}." if found else self.why()
-            raise HeadscopeError(f"{self.measure} counted nothing under {key!r}: {told}")
-        names, sums = found[key]
+        sums_by_key = self._read()
+        if key not in sums_by_key:
+            reason = f"it has {', '.join(map(repr, sorted(sums_by_key)))}." if sums_by_key else self.why()
+            raise HeadscopeError(f"{self.measure} counted nothing under {key!r}: {reason}")
+        names, sums = sums_by_key[key]
         heads = [_head(name) for name in names]
         order = sorted(range(len(heads)), key=heads.__getitem__)
         return [heads[at] for at in order], sums[:, :, order]
@@ -153,31 +153,31 @@ class Table:
             chosen = key_codes == code
             if not chosen.any():
                 continue
-            names, held = sums_by_key.setdefault(key, ({}, np.zeros((4, self.n_blocks, 0))))
+            names, sums_of_key = sums_by_key.setdefault(key, ({}, np.zeros((4, self.n_blocks, 0))))
             there = set(head_codes[chosen].tolist())
             places = np.array(
-                [names.setdefault(one, len(names)) if at in there else -1 for at, one in enumerate(heads)]
+                [names.setdefault(head, len(names)) if at in there else -1 for at, head in enumerate(heads)]
             )
-            held = np.pad(held, ((0, 0), (0, 0), (0, len(names) - held.shape[2])))
+            sums_of_key = np.pad(sums_of_key, ((0, 0), (0, 0), (0, len(names) - sums_of_key.shape[2])))
             for which, values in enumerate(sums):
-                np.add.at(held[which], (block[chosen], places[head_codes[chosen]]), values[chosen])
-            sums_by_key[key] = (names, held)
+                np.add.at(sums_of_key[which], (block[chosen], places[head_codes[chosen]]), values[chosen])
+            sums_by_key[key] = (names, sums_of_key)
 
 
-def _resampled(seed: int, n: int) -> Iterator[np.ndarray]:
+def _resamples(seed: int, n: int) -> Iterator[np.ndarray]:
     """How often each of n blocks is drawn, for every resample, some at a time [resample, block]."""
     if n <= _REMEMBERED_BLOCKS:
-        yield from _remembered(seed, n)
+        yield from _cached_draws(seed, n)
         return
-    yield from _drawn(seed, n)
+    yield from _draws(seed, n)
 
 
 @functools.lru_cache(maxsize=1)
-def _remembered(seed: int, n: int) -> list[np.ndarray]:
-    return list(_drawn(seed, n))
+def _cached_draws(seed: int, n: int) -> list[np.ndarray]:
+    return list(_draws(seed, n))
 
 
-def _drawn(seed: int, n: int) -> Iterator[np.ndarray]:
+def _draws(seed: int, n: int) -> Iterator[np.ndarray]:
     rng = np.random.default_rng(seed)
     for first in range(0, N_RESAMPLES, _AT_A_TIME):
         n_rows = min(_AT_A_TIME, N_RESAMPLES - first)
@@ -186,6 +186,6 @@ def _drawn(seed: int, n: int) -> Iterator[np.ndarray]:
 
 
 def _head(name: str) -> Head:
-    found = parse(name)
-    assert isinstance(found, Head)  # only heads are written
-    return found
+    head = parse(name)
+    assert isinstance(head, Head)  # only heads are written
+    return head

@@ -22,7 +22,7 @@ from headscope.models.inputs.prepare import prepare
 from headscope.runs.batch import Batch, Layer
 from headscope.runs.batch_plan import Plan
 from headscope.runs.cell_measures import OfCells, watch_cells
-from headscope.runs.measure import Measure, Told
+from headscope.runs.measure import Measure, Tallies
 from headscope.runs.shard_counts import Ledger
 from headscope.sites import Site
 from headscope.traces import RECORDS, Inputs, LayerRecord
@@ -78,11 +78,11 @@ class Worker:
         ready: dict[int, Inputs] = {}
         for place, example in enumerate(examples):
             try:
-                with warnings.catch_warnings(record=True) as said:
+                with warnings.catch_warnings(record=True) as caught:
                     warnings.simplefilter("always")
                     ready[place] = self._inputs([example])[0]
-                for one in said:
-                    ledger.note(place, one)
+                for warning in caught:
+                    ledger.note(place, warning)
             except InputError as problem:
                 if self.plan.on_error == "fail":
                     raise InputError(
@@ -93,30 +93,30 @@ class Worker:
 
     def _together(self, examples: Sequence[Example]) -> list[Inputs] | None:
         """All at once, which is faster; None where something is to be said of one of them."""
-        with warnings.catch_warnings(record=True) as said:
+        with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             try:
-                made = self._inputs(examples)
+                inputs = self._inputs(examples)
             except InputError:
                 return None
-        return None if said else made
+        return None if caught else inputs
 
     def _inputs(self, examples: Sequence[Example]) -> list[Inputs]:
         model = self.model
-        has_both = any(one.text is not None and one.image is not None for one in examples)
-        made = prepare(
+        has_both = any(example.text is not None and example.image is not None for example in examples)
+        prepared = prepare(
             model.processor,
             model.module,
-            [one.image if one.text is None else one.text for one in examples],
-            pair=_column(one.pair for one in examples),
-            target=_column(one.target for one in examples),
-            image=[one.image if one.text is not None else None for one in examples] if has_both else None,
+            [example.image if example.text is None else example.text for example in examples],
+            pair=_column(example.pair for example in examples),
+            target=_column(example.target for example in examples),
+            image=[example.image if example.text is not None else None for example in examples] if has_both else None,
             truncate=self.plan.truncate,
             stacks=model.stacks if model.has_layout else None,
         )
-        assert isinstance(made, list)  # as it was given one
+        assert isinstance(prepared, list)  # as it was given one
         options: dict[str, Any] = {"max_new_tokens": MAX_TARGET, "cancel": self._cancel}
-        return [continue_inputs(model, one, **options)[0] if one.needs_target else one for one in made]
+        return [continue_inputs(model, inputs, **options)[0] if inputs.needs_target else inputs for inputs in prepared]
 
     def _batches(self, inputs: dict[int, Inputs]) -> list[list[int]]:
         """Places that go together: of like length, few enough; the order of places decides between equals."""
@@ -149,7 +149,7 @@ class Worker:
         forward = Pass.of(self.model, [inputs[place] for place in places])
         ready = forward.batch
         batch = Batch([examples[place] for place in places], ready.examples, places, ready.real, seed)
-        counts: list[tuple[str, Told]] = []
+        counts: list[tuple[str, Tallies]] = []
         of_cells = [measure for measure in self.measures if isinstance(measure, OfCells)]
 
         def watch(layer: Layer) -> None:
@@ -184,7 +184,7 @@ class Worker:
         layers = self.model.layout.layers
         if any(layer.is_windowed for layer in layers):
             return False
-        longest = {stack: max(len(one) for one in batch.tokens(stack)) for stack in batch.inputs[0].tokens}
+        longest = {stack: max(len(tokens) for tokens in batch.tokens(stack)) for stack in batch.inputs[0].tokens}
         most = max(longest.values(), default=1)
         cells = (
             layer.n_heads * longest.get(layer.site.stack, most) * longest.get(layer.key_stack, most) for layer in layers
@@ -276,8 +276,8 @@ class _threads:  # noqa: N801  a context manager reads as a verb
 
 def _column(values: Iterable[Any]) -> list[Any] | None:
     """One value for each example; None where none has one."""
-    found = list(values)
-    return found if any(one is not None for one in found) else None
+    column = list(values)
+    return column if any(value is not None for value in column) else None
 
 
 def _length(inputs: Inputs) -> int:
@@ -286,5 +286,5 @@ def _length(inputs: Inputs) -> int:
 
 def _most(records) -> Record | None:
     """The record that holds all of these."""
-    named = [one for one in records if one is not None]
+    named = [record for record in records if record is not None]
     return max(named, key=RECORDS.index) if named else None

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from headscope.analysis.search.examples import stream_of
 from headscope.corpora import Corpus, Example
-from headscope.corpora.conllu import looks_like_conllu, parse_conllu, written
+from headscope.corpora.conllu import looks_like_conllu, parse_conllu, to_conllu
 from headscope.errors import HeadscopeError
 from headscope.server.log import logger, type_and_place
 from headscope.views.contract import PresetProps
@@ -49,7 +49,7 @@ def _sample(example: Example) -> PresetProps | None:
         return None
     if not example.heads:
         return PresetProps(text, "", text)
-    tree = written(example)
+    tree = to_conllu(example)
     # A word that the text has in another form than its own cannot be told without the line of the token it is part of.
     if [(one.text, one.spans) for one in parse_conllu(tree)] != [(example.text, example.spans)]:
         return None

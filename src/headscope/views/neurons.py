@@ -156,7 +156,7 @@ class Terms:
                 self.capped = torch.tanh(self.dots / formula.softcap) * formula.softcap
             if own.bias is not None:
                 self.bias = own.bias.tile(rows)[0, 0].float().expand(self.dots.shape)
-            allowed = None if own.mask is None else own.mask.allowed(rows)
+            allowed = None if own.mask is None else own.mask.allowed_cells(rows)
             if allowed is not None:
                 self.allowed = allowed[0, 0].expand(self.dots.shape)
         self.is_output_changed = bool(trace.edits) and self._is_output_changed()

@@ -87,7 +87,7 @@ def test_hidden_cells_of_a_tile_hold_the_lowest_number_and_others_stay(name, row
     scores = torch.randn(allowed.shape)
     found = mask.hide(scores[..., rows, columns].clone(), rows, columns)
     assert torch.equal(found, scores.masked_fill(~allowed, LOWEST)[..., rows, columns])
-    tile = mask.allowed(rows, columns)
+    tile = mask.allowed_cells(rows, columns)
     expected = allowed[..., rows, columns]
     assert bool(expected.all()) if tile is None else torch.equal(tile.expand(expected.shape), expected)
 
@@ -172,8 +172,8 @@ def test_queries_after_a_cache_keep_their_place_when_padding_is_left_out():
 
 
 def test_limits_that_limit_nothing_are_dropped():
-    assert Mask.causal(1, 1).simplified().tensors() == {}
-    assert set(Mask.from_dense(windowed(9, 3)).simplified().tensors()) == {"start", "stop"}
+    assert Mask.causal(1, 1).simplify().tensors() == {}
+    assert set(Mask.from_dense(windowed(9, 3)).simplify().tensors()) == {"start", "stop"}
     assert Mask.from_dense(causal(9)).example(0, torch.tensor([8]), None).tensors() == {}
 
 

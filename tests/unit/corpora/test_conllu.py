@@ -1,7 +1,7 @@
 import pytest
 
 from headscope.corpora import Example, Problem, corpus
-from headscope.corpora.conllu import parse_conllu, read_conllu, written
+from headscope.corpora.conllu import parse_conllu, read_conllu, to_conllu
 from headscope.errors import HeadscopeWarning, InputError
 
 
@@ -93,6 +93,6 @@ def test_by_choice_a_malformed_line_is_fatal_or_skipped_and_counted(tmp_path):
 
 def test_what_is_written_is_read_again(tmp_path):
     (found,) = read(tmp_path, PLAIN)
-    (again,) = parse_conllu(written(found))
+    (again,) = parse_conllu(to_conllu(found))
     same = ("text", "words", "spans", "tags", "heads", "relations")
     assert [getattr(again, name) for name in same] == [getattr(found, name) for name in same]

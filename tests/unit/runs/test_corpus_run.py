@@ -86,7 +86,7 @@ def test_ctrl_c_keeps_the_shards_that_are_done_and_the_same_call_goes_on(run):
     again = run("stopped", progress=seen.append)
     assert files(again) == files(whole)
     assert seen[0].n_before == 4 and seen[-1].n_done == 7 and seen[-1].n_shards_done == 4
-    assert not again.silent() and again.is_complete
+    assert not again.silent_measures() and again.is_complete
 
 
 def test_a_run_can_be_cancelled_by_an_event(run):
@@ -175,7 +175,7 @@ def test_measures_that_have_nothing_to_say_are_told_apart(run, fast):
         yield
 
     done = run(measures=[fast, runs.OfTraces("never", never)])
-    assert set(done.scores()) == {"fast"} and done.silent() == {"never": "needs an image"}
+    assert set(done.scores()) == {"fast"} and done.silent_measures() == {"never": "needs an image"}
 
 
 def test_a_measure_may_finish_in_its_own_way(run, fast, tmp_path):
@@ -191,7 +191,7 @@ def test_a_measure_may_finish_in_its_own_way(run, fast, tmp_path):
 def test_examples_that_the_model_cannot_take_are_told(run):
     source = corpus([*TEXTS, "word " * 99], on_error="skip")
     done = run(source=source)
-    assert list(done.passed_over()) == ["list:7"] and done.scores()["fast"].n_samples == 7
+    assert list(done.skipped_examples()) == ["list:7"] and done.scores()["fast"].n_samples == 7
 
 
 def test_what_is_said_of_many_examples_is_said_once(run):

@@ -16,7 +16,7 @@ from headscope.analysis.measures.variability import Variability
 from headscope.analysis.statistics import Sample
 from headscope.runs import Measure as RunMeasure
 from headscope.runs import OfCells, OfLayers
-from headscope.runs.measure import Told
+from headscope.runs.measure import Tallies
 from headscope.traces import LayerRecord, Tokens
 
 _IDS = "tokens with ids, which it compares: run the model on text"
@@ -39,7 +39,7 @@ class Measure:
     about: str
     target: TargetOf | None = None
     figure: Callable[[LayerRecord], list[Sample]] | None = None
-    function: Callable[..., Told] | None = None
+    function: Callable[..., Tallies] | None = None
     settings: dict[str, Any] = field(default_factory=dict)
     build: Callable[[Inventory], RunMeasure] | None = None
     needs: str = "a text"

@@ -6,10 +6,10 @@ from torch import Tensor
 from headscope.analysis.measures.content_rows import shared
 from headscope.analysis.measures.treebank_words import by_words, trees
 from headscope.runs import Layer, Tally
-from headscope.runs.measure import Told
+from headscope.runs.measure import Tallies
 
 
-def dependency_alignment(layer: Layer) -> Told:
+def dependency_alignment(layer: Layer) -> Tallies:
     """DepAl = Σ a_ij [i is the head of j, or j of i] / Σ a_ij, between words.
 
     The paper counts word pieces; here words do (to a split word the sum, from it the mean). Keys that are not kept are

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from headscope.runs import Layer, Measure, Tally
-from headscope.runs.measure import Told
+from headscope.runs.measure import Tallies
 from headscope.sites import Head
 
 GROUP = 16
@@ -46,7 +46,7 @@ class Grouped(Measure):
             found = (adds @ one.double().cpu().flatten(1)).unflatten(1, one.shape[1:])
             held[place, numbers] += found.numpy()
 
-    def end(self) -> Told:
+    def end(self) -> Tallies:
         """The sums of the shard, a tally a key."""
         held, self._held = self._held, {}
         if not held:

@@ -8,10 +8,10 @@ from headscope.analysis.measures.content_rows import rows, shared
 from headscope.analysis.measures.targets import places_of
 from headscope.errors import NotRecordedError
 from headscope.runs import Layer, Refusal
-from headscope.runs.measure import Told
+from headscope.runs.measure import Tallies
 
 
-def norm(layer: Layer) -> Told:
+def norm(layer: Layer) -> Tallies:
     """Σ_j a_ij ‖f(x_j)‖, the mean over queries; chance is even attention to all that they see."""
     norms = _norms(layer)
     if isinstance(norms, Refusal):
@@ -23,7 +23,7 @@ def norm(layer: Layer) -> Told:
     yield layer.tally((rows(layer).received * norms).sum(-1), queries.sum(-1), (means * seen[:, None]).sum(-1))
 
 
-def norm_share(layer: Layer, keys: str) -> Told:
+def norm_share(layer: Layer, keys: str) -> Tallies:
     """Of all that, the share of the first token, of special tokens or of marks. Small beside the share of the weight
     where a head parks its attention. Chance is the share of these keys among all that queries see.
     """

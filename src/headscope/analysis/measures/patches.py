@@ -11,12 +11,12 @@ from torch import Tensor
 from headscope.analysis.measures.content_rows import rows, shared
 from headscope.analysis.measures.patch_features import HUES, SIDE, hue_names, looks
 from headscope.runs import Layer
-from headscope.runs.measure import Told
+from headscope.runs.measure import Tallies
 
 _UP_TO = {"brightness": 1.0, "frequency": SIDE / np.sqrt(2)}
 
 
-def patch_distance(layer: Layer) -> Told:
+def patch_distance(layer: Layer) -> Tallies:
     """The mean distance between patches in two dimensions, a patch's side being 1."""
 
     def make() -> Tensor:
@@ -29,7 +29,7 @@ def patch_distance(layer: Layer) -> Told:
         yield _over_pairs(layer, apart.expand(layer.pattern.shape[0], -1, -1), torch.ones_like(apart).bool())
 
 
-def preference(layer: Layer, of: str) -> Told:
+def preference(layer: Layer, of: str) -> Tallies:
     """The brightness or the frequency of the patches that heads look at; patches without are left out."""
     found = _looks(layer)
     if found is not None:
@@ -38,7 +38,7 @@ def preference(layer: Layer, of: str) -> Told:
         yield from _over_keys(layer, values.nan_to_num(), has)
 
 
-def hue(layer: Layer) -> Told:
+def hue(layer: Layer) -> Tallies:
     """The share of attention that goes to patches of each of six hues, grey ones left out."""
     found = _looks(layer)
     if found is not None:
@@ -47,7 +47,7 @@ def hue(layer: Layer) -> Told:
             yield from _over_keys(layer, (names == number).float(), names >= 0, key=name)
 
 
-def likeness(layer: Layer, of: str) -> Told:
+def likeness(layer: Layer, of: str) -> Tallies:
     """How like itself are the patches that a patch looks at: cos of the angle between hues, 1 less the difference of
     brightness or frequency. The patch itself is left out, and so are patches without a hue or a frequency.
     """
@@ -63,7 +63,7 @@ def likeness(layer: Layer, of: str) -> Told:
         yield _over_pairs(layer, alike.nan_to_num(), pairs)
 
 
-def _over_keys(layer: Layer, values: Tensor, has: Tensor, *, key: str = "") -> Told:
+def _over_keys(layer: Layer, values: Tensor, has: Tensor, *, key: str = "") -> Tallies:
     """The same for whatever only the patch that is looked at decides [example, patch]."""
     if has.any():
         shape = (-1, values.shape[1], -1)

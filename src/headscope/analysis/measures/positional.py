@@ -6,7 +6,7 @@ import torch
 from headscope.analysis.measures.content_rows import Kept, rows, shared
 from headscope.analysis.measures.grouped import Grouped
 from headscope.runs import Layer, Table
-from headscope.runs.measure import Told
+from headscope.runs.measure import Tallies
 from headscope.scores import Scores
 
 # Modal offsets are in practice −1 or +1; one further away than this is not found.
@@ -28,7 +28,7 @@ class Positional(Grouped):
         super().__init__(name, [f"{offset:+d}" for offset in offsets], {"reach": reach})
         self.reach = reach
 
-    def watch(self, layer: Layer) -> Told:
+    def watch(self, layer: Layer) -> Tallies:
         """Count every offset at once."""
         if layer.site.kind == "cross" or layer.batch.tokens(layer.site.stack)[0].kind == "patches":
             return ()

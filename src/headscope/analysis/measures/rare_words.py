@@ -11,7 +11,7 @@ from torch import Tensor
 
 from headscope.analysis.measures.content_rows import rows, shared
 from headscope.runs import Layer, Measure, Refusal, Tally
-from headscope.runs.measure import Told
+from headscope.runs.measure import Tallies
 
 # "sentences where the least frequent token is not among the top-500 most frequent tokens".
 N_FREQUENT = 500
@@ -43,7 +43,7 @@ class RareWord(Measure):
             "tokens": int(sum(self.counts.values())),
         }
 
-    def watch(self, layer: Layer) -> Told:
+    def watch(self, layer: Layer) -> Tallies:
         """Count queries that look most at a rare token."""
         if layer.batch.tokens(layer.key_stack)[0].kind != "text":
             return

@@ -10,7 +10,7 @@ from torch import Tensor
 from headscope.analysis.measures.content_rows import rows, shared
 from headscope.analysis.statistics import Sample
 from headscope.runs import Layer
-from headscope.runs.measure import Told
+from headscope.runs.measure import Tallies
 from headscope.traces import LayerRecord
 
 # Of a trace
@@ -34,12 +34,12 @@ def summary_distance(layer: LayerRecord) -> list[Sample]:
 # Over a corpus
 
 
-def confidence(layer: Layer) -> Told:
+def confidence(layer: Layer) -> Tallies:
     """The largest weight of each query, special tokens included."""
     yield _over_queries(layer, layer.pattern.amax(-1), 1 / layer.visible)
 
 
-def confidence_plain(layer: Layer) -> Told:
+def confidence_plain(layer: Layer) -> Tallies:
     """The largest weight of each query on a kept key (Voita et al., 2019: the end of the sentence is left out as a
     key, and weights are not brought back to one).
     """
@@ -49,20 +49,20 @@ def confidence_plain(layer: Layer) -> Told:
     yield layer.tally((found.largest * queries[:, None]).sum(-1), queries.sum(-1), chance)
 
 
-def entropy(layer: Layer) -> Told:
+def entropy(layer: Layer) -> Tallies:
     """− Σ a log a, in nats."""
     logs = layer.pattern.clamp_min(torch.finfo(layer.pattern.dtype).tiny).log_()
     found = torch.linalg.vecdot(layer.pattern, logs).neg_().clamp_min_(0.0)
     yield _over_queries(layer, found, layer.visible.log())
 
 
-def distance(layer: Layer) -> Told:
+def distance(layer: Layer) -> Tallies:
     """Σ a |i − j| (Vig & Belinkov, 2019, section 5.4, with the first token left in; `distance_plain` leaves it out)."""
     found = torch.linalg.vecdot(layer.pattern, _apart(layer).expand_as(layer.pattern))
     yield _over_queries(layer, found, even_distance(layer.visible, layer.pattern.shape[2]))
 
 
-def distance_plain(layer: Layer) -> Told:
+def distance_plain(layer: Layer) -> Tallies:
     """Σ a |i − j| / Σ a over kept keys, as Vig & Belinkov have it: a share of what is not parked elsewhere."""
     found = rows(layer)
     apart, seen = _apart(layer), found.kept
@@ -115,7 +115,7 @@ def is_causal(layer: LayerRecord) -> bool:
     if layer.site.kind == "cross" or layer.n_queries != layer.n_keys:
         return False
     if layer.formula is not None:
-        first = None if layer.formula.mask is None else layer.formula.mask.allowed(slice(0, 1))
+        first = None if layer.formula.mask is None else layer.formula.mask.allowed_cells(slice(0, 1))
         return first is not None and layer.n_keys > 1 and not bool(first.reshape(-1, layer.n_keys)[0, 1:].any())
     if layer.stored:
         return not any(bool(pattern.triu(1).any()) for pattern in layer.stored.values())

@@ -12,7 +12,7 @@ from headscope.analysis.measures.grouped import Grouped
 from headscope.analysis.measures.treebank_words import by_words, trees
 from headscope.corpora import Example
 from headscope.runs import Layer, Table
-from headscope.runs.measure import Told
+from headscope.runs.measure import Tallies
 from headscope.scores import Scores
 
 # "if its accuracy is at least 10 % higher than the baseline": in points.
@@ -42,7 +42,7 @@ class Syntactic(Grouped):
         super().__init__(name, keys, {"offsets": modal, "margin": MARGIN})
         self.numbers = {one: at for at, one in enumerate(self.relations)}
 
-    def watch(self, layer: Layer) -> Told:
+    def watch(self, layer: Layer) -> Tallies:
         """Every relation, both ways."""
         words = by_words(layer)
         if words is None or not self.relations:

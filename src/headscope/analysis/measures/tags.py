@@ -9,7 +9,7 @@ from torch import Tensor
 from headscope.analysis.measures.content_rows import pairs_seen, rows, shared
 from headscope.analysis.measures.grouped import Grouped
 from headscope.runs import Layer
-from headscope.runs.measure import Told
+from headscope.runs.measure import Tallies
 
 
 class TagShares(Grouped):
@@ -25,7 +25,7 @@ class TagShares(Grouped):
         super().__init__(name, keys, {"tags": column, "of": list(tags)})
         self.column, self.tags = column, list(tags)
 
-    def watch(self, layer: Layer) -> Told:
+    def watch(self, layer: Layer) -> Tallies:
         """All tags, both ways."""
         if layer.site.kind == "cross" or layer.site.stack != layer.batch.text_stack:
             return ()

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from headscope.analysis.measures.content_rows import rows
 from headscope.runs import Layer, Measure, Tally
-from headscope.runs.measure import Told
+from headscope.runs.measure import Tallies
 from headscope.sites import Head
 
 N_TOKENS = 10
@@ -27,7 +27,7 @@ class Variability(Measure):
     settings: dict[str, Any] = field(default_factory=lambda: {"tokens": N_TOKENS})
     _held: dict[tuple[Head, ...], list[tuple[list[int], Tensor]]] = field(default_factory=dict, repr=False)
 
-    def watch(self, layer: Layer) -> Told:
+    def watch(self, layer: Layer) -> Tallies:
         """Hold the corner of every pattern until the shard ends."""
         if layer.site.kind == "cross":
             return ()
@@ -42,7 +42,7 @@ class Variability(Measure):
             self._held.setdefault(tuple(layer.heads), []).append((places, corner.flatten(1, 2).mT.cpu()))
         return ()
 
-    def end(self) -> Told:
+    def end(self) -> Tallies:
         """Compare every text of the shard with their mean; one text alone has nothing to be compared with."""
         held, self._held = self._held, {}
         for heads, parts in held.items():

@@ -17,7 +17,7 @@ from headscope.models import Model
 from headscope.models.memory_budget import told
 from headscope.runs.batch import Batch, Layer
 from headscope.runs.corpus_run import Run
-from headscope.runs.measure import Measure, Told
+from headscope.runs.measure import Measure, Tallies
 from headscope.sites import Site
 
 KEPT = 20
@@ -62,7 +62,7 @@ class TopExamples(Measure):
             )
         self._tables = {}
 
-    def watch(self, layer: Layer) -> Told:
+    def watch(self, layer: Layer) -> Tallies:
         """Attention between plain tokens, and the vectors that it is made from."""
         self._shard = layer.batch.seed[1]
         site, places = layer.site, layer.batch.places[layer.rows]
@@ -87,7 +87,7 @@ class TopExamples(Measure):
             shown = Site(site.stack, site.layer)
             self._add(f"neurons/{shown}", activations.transpose(-1, -2), plain, batch.places, 0)
 
-    def end(self) -> Told:
+    def end(self) -> Tallies:
         """Write what this shard holds, and forget it."""
         self._files = {}
         if self._tables:

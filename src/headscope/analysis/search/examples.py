@@ -25,7 +25,7 @@ from headscope.errors import InputError, UnknownHeadError
 from headscope.models import Model
 from headscope.models.activations import neuron_values
 from headscope.runs.corpus_run import run
-from headscope.runs.engine import Source, made
+from headscope.runs.engine import Source, as_model
 from headscope.runs.manifest import VERSION, identity
 from headscope.runs.progress import Report
 from headscope.sites import Head, Site, parse
@@ -166,7 +166,7 @@ def examples(
     """
     if isinstance(k, bool) or not isinstance(k, int) or not 1 <= k <= KEPT:
         raise InputError(f"k={k!r} is not a whole number from 1 to {KEPT}: so many examples of each place are kept.")
-    asked, loaded = Place.parse(place), made(model)
+    asked, loaded = Place.parse(place), as_model(model)
     if lowest and asked.what == "head":
         raise InputError("weights have no lowest end: leave lowest out for a head.")
     if not loaded.has_layout:

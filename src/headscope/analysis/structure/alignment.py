@@ -17,7 +17,7 @@ from headscope.errors import InputError
 from headscope.models import Model
 from headscope.models.inputs.segmentation import words_of
 from headscope.runs import Batch, Layer, Measure, Tally
-from headscope.runs.measure import Told
+from headscope.runs.measure import Tallies
 from headscope.scores import Scores
 from headscope.sites import Site
 from headscope.traces import Tokens
@@ -121,7 +121,7 @@ class _Aligning(Measure):
         self._sums: dict[tuple[str, Site, int], np.ndarray] = {}
         self._any = next(head for head in model.heads if head.kind == "cross")
 
-    def watch(self, layer: Layer) -> Told:
+    def watch(self, layer: Layer) -> Tallies:
         if layer.site.kind != "cross":
             return
         patterns = layer.pattern.double().cpu().numpy()
@@ -136,7 +136,7 @@ class _Aligning(Measure):
                 self._sums[place] = self._sums.get(place, 0.0) + found.sum(0)
                 yield from _tallies(layer.heads, layer.batch.places[row], links, _chosen(found, queries, keys), step)
 
-    def update(self, batch: Batch) -> Told:
+    def update(self, batch: Batch) -> Tallies:
         for row, place in enumerate(batch.places):
             for step in STEPS:
                 links, queries, keys = self._pair(batch, row, step)
@@ -188,7 +188,7 @@ def _chosen(weights: np.ndarray, queries: np.ndarray, keys: np.ndarray) -> np.nd
     return (weights.argmax(-1)[..., None] == np.arange(weights.shape[-1])) & has_tokens[:, None]
 
 
-def _tallies(heads, place: int, links: Links, chosen: np.ndarray, key: str) -> Told:
+def _tallies(heads, place: int, links: Links, chosen: np.ndarray, key: str) -> Tallies:
     """What both sums of links say; chance is a source word drawn for each target word."""
     n_chosen = chosen.sum((1, 2))
     possible, sure = (chosen & links.possible).sum((1, 2)), (chosen & links.sure).sum((1, 2))

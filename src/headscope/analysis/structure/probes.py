@@ -21,7 +21,7 @@ from headscope.analysis.structure.linear_classifier import select
 from headscope.errors import Cancelled, InputError
 from headscope.models import Model
 from headscope.runs import Batch, Measure
-from headscope.runs.measure import Told
+from headscope.runs.measure import Tallies
 from headscope.traces.trace import Record
 
 PENALTIES = (1e-4, 1e-3, 1e-2)
@@ -194,7 +194,7 @@ class _Reading(Measure):
         self._tags: list[str] = []
         self._sentences: list[str] = []
 
-    def update(self, batch: Batch) -> Told:
+    def update(self, batch: Batch) -> Tallies:
         self.stack = self.stack or batch.text_stack
         for example, groups, trace in zip(batch.examples, batch.words(), batch.traces, strict=True):
             if self.tag not in example.tags:

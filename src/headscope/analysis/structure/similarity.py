@@ -16,7 +16,7 @@ from headscope.analysis.corpus_in_memory import Report, counted
 from headscope.errors import InputError
 from headscope.models import Model
 from headscope.runs import Batch, Layer, Measure
-from headscope.runs.measure import Told
+from headscope.runs.measure import Tallies
 from headscope.scores import Scores
 from headscope.sites import Head, Site
 
@@ -119,7 +119,7 @@ class _Comparing(Measure):
         self.total, self.n_queries = np.zeros((len(self.heads), len(self.heads))), 0
         self._held: dict[int, dict[Head, Tensor]] = {}  # by the first example that is shown
 
-    def watch(self, layer: Layer) -> Told:
+    def watch(self, layer: Layer) -> Tallies:
         if layer.site in self.sites:
             rows = layer.batch.once(("compared", layer.rows.start, layer.pattern.shape[2]), lambda: _chosen(layer))
             chosen = layer.pattern.transpose(1, 2)[rows[:, 0], rows[:, 1]]  # [query, head, key]
@@ -127,7 +127,7 @@ class _Comparing(Measure):
             held.update({head: chosen[:, at].clone() for at, head in enumerate(layer.heads)})
         return ()
 
-    def update(self, batch: Batch) -> Told:
+    def update(self, batch: Batch) -> Tallies:
         for held in self._held.values():
             shapes = {tuple(one.shape) for one in held.values()}
             if len(shapes) > 1 or len(held) < len(self.heads):

@@ -18,7 +18,7 @@ from headscope.analysis.structure.arborescence import max_arborescence
 from headscope.corpora import Example
 from headscope.errors import InputError
 from headscope.runs import Batch, Layer, Measure, Refusal, Table, Tally
-from headscope.runs.measure import Told
+from headscope.runs.measure import Tallies
 from headscope.scores import Scores
 from headscope.sites import Head, Site
 
@@ -125,7 +125,7 @@ class InducedTrees(Measure):
         """Choose a head under which to count what is the same for all."""
         self._any = model.heads[0]
 
-    def watch(self, layer: Layer) -> Told:
+    def watch(self, layer: Layer) -> Tallies:
         """The trees of every head of a layer."""
         if layer.site.stack != layer.batch.text_stack or layer.site.kind != "self":
             return
@@ -147,7 +147,7 @@ class InducedTrees(Measure):
                 sums = (hits[:, :, which], counts[:, which, None], chance[:, which, None])
                 yield Tally(layer.heads, places, *sums, key=f"{orientation} {group}")
 
-    def update(self, batch: Batch) -> Told:
+    def update(self, batch: Batch) -> Tallies:
         """What the baselines get, which is the same for all heads."""
         for row, one in enumerate(self._sentences(batch)):
             if not isinstance(one, Sentence):
