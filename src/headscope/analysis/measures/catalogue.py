@@ -91,8 +91,8 @@ _LOOKS: dict[str, Any] = {"asks": ("pictures",), "needs": _PICTURES}
 
 # Adding a measure is adding a small file, or a function to one that is there, and a line here.
 MEASURES: dict[str, Measure] = {
-    one.name: one
-    for one in (
+    measure.name: measure
+    for measure in (
         # How a row is shaped
         Measure(
             "confidence",
@@ -205,13 +205,13 @@ MEASURES: dict[str, Measure] = {
         ),
         *(
             Measure(
-                f"{one.lower()}_to_{other.lower()}",
-                f"attention of sentence {one} to sentence {other}",
-                targets.between(one, other),
+                f"{source.lower()}_to_{other.lower()}",
+                f"attention of sentence {source} to sentence {other}",
+                targets.between(source, other),
                 needs=_PAIR,
                 asks=("pair",),
             )
-            for one in "AB"
+            for source in "AB"
             for other in "AB"
         ),
         # By grammar

@@ -64,8 +64,8 @@ class Rows:
     def hits(self, keys: Tensor) -> Tensor:
         """How many queries look most at one of these keys [example, key] -> [example, head]."""
         wanted = (keys & self.kept.keys)[:, None].expand(-1, self.argmax.shape[1], -1)
-        found = wanted.gather(2, self.argmax.clamp_min(0)) & (self.argmax >= 0) & self.kept.queries[:, None]
-        return found.sum(-1)
+        is_hit = wanted.gather(2, self.argmax.clamp_min(0)) & (self.argmax >= 0) & self.kept.queries[:, None]
+        return is_hit.sum(-1)
 
 
 def strongest(weights: Tensor) -> tuple[Tensor, Tensor]:
@@ -84,17 +84,17 @@ def strongest(weights: Tensor) -> tuple[Tensor, Tensor]:
 
 def rows(layer: Layer) -> Rows:
     """The rows of a layer, worked out once for all measures."""
-    return layer.once("rows", lambda: Rows(layer, _kept(layer)))
+    return layer.once("rows", lambda: Rows(layer, _find_kept(layer)))
 
 
-def shared(layer: Layer, name: str, make):
+def once_per_batch(layer: Layer, name: str, make):
     """Something about the batch that all layers between the same tokens share."""
     n_queries, n_keys = layer.pattern.shape[2:]
     about = (layer.site.stack, layer.site.kind, layer.key_stack, layer.is_causal)
     return layer.batch.once((name, *about, layer.rows.start, n_queries, n_keys), make)
 
 
-def pairs_seen(layer: Layer) -> Tensor:
+def visible_pairs(layer: Layer) -> Tensor:
     """Where a query that counts sees a kept key [example, query, key]."""
 
     def make() -> Tensor:
@@ -102,10 +102,10 @@ def pairs_seen(layer: Layer) -> Tensor:
         pairs = kept.queries[:, :, None] & kept.keys[:, None, :]
         return pairs.tril() if layer.is_causal else pairs
 
-    return shared(layer, "pairs seen", make)
+    return once_per_batch(layer, "pairs seen", make)
 
 
-def _kept(layer: Layer) -> Kept:
+def _find_kept(layer: Layer) -> Kept:
     def make() -> Kept:
         keys, queries = layer.plain_keys, layer.plain_queries
         if not layer.is_causal:
@@ -116,4 +116,4 @@ def _kept(layer: Layer) -> Kept:
         seen = keys.cumsum(-1)
         return Kept(queries & (seen > 0), keys, seen)
 
-    return shared(layer, "kept", make)
+    return once_per_batch(layer, "kept", make)

@@ -26,7 +26,7 @@ def copying(model: Model, *, n_inputs: int = 8, length: int = 25, seed: int = 0)
     The paper then stretches a ratio of its own to [−1, 1]; this is the plain share.
     """
     table = _unembedding(model)
-    held: dict[Head, list[Sample]] = {}
+    samples_by_head: dict[Head, list[Sample]] = {}
     for ready in repeated_tokens(model, n_inputs=n_inputs, length=length, n_repeats=1, seed=seed):
         trace = model.run(**ready)
         ids = ready["input_ids"][0]
@@ -37,19 +37,20 @@ def copying(model: Model, *, n_inputs: int = 8, length: int = 25, seed: int = 0)
             mixed = torch.stack([trace.tensor("mixed", layer.site.head(at)) for at in range(layer.n_heads)]).float()
             raised = (mixed[:, ordinary:] @ written) @ columns  # [head, query, token]
             pattern = trace.patterns(layer.site)[:, ordinary:, ordinary:]
-            for at, sample in enumerate(copied(pattern, raised)):
-                held.setdefault(layer.site.head(at), []).append(sample)
-    return scores_of("copying", held, n_inputs, {"length": length, "seed": seed})
+            for at, sample in enumerate(copying_samples(pattern, raised)):
+                samples_by_head.setdefault(layer.site.head(at), []).append(sample)
+    return scores_of("copying", samples_by_head, n_inputs, {"length": length, "seed": seed})
 
 
-def copied(pattern: Tensor, effects: Tensor) -> list[Sample]:
+def copying_samples(pattern: Tensor, effects: Tensor) -> list[Sample]:
     """Σ_j a_ij r_ij / Σ_j r_ij of every query, r being what it raises of the tokens up to itself [head, query, key]."""
     raised = effects.clamp_min(0).tril().double()
     share = (pattern.double() * raised).sum(-1) / raised.sum(-1).clamp_min(1e-30)
     n_queries = pattern.shape[1]
     even = pattern.double().tril().sum(-1) / torch.arange(1, n_queries + 1)
     return [
-        Sample(float(one), float(n_queries), float(other)) for one, other in zip(share.sum(1), even.sum(1), strict=True)
+        Sample(float(total), float(n_queries), float(other))
+        for total, other in zip(share.sum(1), even.sum(1), strict=True)
     ]
 
 

@@ -42,37 +42,37 @@ class Inventory:
 
 def take_inventory(examples: Iterable[Example], model: Model | None = None) -> Inventory:
     """Go through a corpus once. Token frequencies need a model whose tokenizer can be asked."""
-    found = Inventory(crops=_crops(model))
+    inventory = Inventory(crops=_crops(model))
     stream, n_examples = iter(examples), 0
     while part := list(islice(stream, _AT_A_TIME)):
         n_examples += len(part)
         for example in part:
-            _look_at(found, example)
+            _look_at(inventory, example)
         if model is not None:
-            _count_tokens(found.tokens, part, model)
-    return Inventory(n_examples, found.has, found.tags, found.offsets, found.tokens, found.crops)
+            _count_tokens(inventory.tokens, part, model)
+    return Inventory(n_examples, inventory.has, inventory.tags, inventory.offsets, inventory.tokens, inventory.crops)
 
 
 def inventory_of_traces(traces: Sequence[Trace], examples: Sequence[Example]) -> Inventory:
     """The same from traces: frequencies are those of their own tokens."""
-    found = Inventory(len(traces))
+    inventory = Inventory(len(traces))
     for trace, example in zip(traces, examples, strict=True):
-        _look_at(found, example)
+        _look_at(inventory, example)
         for tokens in trace.tokens.values():
-            found.tokens.update(token.id for token in tokens if token.id is not None and not token.special)
-    return found
+            inventory.tokens.update(token.id for token in tokens if token.id is not None and not token.special)
+    return inventory
 
 
-def _look_at(found: Inventory, example: Example) -> None:
+def _look_at(inventory: Inventory, example: Example) -> None:
     parts = ("text", "pair", "target", "image")
-    found.has.update(part for part in parts if getattr(example, part) is not None)
+    inventory.has.update(part for part in parts if getattr(example, part) is not None)
     if example.words and example.spans:
-        found.has["words"] += 1
+        inventory.has["words"] += 1
         for column, tags in example.tags.items():
-            found.tags.setdefault(column, Counter()).update(tags)
+            inventory.tags.setdefault(column, Counter()).update(tags)
         if example.heads:
-            found.has["trees"] += 1
-            add_offsets(found.offsets, example)
+            inventory.has["trees"] += 1
+            add_offsets(inventory.offsets, example)
 
 
 def _count_tokens(counts: Counter[int], examples: list[Example], model: Model) -> None:
@@ -80,12 +80,12 @@ def _count_tokens(counts: Counter[int], examples: list[Example], model: Model) -
     if not callable(tokenizer):
         return
     special = set(getattr(tokenizer, "all_special_ids", ()))
-    texts = [text for one in examples for text in (one.text, one.pair) if text is not None]
-    targets = [one.target for one in examples if one.target is not None]
-    for column, given in (("text", texts), ("text_target", targets)):
-        if given:
-            made: Any = tokenizer(**{column: given}, add_special_tokens=False, verbose=False)
-            for ids in made["input_ids"]:
+    texts = [text for example in examples for text in (example.text, example.pair) if text is not None]
+    targets = [example.target for example in examples if example.target is not None]
+    for column, column_texts in (("text", texts), ("text_target", targets)):
+        if column_texts:
+            encoding: Any = tokenizer(**{column: column_texts}, add_special_tokens=False, verbose=False)
+            for ids in encoding["input_ids"]:
                 counts.update(id for id in ids if id not in special)
 
 

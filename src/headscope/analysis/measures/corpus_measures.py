@@ -26,12 +26,14 @@ def streaming(
     if inventory is None:
         inventory = take_inventory(_examples(source), model)
     chosen = list(MEASURES) if names is None else list(names)
-    return [one.over(inventory) for name, one in MEASURES.items() if name in chosen and one.applies(inventory)]
+    return [
+        measure.over(inventory) for name, measure in MEASURES.items() if name in chosen and measure.applies(inventory)
+    ]
 
 
 def _examples(source: Any) -> Iterable[Example]:
     if isinstance(source, Corpus):
         return source
-    if isinstance(source, list | tuple) and source and all(isinstance(one, Example) for one in source):
+    if isinstance(source, list | tuple) and source and all(isinstance(example, Example) for example in source):
         return source
     return corpus(source)

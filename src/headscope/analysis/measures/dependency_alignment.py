@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from headscope.analysis.measures.content_rows import shared
+from headscope.analysis.measures.content_rows import once_per_batch
 from headscope.analysis.measures.treebank_words import by_words, trees
 from headscope.runs import Layer, Tally
 from headscope.runs.measure import Tallies
@@ -20,18 +20,18 @@ def dependency_alignment(layer: Layer) -> Tallies:
         return
 
     def make() -> tuple[Tensor, Tensor, Tensor]:
-        found = trees(layer, {})
-        n_words = found.heads.shape[1]
-        places = torch.arange(n_words, device=found.heads.device)
-        arcs = found.heads[:, :, None] == places  # [example, dependent, head]
-        seen = found.has_tokens[:, :, None] & found.has_tokens[:, None, :]
+        gold = trees(layer, {})
+        n_words = gold.heads.shape[1]
+        places = torch.arange(n_words, device=gold.heads.device)
+        arcs = gold.heads[:, :, None] == places  # [example, dependent, head]
+        seen = gold.has_tokens[:, :, None] & gold.has_tokens[:, None, :]
         arcs, seen = (arcs | arcs.mT) & seen, seen
         if layer.is_causal:
             arcs, seen = arcs.tril(), seen.tril()
         shares = arcs.sum(-1) / seen.sum(-1).clamp_min(1)
-        return arcs.to(layer.pattern), shares.to(layer.pattern), (found.heads >= 0).any(-1)
+        return arcs.to(layer.pattern), shares.to(layer.pattern), (gold.heads >= 0).any(-1)
 
-    arcs, shares, has = shared(layer, "arcs", make)
+    arcs, shares, has = once_per_batch(layer, "arcs", make)
     if not has.any():
         return
     sent = words.sum(-1)

@@ -22,7 +22,7 @@ def colours(n_images: int = 64, *, grid: tuple[int, int] = (8, 8), side: int = 1
 def gratings(n_images: int = 64, *, grid: tuple[int, int] = (8, 8), side: int = 16, seed: int = 0) -> list[Example]:
     """Pictures of which every patch has grey stripes: one to four cycles a patch, upright or lying, any phase."""
     rng, at = np.random.default_rng(seed), np.arange(side) / side
-    found = []
+    examples = []
     for number in range(n_images):
         cycles, is_upright = rng.integers(1, 5, grid), rng.random(grid) < 0.5
         phase = 2 * np.pi * rng.random(grid)
@@ -30,8 +30,10 @@ def gratings(n_images: int = 64, *, grid: tuple[int, int] = (8, 8), side: int = 
         lying = np.broadcast_to(waves[..., :, None], (*grid, side, side))
         patches = np.where(is_upright[..., None, None], np.swapaxes(lying, -1, -2), lying)
         grey = patches.transpose(0, 2, 1, 3).reshape(grid[0] * side, grid[1] * side)
-        found.append(Example(f"gratings:{number}", image=Image.fromarray((grey * 255).astype(np.uint8)).convert("RGB")))
-    return found
+        examples.append(
+            Example(f"gratings:{number}", image=Image.fromarray((grey * 255).astype(np.uint8)).convert("RGB"))
+        )
+    return examples
 
 
 def _colour(hue: np.ndarray, value: np.ndarray) -> np.ndarray:

@@ -28,7 +28,7 @@ class Grouped(Measure):
 
     def __init__(self, name: str, keys: Sequence[str], settings: dict[str, Any]):
         self.name, self.keys, self.settings = name, list(keys), settings
-        self._held: dict[tuple[Head, ...], np.ndarray] = {}  # [sum, group, head, key]
+        self._sums_by_heads: dict[tuple[Head, ...], np.ndarray] = {}  # [sum, group, head, key]
 
     def count(self, layer: Layer, total: Tensor, n_queries: Tensor, chance: Tensor, *, has: Tensor) -> None:
         """Take in sums [example, head, key], or [example, 1, key] where all heads agree; `has` [example, key] says
@@ -36,33 +36,35 @@ class Grouped(Measure):
         """
         heads = tuple(layer.heads)
         groups = np.asarray(layer.batch.places[layer.rows]) // GROUP
-        held = self._room(heads, int(groups.max()) + 1)
+        shard_sums = self._room(heads, int(groups.max()) + 1)
         sums = (total, n_queries, chance, has[:, None])
         # One product adds up the examples of every group, for all four sums.
         numbers, which = np.unique(groups, return_inverse=True)
         adds = torch.zeros(len(numbers), len(groups), dtype=torch.float64)
         adds[torch.from_numpy(which), torch.arange(len(groups))] = 1.0
-        for place, one in enumerate(sums):
-            found = (adds @ one.double().cpu().flatten(1)).unflatten(1, one.shape[1:])
-            held[place, numbers] += found.numpy()
+        for place, quantity in enumerate(sums):
+            group_sums = (adds @ quantity.double().cpu().flatten(1)).unflatten(1, quantity.shape[1:])
+            shard_sums[place, numbers] += group_sums.numpy()
 
     def end(self) -> Tallies:
         """The sums of the shard, a tally a key."""
-        held, self._held = self._held, {}
-        if not held:
+        sums_by_heads, self._sums_by_heads = self._sums_by_heads, {}
+        if not sums_by_heads:
             return
-        n_groups = max(sums.shape[1] for sums in held.values())
-        padded = [np.pad(one, ((0, 0), (0, n_groups - one.shape[1]), (0, 0), (0, 0))) for one in held.values()]
-        heads, sums = [head for some in held for head in some], np.concatenate(padded, axis=2)
+        n_groups = max(sums.shape[1] for sums in sums_by_heads.values())
+        padded = [
+            np.pad(block, ((0, 0), (0, n_groups - block.shape[1]), (0, 0), (0, 0))) for block in sums_by_heads.values()
+        ]
+        heads, sums = [head for layer_heads in sums_by_heads for head in layer_heads], np.concatenate(padded, axis=2)
         for at, key in enumerate(self.keys):
-            found = np.flatnonzero(sums[_EXAMPLES, :, :, at].any(-1))
-            if len(found):
-                total, n_queries, chance, n_examples = sums[..., at][:, found]
-                yield Tally(heads, (found * GROUP).tolist(), total, n_queries, chance, key=key, n_examples=n_examples)
+            filled = np.flatnonzero(sums[_EXAMPLES, :, :, at].any(-1))
+            if len(filled):
+                total, n_queries, chance, n_examples = sums[..., at][:, filled]
+                yield Tally(heads, (filled * GROUP).tolist(), total, n_queries, chance, key=key, n_examples=n_examples)
 
     def _room(self, heads: tuple[Head, ...], n_groups: int) -> np.ndarray:
-        held = self._held.get(heads, np.zeros((4, 0, len(heads), len(self.keys))))
-        if held.shape[1] < n_groups:
-            held = np.pad(held, ((0, 0), (0, n_groups - held.shape[1]), (0, 0), (0, 0)))
-        self._held[heads] = held
-        return held
+        shard_sums = self._sums_by_heads.get(heads, np.zeros((4, 0, len(heads), len(self.keys))))
+        if shard_sums.shape[1] < n_groups:
+            shard_sums = np.pad(shard_sums, ((0, 0), (0, n_groups - shard_sums.shape[1]), (0, 0), (0, 0)))
+        self._sums_by_heads[heads] = shard_sums
+        return shard_sums

@@ -31,12 +31,12 @@ def measure(name: str, traces: Trace | Iterable[Trace], *, examples: Iterable[Ex
     >>> hs.measure("previous_token", trace).top(3)  # doctest: +SKIP
     """
     known, _, key = name.partition("/")
-    found = measure_all([known], traces, examples=examples)
-    if name not in found:
-        keys = ", ".join(found)
-        said = f"{known} has several scores" if not key else f"{known} has no score for {key!r}"
-        raise HeadscopeError(f"{said}: there are {keys}.")
-    return found[name]
+    scores_by_name = measure_all([known], traces, examples=examples)
+    if name not in scores_by_name:
+        keys = ", ".join(scores_by_name)
+        problem = f"{known} has several scores" if not key else f"{known} has no score for {key!r}"
+        raise HeadscopeError(f"{problem}: there are {keys}.")
+    return scores_by_name[name]
 
 
 def measure_all(
@@ -50,45 +50,53 @@ def measure_all(
 
     One that says nothing about these inputs is an error, unless told to `skip` such.
     """
-    chosen = [_known(name) for name in dict.fromkeys(names)]
-    given = [traces] if isinstance(traces, Trace) else traces
-    shown: Iterable[Example] = _numbered() if examples is None else examples
+    chosen = [_measure_by_name(name) for name in dict.fromkeys(names)]
+    sources = [traces] if isinstance(traces, Trace) else traces
+    trace_examples: Iterable[Example] = _blank_examples() if examples is None else examples
     inventory = Inventory()
-    if any(one.build is not None for one in chosen):
-        given = list(given)
-        shown = [example for _, example in zip(given, chain(shown, _numbered()), strict=False)]
-        inventory = inventory_of_traces(given, shown)
-    figures = {one.name: one.figure for one in chosen if one.figure is not None}
-    tables, n_traces = count([one.over(inventory) for one in chosen], given, shown, figures)
+    if any(measure.build is not None for measure in chosen):
+        sources = list(sources)
+        trace_examples = [
+            example for _, example in zip(sources, chain(trace_examples, _blank_examples()), strict=False)
+        ]
+        inventory = inventory_of_traces(sources, trace_examples)
+    figures = {measure.name: measure.figure for measure in chosen if measure.figure is not None}
+    tables, n_traces = count([measure.over(inventory) for measure in chosen], sources, trace_examples, figures)
     if not n_traces:
         raise HeadscopeError(f"there is nothing to measure {', '.join(tables)} on: no traces were given.")
-    found: dict[str, Scores] = {}
-    for one in chosen:
-        table = tables[one.name]
+    scores_by_name: dict[str, Scores] = {}
+    for measure in chosen:
+        table = tables[measure.name]
         if not table.keys():
             if not skip:
-                raise InputError(f"{one.name} needs {one.needs}{f' ({table.why()})' if table.why() else ''}.")
+                raise InputError(f"{measure.name} needs {measure.needs}{f' ({table.why()})' if table.why() else ''}.")
             continue
         scores = table.of.finish(table)
-        found |= {one.name: scores} if isinstance(scores, Scores) else {f"{one.name}/{k}": v for k, v in scores.items()}
-    return found
+        if isinstance(scores, Scores):
+            scores_by_name[measure.name] = scores
+        else:
+            scores_by_name |= {f"{measure.name}/{key}": key_scores for key, key_scores in scores.items()}
+    return scores_by_name
 
 
 def scores_of(
-    method: str, held: Mapping[Head, list[Sample]], n_traces: int, settings: Mapping[str, object] | None = None
+    method: str,
+    samples_by_head: Mapping[Head, list[Sample]],
+    n_traces: int,
+    settings: Mapping[str, object] | None = None,
 ) -> Scores:
     """The means of samples, with what chance would give and, from two traces on, intervals."""
-    n_queries = max((sum(one.n_queries for one in samples) for samples in held.values()), default=0)
-    baselines = {head: chance(samples) for head, samples in held.items()}
-    known = [one for one in baselines.values() if one == one]  # NaN is not itself
+    n_queries = max((sum(sample.n_queries for sample in samples) for samples in samples_by_head.values()), default=0)
+    baselines = {head: chance(samples) for head, samples in samples_by_head.items()}
+    known = [baseline for baseline in baselines.values() if baseline == baseline]  # NaN is not itself
     return Scores(
         method=method,
-        values_by_head={head: mean(samples) for head, samples in held.items()},
+        values_by_head={head: mean(samples) for head, samples in samples_by_head.items()},
         settings=dict(settings or {}) | {"queries": int(n_queries)},
         n_samples=n_traces,
         baseline=float(np.mean(known)) if known else None,
         baselines=baselines if known else {},
-        intervals={head: interval(samples) for head, samples in held.items() if n_traces > 1},
+        intervals={head: interval(samples) for head, samples in samples_by_head.items() if n_traces > 1},
     )
 
 
@@ -98,24 +106,24 @@ def samples_on(trace: Trace, site: Site, target: TargetOf) -> list[Sample] | Non
     def cells(queries: Tokens, keys: Tokens, *, is_cross: bool) -> Target | None:
         return target(Places(queries, keys, is_cross))
 
-    found: list[Sample] = []
+    samples: list[Sample] = []
     for layer in layers(trace, Example("trace"), sites=[site]):
         for tally in OfCells("target", cells).watch(layer):
             assert isinstance(tally, Tally)
             columns = [
-                np.broadcast_to(numbers(one), (1, len(tally.heads)))[0]
-                for one in (tally.total, tally.n_queries, tally.chance)
+                np.broadcast_to(numbers(column), (1, len(tally.heads)))[0]
+                for column in (tally.total, tally.n_queries, tally.chance)
             ]
-            found += [Sample(*map(float, one)) for one in zip(*columns, strict=True)]
-    return found or None
+            samples += [Sample(*map(float, sample)) for sample in zip(*columns, strict=True)]
+    return samples or None
 
 
-def _known(name: str) -> Measure:
+def _measure_by_name(name: str) -> Measure:
     if name not in MEASURES:
         raise HeadscopeError(f"there is no measure {name!r}: the measures are {', '.join(MEASURES)}.")
     return MEASURES[name]
 
 
-def _numbered() -> Iterator[Example]:
+def _blank_examples() -> Iterator[Example]:
     """Examples that say nothing, for traces alone."""
     return repeat(Example("trace"))

@@ -4,7 +4,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from headscope.analysis.measures.content_rows import rows, shared
+from headscope.analysis.measures.content_rows import once_per_batch, rows
 from headscope.analysis.measures.targets import places_of
 from headscope.errors import NotRecordedError
 from headscope.runs import Layer, Refusal
@@ -31,7 +31,7 @@ def norm_share(layer: Layer, keys: str) -> Tallies:
     if isinstance(norms, Refusal):
         yield norms
         return
-    chosen: Tensor = shared(layer, f"norm {keys}", lambda: _CHOSEN[keys](layer))
+    chosen: Tensor = once_per_batch(layer, f"norm {keys}", lambda: _CHOSEN[keys](layer))
     if not chosen.any():
         return
     added = rows(layer).received * norms
@@ -42,7 +42,7 @@ def norm_share(layer: Layer, keys: str) -> Tallies:
         queries = layer.plain_queries
         return (queries * count / layer.visible.clamp_min(1)).sum(-1) / queries.sum(-1).clamp_min(1)
 
-    share = shared(layer, f"even norm {keys}", even)
+    share = once_per_batch(layer, f"even norm {keys}", even)
     yield layer.tally((added * chosen[:, None]).sum(-1), whole, whole * share[:, None])
 
 
@@ -65,8 +65,8 @@ def _special(layer: Layer) -> Tensor:
 def _marks(layer: Layer) -> Tensor:
     marks = np.zeros(layer.keys.shape, dtype=bool)
     for row, tokens in enumerate(layer.batch.tokens(layer.key_stack)[layer.rows]):
-        found = places_of(tokens, tokens, False).marks[: marks.shape[1]]
-        marks[row, : len(found)] = found
+        row_marks = places_of(tokens, tokens, False).marks[: marks.shape[1]]
+        marks[row, : len(row_marks)] = row_marks
     return torch.from_numpy(marks).to(layer.keys.device)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from headscope.analysis.measures.content_rows import rows, shared
+from headscope.analysis.measures.content_rows import once_per_batch, rows
 from headscope.analysis.measures.patch_features import HUES, SIDE, hue_names, looks
 from headscope.runs import Layer
 from headscope.runs.measure import Tallies
@@ -25,24 +25,24 @@ def patch_distance(layer: Layer) -> Tallies:
         return torch.from_numpy(np.hypot(row[:, None] - row, column[:, None] - column)).float()
 
     if _are_patches(layer):
-        apart = shared(layer, "patches apart", make).to(layer.pattern)
+        apart = once_per_batch(layer, "patches apart", make).to(layer.pattern)
         yield _over_pairs(layer, apart.expand(layer.pattern.shape[0], -1, -1), torch.ones_like(apart).bool())
 
 
 def preference(layer: Layer, of: str) -> Tallies:
     """The brightness or the frequency of the patches that heads look at; patches without are left out."""
-    found = _looks(layer)
-    if found is not None:
-        values: Tensor = found[of]
+    appearance = _looks(layer)
+    if appearance is not None:
+        values: Tensor = appearance[of]
         has = ~torch.isnan(values)
         yield from _over_keys(layer, values.nan_to_num(), has)
 
 
 def hue(layer: Layer) -> Tallies:
     """The share of attention that goes to patches of each of six hues, grey ones left out."""
-    found = _looks(layer)
-    if found is not None:
-        names = found["hues"]
+    appearance = _looks(layer)
+    if appearance is not None:
+        names = appearance["hues"]
         for number, name in enumerate(HUES):
             yield from _over_keys(layer, (names == number).float(), names >= 0, key=name)
 
@@ -51,10 +51,10 @@ def likeness(layer: Layer, of: str) -> Tallies:
     """How like itself are the patches that a patch looks at: cos of the angle between hues, 1 less the difference of
     brightness or frequency. The patch itself is left out, and so are patches without a hue or a frequency.
     """
-    found = _looks(layer)
-    if found is None:
+    appearance = _looks(layer)
+    if appearance is None:
         return
-    values: Tensor = found[of]
+    values: Tensor = appearance[of]
     apart = values[:, :, None] - values[:, None, :]
     alike = apart.cos() if of == "hue" else 1 - apart.abs() / _UP_TO[of]
     others = ~torch.eye(values.shape[1], dtype=torch.bool, device=values.device)
@@ -107,10 +107,13 @@ def _looks(layer: Layer) -> dict[str, Tensor] | None:
     assert grid is not None
 
     def make() -> dict[str, Tensor]:
-        found = [looks(example.image, grid) for example in layer.examples]
+        looks_of_examples = [looks(example.image, grid) for example in layer.examples]
         device = layer.pattern.device
-        columns = {name: np.stack([getattr(one, name) for one in found]) for name in found[0]._fields}
+        columns = {
+            name: np.stack([getattr(example_looks, name) for example_looks in looks_of_examples])
+            for name in looks_of_examples[0]._fields
+        }
         columns["hues"] = hue_names(columns["hue"])
-        return {name: torch.from_numpy(one).to(device) for name, one in columns.items()}
+        return {name: torch.from_numpy(column).to(device) for name, column in columns.items()}
 
-    return shared(layer, "looks", make)
+    return once_per_batch(layer, "looks", make)

@@ -3,7 +3,7 @@
 import numpy as np
 import torch
 
-from headscope.analysis.measures.content_rows import Kept, rows, shared
+from headscope.analysis.measures.content_rows import Kept, once_per_batch, rows
 from headscope.analysis.measures.grouped import Grouped
 from headscope.runs import Layer, Table
 from headscope.runs.measure import Tallies
@@ -32,12 +32,12 @@ class Positional(Grouped):
         """Count every offset at once."""
         if layer.site.kind == "cross" or layer.batch.tokens(layer.site.stack)[0].kind == "patches":
             return ()
-        found = rows(layer)
-        n_queries, chance = shared(layer, f"offsets {self.reach}", lambda: self._possible(layer, found.kept))
+        content = rows(layer)
+        n_queries, chance = once_per_batch(layer, f"offsets {self.reach}", lambda: self._possible(layer, content.kept))
         places = torch.arange(layer.pattern.shape[2], device=layer.pattern.device)
-        offsets = found.argmax - places + self.reach
+        offsets = content.argmax - places + self.reach
         outside = 2 * self.reach + 1
-        is_counted = found.kept.queries[:, None] & (found.argmax >= 0) & (offsets >= 0) & (offsets < outside)
+        is_counted = content.kept.queries[:, None] & (content.argmax >= 0) & (offsets >= 0) & (offsets < outside)
         index = torch.where(is_counted, offsets, outside)
         hits = layer.pattern.new_zeros(*index.shape[:2], outside + 1)
         hits.scatter_add_(2, index, hits.new_ones(()).expand_as(index))
@@ -64,16 +64,16 @@ class Positional(Grouped):
         sums = {key: table.sums(key) for key in keys}
         blocks = {key: table.blocks(key) for key in keys}
         values, baselines, offsets, n_examples, spread = {}, {}, {}, 0, {}
-        for head in sorted({head for one in sums.values() for head in one.heads}):
-            at = {key: one.heads.index(head) for key, one in sums.items() if head in one.heads}
+        for head in sorted({head for key_sums in sums.values() for head in key_sums.heads}):
+            at = {key: key_sums.heads.index(head) for key, key_sums in sums.items() if head in key_sums.heads}
             modal = max(at, key=lambda key: sums[key].total[at[key]])
-            found, place = sums[modal], at[modal]
-            values[head] = float(found.total[place] / found.n_queries[place])
-            baselines[head] = float(found.chance[place] / found.n_queries[place])
+            modal_sums, place = sums[modal], at[modal]
+            values[head] = float(modal_sums.total[place] / modal_sums.n_queries[place])
+            baselines[head] = float(modal_sums.chance[place] / modal_sums.n_queries[place])
             offsets[str(head)] = int(modal)
-            n_examples = max(n_examples, int(found.n_examples[place]))
+            n_examples = max(n_examples, int(modal_sums.n_examples[place]))
             spread[head] = [blocks[modal].total[:, place], blocks[modal].n_queries[:, place]]
-        totals, n_queries = (np.stack([one[part] for one in spread.values()], -1) for part in (0, 1))
+        totals, n_queries = (np.stack([head_blocks[part] for head_blocks in spread.values()], -1) for part in (0, 1))
         known = {
             "criterion": CRITERION,
             "offsets": offsets,

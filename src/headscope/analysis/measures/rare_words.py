@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from headscope.analysis.measures.content_rows import rows, shared
+from headscope.analysis.measures.content_rows import once_per_batch, rows
 from headscope.runs import Layer, Measure, Refusal, Tally
 from headscope.runs.measure import Tallies
 
@@ -47,11 +47,11 @@ class RareWord(Measure):
         """Count queries that look most at a rare token."""
         if layer.batch.tokens(layer.key_stack)[0].kind != "text":
             return
-        if layer.key_stack == "decoder" and any(one.target is None for one in layer.examples):
+        if layer.key_stack == "decoder" and any(example.target is None for example in layer.examples):
             yield Refusal("the model wrote the targets itself: how often their tokens occur is not known beforehand")
             return
         kept = rows(layer).kept
-        rare, has = shared(layer, f"rare {self.among}", lambda: self._rare(layer, kept.keys))
+        rare, has = once_per_batch(layer, f"rare {self.among}", lambda: self._rare(layer, kept.keys))
         if not has.any():
             yield Refusal(f"no token of it is outside the {N_FREQUENT} most frequent of {len(self.counts)}")
             return
@@ -61,7 +61,7 @@ class RareWord(Measure):
             return (kept.queries * wanted / kept.seen.clamp_min(1)).sum(-1)
 
         hits, n_queries = rows(layer).hits(rare), kept.queries.sum(-1)
-        chance = shared(layer, f"even rare {self.among}", even)
+        chance = once_per_batch(layer, f"even rare {self.among}", even)
         places = [
             place for place, is_there in zip(layer.batch.places[layer.rows], has.tolist(), strict=True) if is_there
         ]

@@ -21,7 +21,7 @@ def repeated_tokens(
     if size is None or not model.is_causal:
         raise InputError(f"{model.name} is not a causal language model: random repeated tokens say nothing about it.")
     special: Sequence[int] = getattr(tokenizer, "all_special_ids", []) if tokenizer is not None else []
-    ordinary = torch.tensor([one for one in range(size) if one not in set(special)])
+    ordinary = torch.tensor([token_id for token_id in range(size) if token_id not in set(special)])
     begin = getattr(tokenizer, "bos_token_id", None) if tokenizer is not None else None
     begin = begin if begin is not None else getattr(model.config, "bos_token_id", None)
     generator = torch.Generator().manual_seed(seed)

@@ -115,15 +115,15 @@ class Verdict:
     def __str__(self) -> str:
         if not self.findings:
             return f"{self.head}: {NO_ROLE}"
-        found = self.findings[0]
-        chance = "" if found.baseline is None else f", baseline {found.baseline:.2f}"
-        return f"{self.head}: {found.role} ({found.measure} {found.score:.2f}{chance})"
+        finding = self.findings[0]
+        chance = "" if finding.baseline is None else f", baseline {finding.baseline:.2f}"
+        return f"{self.head}: {finding.role} ({finding.measure} {finding.score:.2f}{chance})"
 
     def to_json(self) -> dict[str, Any]:
         """A plain dictionary."""
         return {
             "role": self.role,
-            "findings": [asdict(one) for one in self.findings],
+            "findings": [asdict(finding) for finding in self.findings],
             "nearest": None if self.nearest is None else asdict(self.nearest),
         }
 
@@ -131,31 +131,32 @@ class Verdict:
     def from_json(cls, head: Head, data: dict[str, Any]) -> "Verdict":
         """Read what `to_json` wrote."""
         nearest = Finding(**data["nearest"]) if data["nearest"] else None
-        return cls(head, tuple(Finding(**one) for one in data["findings"]), nearest)
+        return cls(head, tuple(Finding(**finding) for finding in data["findings"]), nearest)
 
 
 def roles(scores: Mapping[str, Scores]) -> dict[Head, Verdict]:
     """A verdict for every head, from the scores of `streaming` measures by their names.
 
     >>> heads = [Head("main", 0, 0), Head("main", 0, 1)]
-    >>> found = roles({"induction": Scores("induction", dict(zip(heads, (0.9, 0.1))), baseline=0.05)})
-    >>> [str(one) for one in found.values()]
+    >>> verdicts = roles({"induction": Scores("induction", dict(zip(heads, (0.9, 0.1))), baseline=0.05)})
+    >>> [str(verdict) for verdict in verdicts.values()]
     ['L0H0: induction (induction 0.90, baseline 0.05)', 'L0H1: no clear role']
     """
-    heads = sorted({head for one in scores.values() for head in one}, key=reading_order)
+    heads = sorted({head for measured in scores.values() for head in measured}, key=reading_order)
     candidates: dict[Head, list[tuple[Finding, bool]]] = {head: [] for head in heads}
     for criterion in CRITERIA:
-        for name, one in _of(criterion.measure, scores):
-            for head, score in one.items():
+        for name, measured in _of(criterion.measure, scores):
+            for head, score in measured.items():
                 if score == score:  # NaN is not itself
-                    found = _finding(criterion, name, one, head)
-                    is_met = criterion.is_met(score, found.baseline) and _is_sure(found)
-                    candidates[head].append((found, is_met))
+                    finding = _finding(criterion, name, measured, head)
+                    is_met = criterion.is_met(score, finding.baseline) and _is_sure(finding)
+                    candidates[head].append((finding, is_met))
     verdicts = {}
     for head, known in candidates.items():
-        ordered = sorted(known, key=lambda one: -one[0].gain)  # stable: equals stay in the order of the criteria
-        met = _distinct(found for found, is_met in ordered if is_met)
-        nearest = next((found for found, _ in ordered if found.gain > 0), None) if not met else None
+        # A stable sort: equals stay in the order of the criteria.
+        ordered = sorted(known, key=lambda candidate: -candidate[0].gain)
+        met = _distinct(finding for finding, is_met in ordered if is_met)
+        nearest = next((finding for finding, _ in ordered if finding.gain > 0), None) if not met else None
         verdicts[head] = Verdict(head, met, nearest)
     return verdicts
 
@@ -167,20 +168,20 @@ def reading_order(head: Head) -> tuple[bool, bool, str, int, int]:
 
 def _of(measure: str, scores: Mapping[str, Scores]) -> Iterator[tuple[str, Scores]]:
     """The scores of a measure, or of each of its keys; those of too few cases are passed over."""
-    for name, one in scores.items():
-        if name.partition("/")[0] == measure and one.settings.get("queries", LEAST_QUERIES) >= LEAST_QUERIES:
-            yield name, one
+    for name, measured in scores.items():
+        if name.partition("/")[0] == measure and measured.settings.get("queries", LEAST_QUERIES) >= LEAST_QUERIES:
+            yield name, measured
 
 
 def _finding(criterion: Criterion, name: str, scores: Scores, head: Head) -> Finding:
     low, high = scores.intervals.get(head, (None, None))
     known = low is not None and low == low
     return Finding(
-        role=_named(criterion.role, name, scores, head),
+        role=_detailed_role(criterion.role, name, scores, head),
         kind=criterion.role,
         measure=name,
         score=scores[head],
-        baseline=_known(scores.baselines.get(head, scores.baseline)),
+        baseline=_optional_float(scores.baselines.get(head, scores.baseline)),
         low=low if known else None,
         high=high if known else None,
         n_samples=scores.n_samples,
@@ -189,29 +190,31 @@ def _finding(criterion: Criterion, name: str, scores: Scores, head: Head) -> Fin
     )
 
 
-def _named(role: str, name: str, scores: Scores, head: Head) -> str:
+def _detailed_role(role: str, name: str, scores: Scores, head: Head) -> str:
     """The role with its detail: the offset, the relation."""
     key = name.partition("/")[2]
     if role == "positional":
         offset = scores.settings.get("offsets", {}).get(str(head))
-        told = {-1: "previous token", 0: "the token itself", 1: "next token"}
-        return role if offset is None else told.get(offset, f"{abs(offset)} tokens {'back' if offset < 0 else 'ahead'}")
+        role_by_offset = {-1: "previous token", 0: "the token itself", 1: "next token"}
+        if offset is None:
+            return role
+        return role_by_offset.get(offset, f"{abs(offset)} tokens {'back' if offset < 0 else 'ahead'}")
     if role == "alignment":
         return f"alignment: the word it {key}"
     return f"{role}: {key}" if key else role
 
 
-def _is_sure(found: Finding) -> bool:
-    return found.low is None or found.low > (found.baseline or 0.0)
+def _is_sure(finding: Finding) -> bool:
+    return finding.low is None or finding.low > (finding.baseline or 0.0)
 
 
-def _distinct(found: Iterator[Finding]) -> tuple[Finding, ...]:
+def _distinct(findings: Iterator[Finding]) -> tuple[Finding, ...]:
     """Each role once, by its strongest evidence."""
     kept: dict[str, Finding] = {}
-    for one in found:
-        kept.setdefault(one.role, one)
+    for finding in findings:
+        kept.setdefault(finding.role, finding)
     return tuple(kept.values())
 
 
-def _known(value: float | None) -> float | None:
+def _optional_float(value: float | None) -> float | None:
     return None if value is None or value != value else float(value)

@@ -7,7 +7,7 @@ counted as the patterns pass. Chance is what even attention to all that a query 
 import torch
 from torch import Tensor
 
-from headscope.analysis.measures.content_rows import rows, shared
+from headscope.analysis.measures.content_rows import once_per_batch, rows
 from headscope.analysis.statistics import Sample
 from headscope.runs import Layer
 from headscope.runs.measure import Tallies
@@ -43,38 +43,38 @@ def confidence_plain(layer: Layer) -> Tallies:
     """The largest weight of each query on a kept key (Voita et al., 2019: the end of the sentence is left out as a
     key, and weights are not brought back to one).
     """
-    found = rows(layer)
-    queries = found.kept.queries
+    content = rows(layer)
+    queries = content.kept.queries
     chance = (queries / layer.visible).sum(-1)
-    yield layer.tally((found.largest * queries[:, None]).sum(-1), queries.sum(-1), chance)
+    yield layer.tally((content.largest * queries[:, None]).sum(-1), queries.sum(-1), chance)
 
 
 def entropy(layer: Layer) -> Tallies:
     """− Σ a log a, in nats."""
     logs = layer.pattern.clamp_min(torch.finfo(layer.pattern.dtype).tiny).log_()
-    found = torch.linalg.vecdot(layer.pattern, logs).neg_().clamp_min_(0.0)
-    yield _over_queries(layer, found, layer.visible.log())
+    entropies = torch.linalg.vecdot(layer.pattern, logs).neg_().clamp_min_(0.0)
+    yield _over_queries(layer, entropies, layer.visible.log())
 
 
 def distance(layer: Layer) -> Tallies:
     """Σ a |i − j| (Vig & Belinkov, 2019, section 5.4, with the first token left in; `distance_plain` leaves it out)."""
-    found = torch.linalg.vecdot(layer.pattern, _apart(layer).expand_as(layer.pattern))
-    yield _over_queries(layer, found, even_distance(layer.visible, layer.pattern.shape[2]))
+    distances = torch.linalg.vecdot(layer.pattern, _apart(layer).expand_as(layer.pattern))
+    yield _over_queries(layer, distances, even_distance(layer.visible, layer.pattern.shape[2]))
 
 
 def distance_plain(layer: Layer) -> Tallies:
     """Σ a |i − j| / Σ a over kept keys, as Vig & Belinkov have it: a share of what is not parked elsewhere."""
-    found = rows(layer)
-    apart, seen = _apart(layer), found.kept
+    content = rows(layer)
+    apart, seen = _apart(layer), content.kept
 
     def even() -> Tensor:
         keys = seen.keys[:, None].to(apart).expand(-1, len(apart), -1)
         pairs = keys.tril() if layer.is_causal else keys
         return (pairs * apart).sum(-1) / seen.seen.clamp_min(1)
 
-    total = (found.pattern * apart).sum(-1) * seen.queries[:, None]
-    chance = (found.sent * shared(layer, "even plain distance", even)[:, None]).sum(-1)
-    yield layer.tally(total.sum(-1), found.sent.sum(-1), chance)
+    total = (content.pattern * apart).sum(-1) * seen.queries[:, None]
+    chance = (content.sent * once_per_batch(layer, "even plain distance", even)[:, None]).sum(-1)
+    yield layer.tally(total.sum(-1), content.sent.sum(-1), chance)
 
 
 def even_distance(visible: Tensor, n_queries: int) -> Tensor:
@@ -101,7 +101,7 @@ def _apart(layer: Layer) -> Tensor:
         query, key = (torch.arange(n, device=layer.pattern.device) for n in (n_queries, n_keys))
         return (query[:, None] - key).abs().to(layer.pattern.dtype)
 
-    return shared(layer, "apart", make)
+    return once_per_batch(layer, "apart", make)
 
 
 def _visible(layer: LayerRecord) -> Tensor:
@@ -128,4 +128,4 @@ def _means(values: Tensor, even: Tensor) -> list[Sample]:
     known = ~torch.isnan(values)
     totals, counts = values.double().nan_to_num().mul(known).sum(1), known.sum(1)
     chances = (even.double().to(values.device) * known).sum(1)
-    return [Sample(*map(float, one)) for one in zip(totals, counts, chances, strict=True)]
+    return [Sample(*map(float, sums)) for sums in zip(totals, counts, chances, strict=True)]

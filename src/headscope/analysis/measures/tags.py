@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from headscope.analysis.measures.content_rows import pairs_seen, rows, shared
+from headscope.analysis.measures.content_rows import once_per_batch, rows, visible_pairs
 from headscope.analysis.measures.grouped import Grouped
 from headscope.runs import Layer
 from headscope.runs.measure import Tallies
@@ -29,7 +29,7 @@ class TagShares(Grouped):
         """All tags, both ways."""
         if layer.site.kind == "cross" or layer.site.stack != layer.batch.text_stack:
             return ()
-        marks, shares, has = shared(layer, f"tags {self.name}", lambda: self._marks(layer))
+        marks, shares, has = once_per_batch(layer, f"tags {self.name}", lambda: self._marks(layer))
         if marks is None:
             return ()
         queries = has[1].to(marks)  # [example, token]
@@ -49,15 +49,15 @@ class TagShares(Grouped):
         """
         number = {tag: at for at, tag in enumerate(self.tags)}
         n_tokens = layer.pattern.shape[2]
-        found = np.zeros((len(layer.examples), n_tokens, len(self.tags)), dtype=np.float32)
+        has_tag = np.zeros((len(layer.examples), n_tokens, len(self.tags)), dtype=np.float32)
         for row, (example, words) in enumerate(zip(layer.examples, layer.batch.words()[layer.rows], strict=True)):
             for tag, positions in zip(example.tags.get(self.column, ()), words, strict=False):
                 if tag in number:
-                    found[row, positions, number[tag]] = 1.0
-        marks = torch.from_numpy(found).to(layer.pattern.device)
+                    has_tag[row, positions, number[tag]] = 1.0
+        marks = torch.from_numpy(has_tag).to(layer.pattern.device)
         kept = rows(layer).kept
         queries = (marks.sum(-1) > 0) & kept.queries
-        seen = pairs_seen(layer).to(marks) @ marks  # [example, query, tag]
+        seen = visible_pairs(layer).to(marks) @ marks  # [example, query, tag]
         shares = seen / seen.sum(-1, keepdim=True).clamp_min(1.0)
         # An example is about every tag, one that it does not have too, if it has tags at all: shares are of one whole.
         is_tagged = queries.any(-1)[:, None].expand(-1, 2 * len(self.tags))

@@ -65,12 +65,12 @@ _recent: dict[tuple[int, int, bool], Places] = {}
 
 def places_of(queries: Tokens, keys: Tokens, is_cross: bool) -> Places:
     """The places between these tokens, made once for all targets."""
-    found = _recent.get((id(queries), id(keys), is_cross))
-    if found is None or found.queries is not queries or found.keys is not keys:
+    places = _recent.get((id(queries), id(keys), is_cross))
+    if places is None or places.queries is not queries or places.keys is not keys:
         if len(_recent) >= _KEPT:
             _recent.clear()
-        found = _recent[id(queries), id(keys), is_cross] = Places(queries, keys, is_cross)
-    return found
+        places = _recent[id(queries), id(keys), is_cross] = Places(queries, keys, is_cross)
+    return places
 
 
 # By where a token stands
@@ -158,7 +158,7 @@ def paired_marks(places: Places) -> Target | None:
 def names(places: Places) -> Target | None:
     """Words with a capital that do not begin a sentence: names, mostly. Nothing in text without capitals."""
     keys = places.keys
-    found = np.zeros(len(keys), dtype=bool)
+    is_name = np.zeros(len(keys), dtype=bool)
     seen_sentence: int | None = None
     by_word: dict[int, bool] = {}
     for place, token in enumerate(keys):
@@ -168,9 +168,9 @@ def names(places: Places) -> Target | None:
         if token.word not in by_word:
             text = token.text.strip()
             by_word[token.word] = not starts and text[:1].isupper() and text != "I"
-            seen_sentence = token.sentence if any(one.isalnum() for one in text) else seen_sentence
-        found[place] = by_word[token.word]
-    return Target(places.plain_queries[:, None] & found[None, :]) if found.any() else None
+            seen_sentence = token.sentence if any(character.isalnum() for character in text) else seen_sentence
+        is_name[place] = by_word[token.word]
+    return Target(places.plain_queries[:, None] & is_name[None, :]) if is_name.any() else None
 
 
 # Across two sentences
@@ -258,8 +258,8 @@ def _words(tokens: Tokens) -> list[str | None]:
     for token in tokens:
         if token.word is not None:
             whole[token.word] = whole.get(token.word, "") + token.text.casefold()
-    found = [None if token.word is None or token.special else whole[token.word] for token in tokens]
-    return [word if word and not is_mark(word) else None for word in found]
+    words = [None if token.word is None or token.special else whole[token.word] for token in tokens]
+    return [word if word and not is_mark(word) else None for word in words]
 
 
 def is_mark(text: str) -> bool:

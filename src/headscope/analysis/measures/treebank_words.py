@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from headscope.analysis.measures.content_rows import rows, shared
+from headscope.analysis.measures.content_rows import once_per_batch, rows
 from headscope.runs import Layer
 
 
@@ -36,7 +36,7 @@ def _by_words(layer: Layer) -> Tensor | None:
         to = (pieces * rows(layer).kept.keys[:, None]).mT.contiguous()
         return pieces / pieces.sum(-1, keepdim=True).clamp_min(1.0), to
 
-    means, to = shared(layer, "word pieces", make)
+    means, to = once_per_batch(layer, "word pieces", make)
     if not means.shape[1]:
         return None
     n_heads, n_queries = layer.pattern.shape[1:3]
@@ -46,7 +46,7 @@ def _by_words(layer: Layer) -> Tensor | None:
 
 def trees(layer: Layer, relations: dict[str, int]) -> Trees:
     """The gold trees of a layer's examples; relations by their number, −1 for others."""
-    return shared(layer, f"trees {' '.join(relations)}", lambda: _trees(layer, relations))
+    return once_per_batch(layer, f"trees {' '.join(relations)}", lambda: _trees(layer, relations))
 
 
 def _trees(layer: Layer, relations: dict[str, int]) -> Trees:
@@ -55,7 +55,7 @@ def _trees(layer: Layer, relations: dict[str, int]) -> Trees:
     heads, names = np.full(shape, -1), np.full(shape, -1)
     has_tokens = np.zeros(shape, dtype=bool)
     for row, (example, positions) in enumerate(zip(layer.examples, words, strict=True)):
-        has = np.array([bool(one) for one in positions], dtype=bool)
+        has = np.array([bool(word_positions) for word_positions in positions], dtype=bool)
         has_tokens[row, : len(has)] = has
         if example.heads:
             head = np.array(example.heads)
@@ -64,4 +64,4 @@ def _trees(layer: Layer, relations: dict[str, int]) -> Trees:
             number = [relations.get(relation, -1) for relation in example.relations]
             names[row, : len(has)] = np.where(joins, number, -1)
     device = layer.pattern.device
-    return Trees(*(torch.from_numpy(one).to(device) for one in (heads, names, has_tokens)))
+    return Trees(*(torch.from_numpy(words_data).to(device) for words_data in (heads, names, has_tokens)))

@@ -25,7 +25,7 @@ class Variability(Measure):
 
     name: str = "variability"
     settings: dict[str, Any] = field(default_factory=lambda: {"tokens": N_TOKENS})
-    _held: dict[tuple[Head, ...], list[tuple[list[int], Tensor]]] = field(default_factory=dict, repr=False)
+    _corners: dict[tuple[Head, ...], list[tuple[list[int], Tensor]]] = field(default_factory=dict, repr=False)
 
     def watch(self, layer: Layer) -> Tallies:
         """Hold the corner of every pattern until the shard ends."""
@@ -39,13 +39,13 @@ class Variability(Measure):
             pattern = rows(layer).pattern
             corner = pattern[chosen[:, None, None], :, index[:, :, None], index[:, None, :]]  # heads come last
             places = [layer.batch.places[layer.rows][at] for at in chosen.tolist()]
-            self._held.setdefault(tuple(layer.heads), []).append((places, corner.flatten(1, 2).mT.cpu()))
+            self._corners.setdefault(tuple(layer.heads), []).append((places, corner.flatten(1, 2).mT.cpu()))
         return ()
 
     def end(self) -> Tallies:
         """Compare every text of the shard with their mean; one text alone has nothing to be compared with."""
-        held, self._held = self._held, {}
-        for heads, parts in held.items():
+        corners_by_heads, self._corners = self._corners, {}
+        for heads, parts in corners_by_heads.items():
             places = [place for some, _ in parts for place in some]
             if len(places) > 1:
                 corners = torch.cat([corner for _, corner in parts]).double()  # [example, head, cell]

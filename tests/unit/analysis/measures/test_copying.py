@@ -4,24 +4,24 @@ import pytest
 import torch
 
 import headscope as hs
-from headscope.analysis.measures.copying import copied, copying
+from headscope.analysis.measures.copying import copying, copying_samples
 
 BACK = torch.eye(4)[[0, 0, 1, 2]][None]  # each looks one back
 
 
 def test_a_head_that_raises_what_it_looks_at_copies_all_of_it():
-    (sample,) = copied(BACK, 5.0 * BACK - 1.0)
+    (sample,) = copying_samples(BACK, 5.0 * BACK - 1.0)
     assert sample.total / sample.n_queries == pytest.approx(1)
     assert sample.chance / sample.n_queries == pytest.approx((1 + 1 / 2 + 1 / 3 + 1 / 4) / 4)
 
 
 def test_a_head_that_raises_all_alike_copies_no_more_than_chance():
-    (sample,) = copied(BACK, torch.ones(1, 4, 4))
+    (sample,) = copying_samples(BACK, torch.ones(1, 4, 4))
     assert sample.total == pytest.approx(sample.chance)
 
 
 def test_a_head_that_lowers_what_it_looks_at_copies_nothing():
-    (sample,) = copied(BACK, 1.0 - 5.0 * BACK)
+    (sample,) = copying_samples(BACK, 1.0 - 5.0 * BACK)
     assert sample.total == pytest.approx(0)
 
 
