@@ -78,8 +78,8 @@ class Activations:
         at, lens = self._at(token), self.lens
         return {
             place: [
-                Prediction(lens.names[int(one)], int(one), float(logprob))
-                for one, logprob in zip(ids[at, :k], logprobs[at, :k], strict=True)
+                Prediction(lens.names[int(candidate)], int(candidate), float(logprob))
+                for candidate, logprob in zip(ids[at, :k], logprobs[at, :k], strict=True)
             ]
             for place, ids, logprobs in zip(self.places, lens.ids, lens.logprobs, strict=True)
         }
@@ -99,8 +99,8 @@ class Activations:
         if row is None:
             raise InputError(f"there is no layer {layer}: there are {self.layers[0]} to {self.layers[-1]}.")
         at = self._at(token)
-        found = zip(self.neurons[row, at], self.values[row, at], self.shares[row, at], strict=True)
-        return [(int(index), float(value), float(share)) for index, value, share in found if index >= 0]
+        strongest = zip(self.neurons[row, at], self.values[row, at], self.shares[row, at], strict=True)
+        return [(int(index), float(value), float(share)) for index, value, share in strongest if index >= 0]
 
     def _at(self, token: int) -> int:
         position = token + len(self.tokens) if token < 0 else token

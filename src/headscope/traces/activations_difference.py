@@ -123,8 +123,8 @@ class ActivationsDifference:
         at, lens = self._at(token), self.lens
         return {
             place: [
-                Change(lens.names[int(id)], int(id), float(one), float(other))
-                for id, one, other in zip(lens.ids[row, at], lens.one[row, at], lens.other[row, at], strict=True)
+                Change(lens.names[int(id)], int(id), float(a), float(b))
+                for id, a, b in zip(lens.ids[row, at], lens.one[row, at], lens.other[row, at], strict=True)
                 if id >= 0
             ]
             for row, place in enumerate(self.places)
@@ -132,16 +132,16 @@ class ActivationsDifference:
 
     def top_neurons(self, layer: str | Site, token: int) -> list[tuple[int, float, float]]:
         """The MLP neurons of a layer whose activations differ most: index, value in the first run, in the second."""
-        neurons, one, other = self.one.neurons, self.one.values, self.other.values
-        if neurons is None or one is None or other is None:
+        neurons, values_a, values_b = self.one.neurons, self.one.values, self.other.values
+        if neurons is None or values_a is None or values_b is None:
             raise NotRecordedError(f"there are no MLP neurons of both runs here: {self.no_neurons}.")
         named = parse(layer) if isinstance(layer, str) else layer
         row = next((row for row, site in enumerate(self.layers) if str(site) == str(named)), None)
         if row is None:
             raise InputError(f"there is no layer {layer}: there are {self.layers[0]} to {self.layers[-1]}.")
         at = self._at(token)
-        found = zip(neurons[row, at].tolist(), one[row, at].tolist(), other[row, at].tolist(), strict=True)
-        return list(found)
+        columns = (neurons[row, at], values_a[row, at], values_b[row, at])
+        return list(zip(*(column.tolist() for column in columns), strict=True))
 
     def _at(self, token: int) -> int:
         position = token + len(self.tokens) if token < 0 else token

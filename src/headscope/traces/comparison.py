@@ -26,8 +26,8 @@ Distance = Literal["total_variation", "jensen_shannon"]
 _BAND_CELLS = 2**22
 
 
-def compare(one: Trace, other: Trace, *, by: By | None = None, align: Align = "text") -> "Comparison":
-    """Two runs beside each other: `one` minus `other` on the tokens they share, or the same relation in two models.
+def compare(a: Trace, b: Trace, *, by: By | None = None, align: Align = "text") -> "Comparison":
+    """Two runs beside each other: `a` minus `b` on the tokens they share, or the same relation in two models.
 
     Tokens are aligned by their texts: the longest common subsequence, and between its parts stretches of equal length
     one for one ("She" with "He"). `by="words"` aligns whole words, which two tokenizers find alike in the same text; it
@@ -37,7 +37,7 @@ def compare(one: Trace, other: Trace, *, by: By | None = None, align: Align = "t
     >>> import headscope as hs
     >>> hs.compare(model.run("She sat."), model.run("He sat.")).change().top(3)  # doctest: +SKIP
     """
-    for name, trace in (("one", one), ("other", other)):
+    for name, trace in (("a", a), ("b", b)):
         if isinstance(trace, Difference):
             raise InputError("a difference cannot be compared again: compare the runs themselves.")
         if not isinstance(trace, Trace):
@@ -46,7 +46,7 @@ def compare(one: Trace, other: Trace, *, by: By | None = None, align: Align = "t
         raise InputError(f"by={by!r} is not known: choose 'tokens' or 'words'.")
     if align not in get_args(Align):
         raise InputError(f"align={align!r} is not known: choose 'text' or 'position'.")
-    return Comparison.of(one, other, by or _natural(one, other), align)
+    return Comparison.of(a, b, by or _default_by(a, b), align)
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,9 +59,9 @@ class Comparison:
     alignment: dict[str, Alignment]
 
     @classmethod
-    def of(cls, one: Trace, other: Trace, by: By = "tokens", how: Align = "text") -> "Comparison":
+    def of(cls, a: Trace, b: Trace, by: By = "tokens", how: Align = "text") -> "Comparison":
         """Compare two traces, if anything in them corresponds."""
-        return cls(one, other, by, align(one, other, by, how))
+        return cls(a, b, by, align(a, b, by, how))
 
     def __repr__(self) -> str:
         return f"Comparison({self.one.model!r}, {self.other.model!r}: {self.line})"
@@ -70,12 +70,14 @@ class Comparison:
     def line(self) -> str:
         """How far the two correspond, in words."""
         many = len(self.alignment) > 1
-        return "; ".join(f"{stack}: {one.line}" if many else one.line for stack, one in self.alignment.items())
+        return "; ".join(
+            f"{stack}: {alignment.line}" if many else alignment.line for stack, alignment in self.alignment.items()
+        )
 
     @property
     def is_identical(self) -> bool:
         """Whether all tokens of both runs correspond, position by position."""
-        return all(one.is_plain for one in self.alignment.values())
+        return all(alignment.is_plain for alignment in self.alignment.values())
 
     @property
     def no_difference(self) -> str:
@@ -92,7 +94,7 @@ class Comparison:
                 "to do with each other: look at them side by side, or at one relation in both"
             )
         missing = [stack for stack in self.one.tokens if stack not in self.alignment]
-        missing += [name for stack, one in self.alignment.items() if (name := one.other_stack) != stack]
+        missing += [name for stack, alignment in self.alignment.items() if (name := alignment.other_stack) != stack]
         if missing:
             return f"the stacks {', '.join(missing)} have no partner in the other run"
         for site in self.one.layers:
@@ -116,7 +118,7 @@ class Comparison:
         """
         if reason := self.no_difference:
             raise InputError(f"{reason}.")
-        read = {stack: self._read(one, by, hide) for stack, one in self.alignment.items()}
+        read = {stack: self._read(alignment, by, hide) for stack, alignment in self.alignment.items()}
         layers: dict[Site, LayerRecord] = {}
         for site, layer in self.one.layers.items():
             halves = [self._half(side, site, read) for side in (0, 1)]
@@ -158,24 +160,27 @@ class Comparison:
         for layer in self.difference().layers.values():
             assert isinstance(layer, DifferenceLayer)
             n_queries = max(n_queries, layer.n_queries)
-            for distance, moved in _moved(layer, distances).items():
-                found = moved.mean(1) if over == "mean" else moved.amax(1)
-                values[distance] |= dict(zip(layer.heads(), found.tolist(), strict=True))
-        told = {"over": over, "aligned": self.line}
-        return {distance: Scores(distance, found, told, n_queries) for distance, found in values.items()}
+            for distance, moved in _distances(layer, distances).items():
+                change_by_head = moved.mean(1) if over == "mean" else moved.amax(1)
+                values[distance] |= dict(zip(layer.heads(), change_by_head.tolist(), strict=True))
+        options = {"over": over, "aligned": self.line}
+        return {
+            distance: Scores(distance, change_by_head, options, n_queries)
+            for distance, change_by_head in values.items()
+        }
 
     def predictions(self, k: int = 5) -> list[tuple[Prediction, float]]:
         """The likely answers of both runs, each with its log-probability in the first minus that in the second (NaN if
         one side lacks it)."""
-        was = {one.id: one for one in self.other.predictions(50)}
-        now = {one.id: one for one in self.one.predictions(50)}
-        shown = dict.fromkeys([*list(now)[:k], *list(was)[:k]])
+        was = {candidate.id: candidate for candidate in self.other.predictions(50)}
+        now = {candidate.id: candidate for candidate in self.one.predictions(50)}
+        candidates = dict.fromkeys([*list(now)[:k], *list(was)[:k]])
         return [
             (
                 now.get(key) or was[key],
                 now[key].logprob - was[key].logprob if key in now and key in was else float("nan"),
             )
-            for key in shown
+            for key in candidates
         ]
 
     # The same relation in both
@@ -187,15 +192,18 @@ class Comparison:
         Words are named by their text (all of that text, upper and lower case alike) or by their place among
         `comparison.words`.
         """
-        places, one = {}, self._words()
+        places, alignment = {}, self._words()
         for name, word in (("source", source), ("target", target)):
-            places[name] = _named(one.tokens, word)
+            places[name] = _word_places(alignment.tokens, word)
         sides = []
-        for trace, stack, groups in ((self.one, one.stack, one.ones), (self.other, one.other_stack, one.others)):
-            reading = Reading.plain(trace.tokens[stack]).merged(_word_of)
-            found = {name: [_group_of(reading, groups[place]) for place in some] for name, some in places.items()}
-            sides.append(ranking(trace, stack, reading, found["source"], found["target"]))
-        texts = [one.tokens[places[name][0]].text for name in ("source", "target")]
+        for trace, stack, groups in (
+            (self.one, alignment.stack, alignment.ones),
+            (self.other, alignment.other_stack, alignment.others),
+        ):
+            reading = Reading.plain(trace.tokens[stack]).merge(_word_of)
+            words_at = {name: [_group_of(reading, groups[place]) for place in some] for name, some in places.items()}
+            sides.append(ranking(trace, stack, reading, words_at["source"], words_at["target"]))
+        texts = [alignment.tokens[places[name][0]].text for name in ("source", "target")]
         return Relation(texts[0], texts[1], sides[0], sides[1])
 
     @property
@@ -206,82 +214,82 @@ class Comparison:
     def _words(self) -> Alignment:
         if self.by == "words":
             return next(iter(self.alignment.values()))
-        found = next(iter(align(self.one, self.other, "words", "text").values()))
-        if found.tokens.kind != "text":
-            raise InputError(f"relations are between words, and these runs read {found.noun}.")
-        return found
+        alignment = next(iter(align(self.one, self.other, "words", "text").values()))
+        if alignment.tokens.kind != "text":
+            raise InputError(f"relations are between words, and these runs read {alignment.noun}.")
+        return alignment
 
     def read(self, stack: str, by: str = "tokens", hide: Sequence[tuple[str | None, int]] = ()) -> Reading:
         """How the aligned tokens of a stack are read: by words or sentences, without those that are hidden."""
         reading = Reading.plain(self.alignment[stack].tokens)
         gone = sorted({place for named, place in hide if named in (None, stack)})
         reading = reading.without(gone, True) if gone else reading
-        return reading if by == "tokens" else reading.merged(_word_of if by == "words" else _sentence_of)
+        return reading if by == "tokens" else reading.merge(_word_of if by == "words" else _sentence_of)
 
     # Inside
 
     def _read(
-        self, one: Alignment, by: str, hide: Sequence[tuple[str | None, int]]
+        self, alignment: Alignment, by: str, hide: Sequence[tuple[str | None, int]]
     ) -> tuple[Reading | None, Reading | None, Tokens]:
         """How both runs are read in a stack, and its tokens; None where they are as they were recorded."""
-        reading = self.read(one.stack, by, hide)
-        if by == "tokens" and not reading.renormalise and one.is_plain:
-            return None, None, one.tokens
-        first, second = one.readings(reading.groups, reading.tokens, reading.renormalise or one.renormalise)
+        reading = self.read(alignment.stack, by, hide)
+        if by == "tokens" and not reading.renormalise and alignment.is_plain:
+            return None, None, alignment.tokens
+        first, second = alignment.readings(reading.groups, reading.tokens, reading.renormalise or alignment.renormalise)
         return first, second, reading.tokens
 
     def _half(self, side: int, site: Site, read: dict | None) -> Half:
         """One run in one layer; a layer that sees other places than its stack has tokens is read as it is."""
         trace = (self.one, self.other)[side]
         layer = trace.layers[site]
-        found = []
+        readings = []
         for stack, length in ((layer.site.stack, layer.n_queries), (layer.key_stack, layer.n_keys)):
             alignment = self.alignment.get(stack)
             if alignment is None or len(trace.tokens[stack]) != length:
-                found.append(None)
+                readings.append(None)
             elif read is not None:
-                found.append(read[stack][side])
+                readings.append(read[stack][side])
             else:
-                found.append(self._read(alignment, "tokens", ())[side])
-        return Half(layer, replace(trace, readings={}), found[0], found[1])
+                readings.append(self._read(alignment, "tokens", ())[side])
+        return Half(layer, replace(trace, readings={}), readings[0], readings[1])
 
 
-def _natural(one: Trace, other: Trace) -> By:
+def _default_by(a: Trace, b: Trace) -> By:
     """By words where two models read text as different tokens; else by tokens."""
-    return "words" if one.model != other.model and _tokenizers_differ(one, other) else "tokens"
+    return "words" if a.model != b.model and _tokenizers_differ(a, b) else "tokens"
 
 
-def _tokenizers_differ(one: Trace, other: Trace) -> bool:
+def _tokenizers_differ(a: Trace, b: Trace) -> bool:
     """Whether the same text became different tokens; of two texts, whether the special tokens around them differ."""
-    if any(tokens.kind != "text" for trace in (one, other) for tokens in trace.tokens.values()):
+    if any(tokens.kind != "text" for trace in (a, b) for tokens in trace.tokens.values()):
         return False
-    if set(one.tokens) != set(other.tokens):
+    if set(a.tokens) != set(b.tokens):
         return True
-    texts = [None if trace.inputs is None else (trace.inputs.text, trace.inputs.pair) for trace in (one, other)]
+    texts = [None if trace.inputs is None else (trace.inputs.text, trace.inputs.pair) for trace in (a, b)]
     if texts[0] is not None and texts[0] == texts[1]:
-        return any(one.tokens[stack].texts != other.tokens[stack].texts for stack in one.tokens)
+        return any(a.tokens[stack].texts != b.tokens[stack].texts for stack in a.tokens)
     special = [
-        {token.text for tokens in trace.tokens.values() for token in tokens if token.special} for trace in (one, other)
+        {token.text for tokens in trace.tokens.values() for token in tokens if token.special} for trace in (a, b)
     ]
     return special[0] != special[1]
 
 
-def _moved(layer: DifferenceLayer, distances: Sequence[Distance]) -> dict[Distance, Tensor]:
+def _distances(layer: DifferenceLayer, distances: Sequence[Distance]) -> dict[Distance, Tensor]:
     """The distances of the two patterns [head, query], a band of rows at a time."""
     assert layer.halves is not None
     size = max(1, _BAND_CELLS // max(1, layer.n_heads * layer.n_keys))
     measures = {"total_variation": _total_variation, "jensen_shannon": _jensen_shannon}
-    found: dict[Distance, list[Tensor]] = {distance: [] for distance in distances}
+    bands_by_distance: dict[Distance, list[Tensor]] = {distance: [] for distance in distances}
     for first in range(0, layer.n_queries, size):
         rows = slice(first, min(first + size, layer.n_queries))
-        one, other = (_with_rest(half.patterns(slice(None), rows)) for half in layer.halves)
+        a, b = (_with_rest(half.patterns(slice(None), rows)) for half in layer.halves)
         for distance in distances:
-            found[distance].append(measures[distance](one, other))
-    return {distance: torch.cat(bands, 1) for distance, bands in found.items()}
+            bands_by_distance[distance].append(measures[distance](a, b))
+    return {distance: torch.cat(bands, 1) for distance, bands in bands_by_distance.items()}
 
 
-def _total_variation(one: Tensor, other: Tensor) -> Tensor:
-    return (one - other).abs_().sum(-1) / 2
+def _total_variation(a: Tensor, b: Tensor) -> Tensor:
+    return (a - b).abs_().sum(-1) / 2
 
 
 def _with_rest(rows: Tensor) -> Tensor:
@@ -290,14 +298,14 @@ def _with_rest(rows: Tensor) -> Tensor:
     return torch.cat([rows, (1 - rows.sum(-1, keepdim=True)).clamp_min(0.0)], -1)
 
 
-def _jensen_shannon(one: Tensor, other: Tensor) -> Tensor:
+def _jensen_shannon(a: Tensor, b: Tensor) -> Tensor:
     """The divergence in bits, from 0 to 1."""
-    mean = (one + other).div_(2)
+    mean = (a + b).div_(2)
 
     def against(side: Tensor) -> Tensor:
         return torch.special.xlogy(side, side / mean).nan_to_num_(nan=0.0).sum(-1)  # 0 / 0 where both are
 
-    return ((against(one) + against(other)) / (2 * math.log(2))).clamp(0.0, 1.0)
+    return ((against(a) + against(b)) / (2 * math.log(2))).clamp(0.0, 1.0)
 
 
 def _word_of(token) -> object:
@@ -308,17 +316,17 @@ def _sentence_of(token) -> object:
     return None if token.special or token.sentence is None else (token.segment, token.sentence)
 
 
-def _named(words: Tokens, word: str | int) -> list[int]:
+def _word_places(words: Tokens, word: str | int) -> list[int]:
     if isinstance(word, int):
         return words.positions(word)
-    found = [place for place, token in enumerate(words) if word.lower() in token.text.lower().split(" / ")]
-    if not found:
+    matches = [place for place, token in enumerate(words) if word.lower() in token.text.lower().split(" / ")]
+    if not matches:
         raise UnknownTokenError(f"no word that both runs have reads {word!r}: they are {words.texts[:40]}.")
-    return found
+    return matches
 
 
 def _group_of(reading: Reading, group: tuple[int, ...]) -> int:
-    return next(place for place, one in enumerate(reading.groups) if group[0] in one)
+    return next(place for place, positions in enumerate(reading.groups) if group[0] in positions)
 
 
 def _shape(trace: Trace) -> str:

@@ -66,12 +66,12 @@ class Half:
             return self._columns(tile if is_all else tile[:, [place - places[0] for place in places]])
         first = min(place for group in groups for place in group)
         last = max(place for group in groups for place in group) + 1
-        found = self._columns(self.layer.patterns(heads, slice(first, last)).float())
-        places = torch.tensor([place - first for group in groups for place in group], device=found.device)
-        into = torch.tensor([number for number, group in enumerate(groups) for _ in group], device=found.device)
-        sizes = torch.tensor([len(group) for group in groups], device=found.device)
-        read = found.new_zeros(found.shape[0], len(groups), found.shape[2])
-        return read.index_add_(1, into, found[:, places]).div_(sizes[:, None])
+        columns = self._columns(self.layer.patterns(heads, slice(first, last)).float())
+        places = torch.tensor([place - first for group in groups for place in group], device=columns.device)
+        into = torch.tensor([number for number, group in enumerate(groups) for _ in group], device=columns.device)
+        sizes = torch.tensor([len(group) for group in groups], device=columns.device)
+        sums = columns.new_zeros(columns.shape[0], len(groups), columns.shape[2])
+        return sums.index_add_(1, into, columns[:, places]).div_(sizes[:, None])
 
     def places(self, of: Literal["query", "key", "value", "mixed"]) -> list[int]:
         """The aligned positions of queries or keys in this run."""
@@ -81,23 +81,23 @@ class Half:
 
     def vectors(self, name: Literal["query", "key", "value", "mixed"], index: int) -> Tensor:
         """The query, key, value or mixed vectors of one head, of the aligned tokens [token, dim]."""
-        found = self.layer.tensor(name, index)
-        return found[torch.tensor(self.places(name), device=found.device)]
+        vectors = self.layer.tensor(name, index)
+        return vectors[torch.tensor(self.places(name), device=vectors.device)]
 
     @property
     def has_groups(self) -> bool:
         """Whether several tokens are read as one."""
-        readings = [one for one in (self.by_row, self.by_column) if one is not None]
-        return any(len(group) != 1 for one in readings for group in one.groups)
+        readings = [reading for reading in (self.by_row, self.by_column) if reading is not None]
+        return any(len(group) != 1 for reading in readings for group in reading.groups)
 
     def _columns(self, tile: Tensor) -> Tensor:
         if self.by_column is None:
             return tile
         if len(self.by_column.members[0]) == len(self.by_column.groups):  # each by itself: nothing to add up
-            found = tile.index_select(-1, self.by_column.members[0].to(tile.device))
+            columns = tile.index_select(-1, self.by_column.members[0].to(tile.device))
         else:
-            found = self.by_column.columns(tile)
-        return found / found.sum(-1, keepdim=True).clamp_min(1e-30) if self.by_column.renormalise else found
+            columns = self.by_column.columns(tile)
+        return columns / columns.sum(-1, keepdim=True).clamp_min(1e-30) if self.by_column.renormalise else columns
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,17 +109,19 @@ class DifferenceLayer(LayerRecord):
     def patterns(self, heads: slice = slice(None), rows: slice = slice(None), columns: slice = slice(None)) -> Tensor:
         """A rectangle of several heads [head, row, column], in bands of rows."""
         assert self.halves is not None
-        one, other = self.halves
+        half_a, half_b = self.halves
         chosen = range(self.n_queries)[rows]
         if not len(chosen):
             return torch.zeros(len(range(self.n_heads)[heads]), 0, len(range(self.n_keys)[columns]))
-        found = []
+        bands = []
         for first in range(chosen[0], chosen[-1] + 1, _BAND):
             band = slice(first, min(first + _BAND, chosen[-1] + 1))
-            found.append(
-                (one.patterns(heads, band) - other.patterns(heads, band).to(one.layer.summary.max.device))[..., columns]
+            bands.append(
+                (half_a.patterns(heads, band) - half_b.patterns(heads, band).to(half_a.layer.summary.max.device))[
+                    ..., columns
+                ]
             )
-        whole = torch.cat(found, 1) if len(found) > 1 else found[0]
+        whole = torch.cat(bands, 1) if len(bands) > 1 else bands[0]
         return whole[:, :: chosen.step] if chosen.step > 1 else whole
 
     @property
@@ -129,7 +131,7 @@ class DifferenceLayer(LayerRecord):
         if any(half.has_groups for half in self.halves):
             return "queries and keys belong to single tokens: compare by tokens, not by words"
         for name in ("query", "value"):
-            sizes = [one.shape[-1] for half in self.halves if (one := getattr(half.layer, name)) is not None]
+            sizes = [vectors.shape[-1] for half in self.halves if (vectors := getattr(half.layer, name)) is not None]
             if len(set(sizes)) > 1:
                 return f"a {name} has {sizes[0]} neurons in one run and {sizes[1]} in the other"
         return ""
@@ -139,8 +141,8 @@ class DifferenceLayer(LayerRecord):
         assert self.halves is not None
         if reason := self.no_vectors:
             raise NotRecordedError(f"there is no difference of {self.site.head(index)} neuron by neuron: {reason}.")
-        one, other = (half.vectors(name, index).float() for half in self.halves)  # type: ignore[arg-type]
-        return one - other.to(one.device)
+        a, b = (half.vectors(name, index).float() for half in self.halves)  # type: ignore[arg-type]
+        return a - b.to(a.device)
 
     def nbytes(self) -> int:
         """Nothing is held."""
@@ -155,10 +157,10 @@ class _Computed:
 
     def __getitem__(self, cut: Any) -> Tensor:
         rows, columns = cut if isinstance(cut, tuple) else (cut, slice(None))
-        one = isinstance(columns, int)
-        wide = slice(columns, columns + 1) if one else columns
-        found = self.layer.patterns(slice(self.index, self.index + 1), rows, wide)[0]
-        return found[:, 0] if one else found
+        is_column = isinstance(columns, int)
+        wide = slice(columns, columns + 1) if is_column else columns
+        rectangle = self.layer.patterns(slice(self.index, self.index + 1), rows, wide)[0]
+        return rectangle[:, 0] if is_column else rectangle
 
 
 class _Stored(Mapping[int, Any]):
@@ -180,14 +182,14 @@ class _Stored(Mapping[int, Any]):
         return self.n_heads
 
 
-def difference_layer(one: Half, other: Half, key_stack: str) -> DifferenceLayer:
+def difference_layer(a: Half, b: Half, key_stack: str) -> DifferenceLayer:
     """A layer of the first run minus the same of the second."""
-    layer = one.layer
-    n_queries, n_keys = one.shape
+    layer = a.layer
+    n_queries, n_keys = a.shape
     unknown = torch.full((layer.n_heads, n_queries), float("nan"), device=layer.summary.max.device)
     summary = Summary(unknown, unknown, unknown, unknown, torch.zeros_like(unknown, dtype=torch.int32))
     stored = _Stored(layer.n_heads)
-    made = DifferenceLayer(
+    difference = DifferenceLayer(
         layer.site,
         layer.n_heads,
         n_queries,
@@ -198,7 +200,7 @@ def difference_layer(one: Half, other: Half, key_stack: str) -> DifferenceLayer:
         stored=stored,  # type: ignore[arg-type]
         no_scores=_NO_SCORES,
         no_norms=_NO_NORMS,
-        halves=(one, other),
+        halves=(a, b),
     )
-    stored.layer = made
-    return made
+    stored.layer = difference
+    return difference

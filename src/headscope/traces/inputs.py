@@ -38,7 +38,7 @@ class Inputs:
 
     def tensors(self) -> list[Tensor]:
         """All that it holds."""
-        looks = [one for seen in self.seen.values() for one in looks_of.tensors_of(seen).values()]
+        looks = [tensor for seen in self.seen.values() for tensor in looks_of.tensors_of(seen).values()]
         return [*self.model_inputs.values(), *looks]
 
     def to_json(self) -> dict:
@@ -48,7 +48,7 @@ class Inputs:
         return {"kind": self.kind, "tokens": tokens, **texts, "seen": self._seen_json()}
 
     def _seen_json(self) -> dict:
-        return {stack: looks_of.to_json(one) for stack, one in self.seen.items()}
+        return {stack: looks_of.to_json(media) for stack, media in self.seen.items()}
 
     @classmethod
     def from_json(
@@ -57,14 +57,16 @@ class Inputs:
         """Read what `to_json` wrote, with the tensors kept beside it: the model's, and those of what was seen."""
         tokens = {stack: Tokens.from_json(tokens) for stack, tokens in data["tokens"].items()}
         looks = looks or {}
-        found = {stack: looks_of.from_json(one, looks[stack]) for stack, one in data.get("seen", {}).items()}
-        return cls(data["kind"], model_inputs, tokens, data["text"], data["pair"], data["target"], found)
+        media = {
+            stack: looks_of.from_json(media_json, looks[stack]) for stack, media_json in data.get("seen", {}).items()
+        }
+        return cls(data["kind"], model_inputs, tokens, data["text"], data["pair"], data["target"], media)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Inputs) or self.to_json() != other.to_json():
             return False
         mine, theirs = self.model_inputs, other.model_inputs
         is_same = mine.keys() == theirs.keys() and all(torch.equal(mine[name], theirs[name]) for name in mine)
-        return is_same and all(looks_of.same(one, other.seen[stack]) for stack, one in self.seen.items())
+        return is_same and all(looks_of.same(media, other.seen[stack]) for stack, media in self.seen.items())
 
     __hash__ = None  # type: ignore[assignment]  # tensors compare by value

@@ -63,9 +63,9 @@ class LayerRecord:
         chosen = range(self.n_heads)[heads]
         if all(index in self.stored for index in chosen):
             return torch.stack([self.stored[index][rows, columns].float() for index in chosen])
-        found = self._scores(heads, rows, slice(None))
+        scores_of_heads = self._scores(heads, rows, slice(None))
         sinks = None if self.formula is None or self.formula.sinks is None else self.formula.sinks[heads]
-        patterns = softmax(found, sinks)[0][..., columns]
+        patterns = softmax(scores_of_heads, sinks)[0][..., columns]
         for place, index in enumerate(chosen):
             if index in self.stored:
                 patterns[place] = self.stored[index][rows, columns].to(patterns.dtype)
@@ -80,8 +80,8 @@ class LayerRecord:
                 else "no longer give its pattern: it was edited"
             )
             raise NotRecordedError(f"the scores of {self.site.head(index)} {reason}.")
-        found = self._scores(slice(index, index + 1), rows, columns)[0, 0]
-        return found.masked_fill(found == torch.finfo(found.dtype).min, float("-inf"))
+        cells = self._scores(slice(index, index + 1), rows, columns)[0, 0]
+        return cells.masked_fill(cells == torch.finfo(cells.dtype).min, float("-inf"))
 
     def _scores(self, heads: slice, rows: slice, columns: slice) -> Tensor:
         """Scores of some heads [1, head, row, column]; masked cells hold the lowest finite number."""
@@ -102,12 +102,12 @@ class LayerRecord:
 
     def tensor(self, name: str, index: int) -> Tensor:
         """The query, key, value or mixed vectors of one head [token, dim]."""
-        held: Tensor | None = getattr(self, name)
+        vectors: Tensor | None = getattr(self, name)
         head = self.site.head(index)
-        if held is None:
+        if vectors is None:
             reason = self.no_scores or "the trace holds a summary only. Run with record='heads'"
             raise NotRecordedError(f"no {name} was recorded for {head}: {reason}.")
-        return held[index * held.shape[0] // self.n_heads]
+        return vectors[index * vectors.shape[0] // self.n_heads]
 
     def figures(self, index: int) -> HeadSummary:
         """The summary of one head."""
@@ -122,14 +122,14 @@ class LayerRecord:
     def to(self, device) -> "LayerRecord":
         """The record with its tensors on another device."""
         moved = {
-            item.name: getattr(self, item.name).to(device)
-            for item in fields(self)
-            if isinstance(getattr(self, item.name), Tensor | Summary | Formula)
+            attribute.name: getattr(self, attribute.name).to(device)
+            for attribute in fields(self)
+            if isinstance(getattr(self, attribute.name), Tensor | Summary | Formula)
         }
-        return replace(self, **moved, stored={index: one.to(device) for index, one in self.stored.items()})
+        return replace(self, **moved, stored={index: pattern.to(device) for index, pattern in self.stored.items()})
 
     def nbytes(self) -> int:
         """Bytes held, masks and biases (shared between layers) not counted."""
-        tensors = [getattr(self, item.name) for item in fields(self)]
-        tensors = [one for one in tensors if isinstance(one, Tensor)] + list(self.stored.values())
-        return sum(one.numel() * one.element_size() for one in [*tensors, *self.summary.tensors().values()])
+        tensors = [getattr(self, attribute.name) for attribute in fields(self)]
+        tensors = [tensor for tensor in tensors if isinstance(tensor, Tensor)] + list(self.stored.values())
+        return sum(tensor.numel() * tensor.element_size() for tensor in [*tensors, *self.summary.tensors().values()])

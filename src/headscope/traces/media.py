@@ -44,26 +44,30 @@ _KINDS: dict[str, type[Picture] | type[Sound]] = {"picture": Picture, "sound": S
 
 def tensors_of(seen: Seen) -> dict[str, Tensor]:
     """Its tensors, by name."""
-    found = {one.name: getattr(seen, one.name) for one in fields(seen)}
-    return {name: value for name, value in found.items() if isinstance(value, Tensor)}
+    values = {attribute.name: getattr(seen, attribute.name) for attribute in fields(seen)}
+    return {name: value for name, value in values.items() if isinstance(value, Tensor)}
 
 
 def to_json(seen: Seen) -> dict:
     """All but the tensors."""
-    plain = {one.name: getattr(seen, one.name) for one in fields(seen) if one.name not in tensors_of(seen)}
+    plain = {
+        attribute.name: getattr(seen, attribute.name)
+        for attribute in fields(seen)
+        if attribute.name not in tensors_of(seen)
+    }
     plain = {name: list(value) if isinstance(value, tuple) else value for name, value in plain.items()}
     return {"kind": "picture" if isinstance(seen, Picture) else "sound", **plain}
 
 
 def from_json(data: dict, tensors: dict[str, Tensor]) -> Seen:
     """Read what `to_json` wrote, with the tensors kept beside it."""
-    given: dict[str, Any] = {name: value for name, value in data.items() if name != "kind"} | tensors
-    if "patch" in given:
-        given["patch"] = tuple(given["patch"])
-    return _KINDS[data["kind"]](**given)
+    attributes: dict[str, Any] = {name: value for name, value in data.items() if name != "kind"} | tensors
+    if "patch" in attributes:
+        attributes["patch"] = tuple(attributes["patch"])
+    return _KINDS[data["kind"]](**attributes)
 
 
-def same(one: Seen, other: Seen) -> bool:
+def same(a: Seen, b: Seen) -> bool:
     """Whether two look or sound the same."""
-    mine, theirs = tensors_of(one), tensors_of(other)
-    return to_json(one) == to_json(other) and all(torch.equal(mine[name], theirs[name]) for name in mine)
+    mine, theirs = tensors_of(a), tensors_of(b)
+    return to_json(a) == to_json(b) and all(torch.equal(mine[name], theirs[name]) for name in mine)

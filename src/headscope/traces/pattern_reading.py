@@ -31,7 +31,7 @@ class Reading:
         """Each token by itself."""
         return cls(tuple((index,) for index in range(len(tokens))), tokens)
 
-    def merged(self, key: Callable[[Token], object]) -> "Reading":
+    def merge(self, key: Callable[[Token], object]) -> "Reading":
         """Neighbours for which `key` gives the same (not None) value become one."""
         groups: list[tuple[int, ...]] = []
         merged: list[Token] = []
@@ -43,7 +43,7 @@ class Reading:
                 # Inside a word, what lies between two pieces is a piece that was left out, not a space.
                 is_cut = token.word is not None and token.word == before.word and group[0] > groups[-1][-1] + 1
                 groups[-1] += group
-                merged[-1] = _joined(merged[-1], token, "" if is_cut else " ")
+                merged[-1] = _join(merged[-1], token, "" if is_cut else " ")
             else:
                 groups.append(group)
                 merged.append(token)
@@ -82,7 +82,7 @@ class Reading:
         return torch.tensor([len(group) for group in self.groups], dtype=torch.float32)
 
     def _sums(self, pattern: Tensor, axis: int) -> Tensor:
-        places, groups = (one.to(pattern.device) for one in self.members)
+        places, groups = (index.to(pattern.device) for index in self.members)
         if len(places) != pattern.shape[axis]:
             pattern = pattern.index_select(axis, places)
         shape = list(pattern.shape)
@@ -90,7 +90,7 @@ class Reading:
         return pattern.new_zeros(shape).index_add_(axis, groups, pattern)
 
 
-def _joined(first: Token, second: Token, space: str) -> Token:
+def _join(first: Token, second: Token, space: str) -> Token:
     between = ""
     if first.end is not None and second.start is not None and second.start > first.end:
         between = space

@@ -40,10 +40,10 @@ class Predictions:
     def of(cls, logits: Tensor, *, stack: str, positions: tuple[int, ...], names) -> "Predictions":
         """The top candidates of logits [answer, candidate]; `names(id)` gives the text of an id."""
         logprobs, ids = logits.detach().float().log_softmax(-1).topk(min(N_KEPT, logits.shape[-1]), dim=-1)
-        texts = tuple(tuple(names(int(one)) for one in row) for row in ids)
+        texts = tuple(tuple(names(int(candidate)) for candidate in row) for row in ids)
         return cls(stack, positions, ids.int().cpu(), logprobs.cpu(), texts)
 
     def top(self, k: int, answer: int = -1) -> list[Prediction]:
         """The k most probable candidates at one answer position (the last, unless said)."""
         rows = zip(self.texts[answer][:k], self.ids[answer][:k], self.logprobs[answer][:k], strict=True)
-        return [Prediction(text, int(one), float(logprob)) for text, one, logprob in rows]
+        return [Prediction(text, int(id), float(logprob)) for text, id, logprob in rows]

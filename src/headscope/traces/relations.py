@@ -56,14 +56,14 @@ class Relation:
         return [
             {
                 "model": model,
-                "rank": one.rank,
-                "head": str(one.head),
-                "weight": one.weight,
-                "baseline": one.baseline,
-                "above": one.above,
-                "depth": one.depth,
+                "rank": row.rank,
+                "head": str(row.head),
+                "weight": row.weight,
+                "baseline": row.baseline,
+                "above": row.above,
+                "depth": row.depth,
             }
-            for model, one in self.top(k)
+            for model, row in self.top(k)
         ]
 
     def __str__(self) -> str:
@@ -71,8 +71,8 @@ class Relation:
         for side in (self.one, self.other):
             lines += ["", side.model + (f": {side.note}" if side.note else "")]
             lines += [
-                f"  {one.rank:>3}  {one.head!s:<13} {one.weight:6.3f}  usual {one.baseline:6.3f} depth {one.depth:4.2f}"
-                for one in side.heads[:5]
+                f"  {row.rank:>3}  {row.head!s:<13} {row.weight:6.3f}  usual {row.baseline:6.3f} depth {row.depth:4.2f}"
+                for row in side.heads[:5]
             ]
         return "\n".join(lines)
 
@@ -89,7 +89,7 @@ def ranking(trace: Trace, stack: str, reading: Reading, source: list[int], targe
         raise InputError(
             f"{trace.model} has {cells:,} weights to go through for this, more than {MOST_CELLS:,}: use a shorter text."
         )
-    found = []
+    ranked = []
     depths = [layer.site.layer for layer in layers]
     span = max(1, max(depths) - min(depths))
     for layer in layers:
@@ -97,9 +97,9 @@ def ranking(trace: Trace, stack: str, reading: Reading, source: list[int], targe
             pattern = reading.rows(reading.columns(layer.pattern(index).float().cpu()))[None]
             weight = float(weight_between(pattern.double(), source, target))
             usual = float(usual_at_distance(pattern, source, target, reading.tokens))
-            found.append((head, weight, usual, (layer.site.layer - min(depths)) / span))
-    found.sort(key=lambda one: (one[2] - one[1], one[0]))
-    heads = tuple(RelatedHead(rank, *one) for rank, one in enumerate(found, 1))
-    is_blind = all(one.weight == 0 for one in heads)
+            ranked.append((head, weight, usual, (layer.site.layer - min(depths)) / span))
+    ranked.sort(key=lambda row: (row[2] - row[1], row[0]))
+    heads = tuple(RelatedHead(rank, *row) for rank, row in enumerate(ranked, 1))
+    is_blind = all(head.weight == 0 for head in heads)
     note = "it never looks that way: its tokens see what comes before them only" if is_blind else ""
     return Ranking(trace.model, heads, len(layers), note)

@@ -97,7 +97,7 @@ def _previous(folder: Path) -> dict[str, Any]:
     """The header of the trace that is there, {} where there is none; a folder of something else is refused."""
     file = folder / "trace.json"
     if not file.exists():
-        refuse_foreign(folder, "a trace", ours=_placed(folder))
+        refuse_foreign(folder, "a trace", ours=_noted_tensors(folder))
         return {}
     try:
         header = read_json(file, "")
@@ -118,7 +118,7 @@ def _put(folder: Path, partial: Path, header: dict[str, Any]) -> None:
         note.touch()
         place_file(partial, file)
     elif checksum(file) != header["tensors"]["sha256"]:
-        if name not in (replaced, *_placed(folder)):
+        if name not in (replaced, *_noted_tensors(folder)):
             refuse_foreign(folder, "a trace", ours=["trace.json"], writes=[name])
         place_file(partial, file)
     try:
@@ -128,7 +128,7 @@ def _put(folder: Path, partial: Path, header: dict[str, Any]) -> None:
             file.unlink(missing_ok=True)
         raise
     with contextlib.suppress(OSError):  # the new trace is whole: what stays behind is only clutter
-        _clear(folder, {replaced, *_placed(folder)} - {name, None})
+        _clear(folder, {replaced, *_noted_tensors(folder)} - {name, None})
 
 
 def _is_whole(header: dict[str, Any]) -> bool:
@@ -141,7 +141,7 @@ def _is_whole(header: dict[str, Any]) -> bool:
         return False
 
 
-def _placed(folder: Path) -> set[str]:
+def _noted_tensors(folder: Path) -> set[str]:
     """The tensors that saves at work, or killed ones, noted to have put into the folder."""
     notes = folder.glob(f"{_SAVING}*/*{_PLACED}")
     return {note.name.removesuffix(_PLACED) for note in notes if _TENSORS.fullmatch(note.name.removesuffix(_PLACED))}
@@ -161,7 +161,7 @@ def load_trace(folder: str | Path) -> Trace:
     folder = Path(folder)
     header = _read_header(folder)
     try:
-        file = folder / _inside(header["tensors"]["file"])
+        file = folder / _own_file(header["tensors"]["file"])
         if not file.is_file():
             raise LoadError(f"{folder} is incomplete: {file.name} is missing.")
         if checksum(file) != header["tensors"]["sha256"]:
@@ -201,7 +201,11 @@ def _header(trace: Trace, box: _Box) -> dict[str, Any]:
         "inputs": None
         if trace.inputs is None
         else trace.inputs.to_json()
-        | {"model_inputs": {name: box.put(f"inputs/{name}", one) for name, one in trace.inputs.model_inputs.items()}}
+        | {
+            "model_inputs": {
+                name: box.put(f"inputs/{name}", tensor) for name, tensor in trace.inputs.model_inputs.items()
+            }
+        }
         | {"looks": _looks_header(trace.inputs, box)},
         "edits": trace.edits,
         "steps": trace.steps,
@@ -215,10 +219,10 @@ def _header(trace: Trace, box: _Box) -> dict[str, Any]:
             "ids": box.put("answers/ids", answers.ids),
             "logprobs": box.put("answers/logprobs", answers.logprobs),
         },
-        "residuals": {stack: box.put(f"residual/{stack}", one) for stack, one in trace.residuals.items()},
+        "residuals": {stack: box.put(f"residual/{stack}", residuals) for stack, residuals in trace.residuals.items()},
         "activations": [
-            {"stack": site.stack, "layer": site.layer, "tensor": box.put(f"neurons/{site}", one)}
-            for site, one in trace.activations.items()
+            {"stack": site.stack, "layer": site.layer, "tensor": box.put(f"neurons/{site}", neurons)}
+            for site, neurons in trace.activations.items()
         ],
         "logits": None if trace.logits is None else box.put("logits", trace.logits),
         "layers": [_layer_header(layer, box) for layer in trace.layers.values()],
@@ -228,8 +232,8 @@ def _header(trace: Trace, box: _Box) -> dict[str, Any]:
 def _looks_header(inputs: Inputs, box: _Box) -> dict[str, dict[str, str]]:
     """The tensors of the pictures and sounds, by stack and name."""
     return {
-        stack: {name: box.put(f"seen/{stack}/{name}", tensor) for name, tensor in tensors_of(one).items()}
-        for stack, one in inputs.seen.items()
+        stack: {name: box.put(f"seen/{stack}/{name}", tensor) for name, tensor in tensors_of(media).items()}
+        for stack, media in inputs.seen.items()
     }
 
 
@@ -242,9 +246,9 @@ def _layer_header(layer: LayerRecord, box: _Box) -> dict[str, Any]:
         "kind": layer.site.kind,
         **{name: getattr(layer, name) for name in _PLAIN},
         "grid": layer.grid,
-        "summary": {name: box.put(f"{at}/{name}", one) for name, one in layer.summary.tensors().items()},
-        "vectors": {name: box.put(f"{at}/{name}", one) for name, one in vectors.items() if one is not None},
-        "stored": {str(index): box.put(f"{at}/pattern{index}", one) for index, one in layer.stored.items()},
+        "summary": {name: box.put(f"{at}/{name}", tensor) for name, tensor in layer.summary.tensors().items()},
+        "vectors": {name: box.put(f"{at}/{name}", vector) for name, vector in vectors.items() if vector is not None},
+        "stored": {str(index): box.put(f"{at}/pattern{index}", pattern) for index, pattern in layer.stored.items()},
         "formula": None if layer.formula is None else _formula_header(layer.formula, at, box),
     }
 
@@ -262,7 +266,7 @@ def _formula_header(formula: Formula, at: str, box: _Box) -> dict[str, Any]:
             "n_keys": mask.n_keys,
             "query_offset": mask.query_offset,
             "key_offset": mask.key_offset,
-            "tensors": {name: box.put(f"{at}/mask.{name}", one) for name, one in mask.tensors().items()},
+            "tensors": {name: box.put(f"{at}/mask.{name}", tensor) for name, tensor in mask.tensors().items()},
         },
         "bias": None
         if bias is None
@@ -279,19 +283,19 @@ def _trace(header: dict[str, Any], tensors: dict[str, Tensor]) -> Trace:
     if header["record"] not in RECORDS:
         raise LoadError(f"the trace has record {header['record']!r}, which is none of {', '.join(RECORDS)}.")
     inputs, answers = header["inputs"], header["answers"]
-    layers = [_layer(one, tensors) for one in header["layers"]]
+    layers = [_layer(layer_json, tensors) for layer_json in header["layers"]]
     return Trace(
         model=header["model"],
         record=header["record"],
         layers={layer.site: layer for layer in layers},
-        tokens={stack: Tokens.from_json(one) for stack, one in header["tokens"].items()},
+        tokens={stack: Tokens.from_json(tokens) for stack, tokens in header["tokens"].items()},
         inputs=None
         if inputs is None
         else Inputs.from_json(
             inputs,
-            {name: tensors[one] for name, one in inputs["model_inputs"].items()},
+            {name: tensors[key] for name, key in inputs["model_inputs"].items()},
             {
-                stack: {name: tensors[one] for name, one in looks.items()}
+                stack: {name: tensors[key] for name, key in looks.items()}
                 for stack, looks in inputs.get("looks", {}).items()
             },
         ),
@@ -309,16 +313,17 @@ def _trace(header: dict[str, Any], tensors: dict[str, Tensor]) -> Trace:
         ),
         residuals={stack: tensors[name] for stack, name in header["residuals"].items()},
         activations={
-            Site(one["stack"], one["layer"], "neurons"): tensors[one["tensor"]] for one in header["activations"]
+            Site(neurons["stack"], neurons["layer"], "neurons"): tensors[neurons["tensor"]]
+            for neurons in header["activations"]
         },
         logits=None if header["logits"] is None else tensors[header["logits"]],
     )
 
 
 def _layer(data: dict[str, Any], tensors: dict[str, Tensor]) -> LayerRecord:
-    summary = Summary(**{name: tensors[one] for name, one in data["summary"].items()})
+    summary = Summary(**{name: tensors[key] for name, key in data["summary"].items()})
     formula = None if data["formula"] is None else _formula(data["formula"], tensors)
-    vectors: dict[str, Any] = {name: tensors[one] for name, one in data["vectors"].items()}
+    vectors: dict[str, Any] = {name: tensors[key] for name, key in data["vectors"].items()}
     return LayerRecord(
         site=Site(data["stack"], data["layer"], data["kind"]),
         summary=summary,
@@ -333,7 +338,7 @@ def _layer(data: dict[str, Any], tensors: dict[str, Tensor]) -> LayerRecord:
 def _formula(data: dict[str, Any], tensors: dict[str, Tensor]) -> Formula:
     mask, bias = data["mask"], data["bias"]
     if mask is not None:
-        parts: dict[str, Any] = {name: tensors[one] for name, one in mask.pop("tensors").items()}
+        parts: dict[str, Any] = {name: tensors[key] for name, key in mask.pop("tensors").items()}
         mask = Mask(**mask, **parts)
     if bias is not None:
         bias = Bias(bias["form"], tensors[bias["values"]], bias["n_queries"], bias["n_keys"])
@@ -357,7 +362,7 @@ def _read_header(folder: Path) -> dict[str, Any]:
     return header
 
 
-def _inside(name: str) -> str:
+def _own_file(name: str) -> str:
     if Path(name).name != name:
         raise LoadError(f"trace.json names a file outside its folder: {name!r}.")
     return name

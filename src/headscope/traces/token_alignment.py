@@ -52,17 +52,17 @@ class Alignment:
     def line(self) -> str:
         """How many are aligned, and which were replaced."""
         if self.is_whole:
-            told = f"all {len(self)} {self.noun} aligned"
+            line = f"all {len(self)} {self.noun} aligned"
         elif self.n_one == self.n_other:
-            told = f"{len(self)} of {self.n_one} {self.noun} aligned"
+            line = f"{len(self)} of {self.n_one} {self.noun} aligned"
         else:
-            told = f"{len(self)} of {self.n_one} and {self.n_other} {self.noun} aligned"
+            line = f"{len(self)} of {self.n_one} and {self.n_other} {self.noun} aligned"
         replaced = Counter(token.text for token, same in zip(self.tokens, self.is_same, strict=True) if not same)
         if not replaced:
-            return told
+            return line
         named = [text if count == 1 else f"{text}, {count} times" for text, count in replaced.most_common(_MOST_NAMED)]
         more = "; …" if len(replaced) > _MOST_NAMED else ""
-        return f"{told}, {replaced.total()} of them replaced ({'; '.join(named)}{more})"
+        return f"{line}, {replaced.total()} of them replaced ({'; '.join(named)}{more})"
 
     def readings(self, groups: Sequence[Group], tokens: Tokens, renormalise: bool) -> tuple[Reading, Reading]:
         """Both runs read by groups of pairs."""
@@ -73,11 +73,11 @@ class Alignment:
         return read[0], read[1]
 
 
-def align(one: Trace, other: Trace, by: Literal["tokens", "words"], how: Align) -> dict[str, Alignment]:
+def align(a: Trace, b: Trace, by: Literal["tokens", "words"], how: Align) -> dict[str, Alignment]:
     """The alignment of every stack of the first run that the second has too; refused, with the reason, if none fits."""
-    found = {}
-    for stack, partner in _partners(one, other):
-        first, second = one.reading(stack), other.reading(partner)
+    alignments = {}
+    for stack, partner in _partners(a, b):
+        first, second = a.reading(stack), b.reading(partner)
         kinds = first.tokens.kind, second.tokens.kind
         if kinds[0] != kinds[1]:
             raise InputError(
@@ -87,27 +87,29 @@ def align(one: Trace, other: Trace, by: Literal["tokens", "words"], how: Align) 
         if kinds[0] != "text":
             pairs = _by_position(first.tokens, second.tokens, f"{_NOUNS[kinds[0]]} in {stack}")
         elif by == "words":
-            first, second = first.merged(_word), second.merged(_word)
-            pairs = _words(one, other, first.tokens, second.tokens)
+            first, second = first.merge(_word), second.merge(_word)
+            pairs = _words(a, b, first.tokens, second.tokens)
         elif how == "position":
             pairs = _by_position(first.tokens, second.tokens, f"tokens in {stack}")
         else:
             pairs = _by_text(first.tokens, second.tokens)
-        found[stack] = _made(stack, partner, first, second, pairs, by if kinds[0] == "text" else _NOUNS[kinds[0]])
-    return found
+        alignments[stack] = _alignment(
+            stack, partner, first, second, pairs, by if kinds[0] == "text" else _NOUNS[kinds[0]]
+        )
+    return alignments
 
 
 _NOUNS = {"text": "tokens of text", "patches": "patches", "frames": "frames"}
 
 
-def _partners(one: Trace, other: Trace) -> list[tuple[str, str]]:
+def _partners(a: Trace, b: Trace) -> list[tuple[str, str]]:
     """Stacks by name; a model of one stack against one of several meets the first of those."""
-    shared = [(stack, stack) for stack in one.tokens if stack in other.tokens]
+    shared = [(stack, stack) for stack in a.tokens if stack in b.tokens]
     if shared:
         return shared
-    if not one.tokens or not other.tokens:
+    if not a.tokens or not b.tokens:
         raise InputError("one of the two runs has no tokens, so there is nothing to align.")
-    return [(next(iter(one.tokens)), next(iter(other.tokens)))]
+    return [(next(iter(a.tokens)), next(iter(b.tokens)))]
 
 
 def _word(token: Token) -> object:
@@ -117,51 +119,49 @@ def _word(token: Token) -> object:
 Pairs = list[tuple[int, int, bool]]
 
 
-def _by_position(one: Tokens, other: Tokens, noun: str) -> Pairs:
-    if len(one) != len(other) or one.grid != other.grid:
+def _by_position(a: Tokens, b: Tokens, noun: str) -> Pairs:
+    if len(a) != len(b) or a.grid != b.grid:
         raise InputError(
-            f"the two runs have {len(one)} and {len(other)} {noun}: position by position, only equal numbers align."
+            f"the two runs have {len(a)} and {len(b)} {noun}: position by position, only equal numbers align."
         )
-    return [
-        (place, place, first.text == second.text) for place, (first, second) in enumerate(zip(one, other, strict=True))
-    ]
+    return [(place, place, first.text == second.text) for place, (first, second) in enumerate(zip(a, b, strict=True))]
 
 
-def _by_text(one: Tokens, other: Tokens) -> Pairs:
+def _by_text(a: Tokens, b: Tokens) -> Pairs:
     """The longest common subsequence of texts; between its parts, stretches of equal length one for one."""
-    first, second = [[(token.text, token.special) for token in side] for side in (one, other)]
+    first, second = [[(token.text, token.special) for token in side] for side in (a, b)]
     same = longest_common(first, second)
-    is_shared = any(not one[place].special for place, _ in same)
-    if not is_shared and (any(not token.special for token in one) or any(not token.special for token in other)):
+    is_shared = any(not a[place].special for place, _ in same)
+    if not is_shared and (any(not token.special for token in a) or any(not token.special for token in b)):
         raise InputError(
-            f"the two inputs have no token in common ({_some(one)} and {_some(other)}), so there is nothing to align: "
-            "compare runs of the same text, or of texts that differ in some words."
+            f"the two inputs have no token in common ({_first_texts(a)} and {_first_texts(b)}), so there is nothing to "
+            "align: compare runs of the same text, or of texts that differ in some words."
         )
     pairs: Pairs = []
     at = (0, 0)
-    for place, partner in [*same, (len(one), len(other))]:
+    for place, partner in [*same, (len(a), len(b))]:
         gap = place - at[0]
         if gap == partner - at[1]:
             pairs += [(at[0] + step, at[1] + step, False) for step in range(gap)]
-        if place < len(one):
+        if place < len(a):
             pairs.append((place, partner, True))
         at = (place + 1, partner + 1)
     return pairs
 
 
-def _words(one: Trace, other: Trace, first: Tokens, second: Tokens) -> Pairs:
+def _words(a: Trace, b: Trace, words_a: Tokens, words_b: Tokens) -> Pairs:
     """Of the same text, words by their place in it; of two texts, by what they read."""
-    if not _is_same_text(one, other):
-        return _by_text(_plain_words(first), _plain_words(second))
-    partners = {_word(token): place for place, token in enumerate(second) if _word(token) is not None}
-    found = [
+    if not _is_same_text(a, b):
+        return _by_text(_plain_words(words_a), _plain_words(words_b))
+    partners = {_word(token): place for place, token in enumerate(words_b) if _word(token) is not None}
+    pairs = [
         (place, partners[_word(token)], True)
-        for place, token in enumerate(first)
+        for place, token in enumerate(words_a)
         if partners.get(_word(token)) is not None
     ]
-    if not found:
+    if not pairs:
         raise InputError("no word of the text was read by both models, so there is nothing to align.")
-    return found
+    return pairs
 
 
 def _plain_words(tokens: Tokens) -> Tokens:
@@ -169,69 +169,69 @@ def _plain_words(tokens: Tokens) -> Tokens:
     return Tokens(tuple(replace(token, text=token.text.lower()) for token in tokens), tokens.kind)
 
 
-def _is_same_text(one: Trace, other: Trace) -> bool:
-    if one.inputs is None or other.inputs is None or one.inputs.text is None:
+def _is_same_text(a: Trace, b: Trace) -> bool:
+    if a.inputs is None or b.inputs is None or a.inputs.text is None:
         return False
-    return (one.inputs.text, one.inputs.pair) == (other.inputs.text, other.inputs.pair)
+    return (a.inputs.text, a.inputs.pair) == (b.inputs.text, b.inputs.pair)
 
 
-def _made(stack: str, partner: str, one: Reading, other: Reading, pairs: Pairs, noun: str) -> Alignment:
+def _alignment(stack: str, partner: str, a: Reading, b: Reading, pairs: Pairs, noun: str) -> Alignment:
     named = []
     for place, twin, same in pairs:
-        token, second = one.tokens[place], other.tokens[twin]
+        token, second = a.tokens[place], b.tokens[twin]
         is_alike = same or token.text == second.text
         named.append(token if is_alike else replace(token, text=f"{token.text} / {second.text}", id=None))
     return Alignment(
         stack,
         partner,
-        tuple(one.groups[place] for place, _, _ in pairs),
-        tuple(other.groups[twin] for _, twin, _ in pairs),
+        tuple(a.groups[place] for place, _, _ in pairs),
+        tuple(b.groups[twin] for _, twin, _ in pairs),
         tuple(same for _, _, same in pairs),
-        Tokens(tuple(named), one.tokens.kind, one.tokens.grid if len(named) == len(one.tokens) else None),
-        len(one.groups),
-        len(other.groups),
+        Tokens(tuple(named), a.tokens.kind, a.tokens.grid if len(named) == len(a.tokens) else None),
+        len(a.groups),
+        len(b.groups),
         noun,
-        one.renormalise or other.renormalise,
+        a.renormalise or b.renormalise,
     )
 
 
-def longest_common(one: Sequence[Hashable], other: Sequence[Hashable]) -> list[tuple[int, int]]:
+def longest_common(a: Sequence[Hashable], b: Sequence[Hashable]) -> list[tuple[int, int]]:
     """The longest common subsequence of two sequences, as pairs of positions; of equally long ones the latest.
 
     A row of the table is one whole number, a bit a column (Crochemore et al., 2001; Hyyrö, 2004): thousands of tokens
     take milliseconds.
     """
-    start, end = _shared_ends(one, other)
-    first, second = one[start : len(one) - end], other[start : len(other) - end]
+    start, end = _shared_ends(a, b)
+    first, second = a[start : len(a) - end], b[start : len(b) - end]
     places: dict[Hashable, int] = {}
-    for place, item in enumerate(second):
-        places[item] = places.get(item, 0) | 1 << place
+    for place, element in enumerate(second):
+        places[element] = places.get(element, 0) | 1 << place
     full = (1 << len(second)) - 1
     rows, row = [full], full
-    for item in first:
-        met = row & places.get(item, 0)
+    for element in first:
+        met = row & places.get(element, 0)
         row = (row + met | row - met) & full
         rows.append(row)
-    found, i, j = [], len(first), len(second)
+    pairs, i, j = [], len(first), len(second)
     while i and j:
         if first[i - 1] == second[j - 1]:
             i, j = i - 1, j - 1
-            found.append((start + i, start + j))
+            pairs.append((start + i, start + j))
         elif rows[i] >> (j - 1) & 1:  # the last column adds nothing
             j -= 1
         else:
             i -= 1
     begins = [(place, place) for place in range(start)]
-    return [*begins, *reversed(found), *((len(one) - end + place, len(other) - end + place) for place in range(end))]
+    return [*begins, *reversed(pairs), *((len(a) - end + place, len(b) - end + place) for place in range(end))]
 
 
-def _shared_ends(one: Sequence[Hashable], other: Sequence[Hashable]) -> tuple[int, int]:
-    most = min(len(one), len(other))
-    start = next((place for place in range(most) if one[place] != other[place]), most)
-    end = next((place for place in range(most - start) if one[-1 - place] != other[-1 - place]), most - start)
+def _shared_ends(a: Sequence[Hashable], b: Sequence[Hashable]) -> tuple[int, int]:
+    most = min(len(a), len(b))
+    start = next((place for place in range(most) if a[place] != b[place]), most)
+    end = next((place for place in range(most - start) if a[-1 - place] != b[-1 - place]), most - start)
     return start, end
 
 
-def _some(tokens: Tokens) -> str:
+def _first_texts(tokens: Tokens) -> str:
     texts = [token.text for token in tokens if not token.special]
     return " ".join(texts[:4]) + (" …" if len(texts) > 4 else "") if texts else "special tokens alone"

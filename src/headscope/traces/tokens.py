@@ -87,18 +87,18 @@ class Tokens(Sequence[Token]):
         if isinstance(chosen, slice):
             return list(range(len(self))[chosen])
         if isinstance(chosen, str):
-            return self._named(chosen)
-        return sorted({position for one in chosen for position in self.positions(one)})
+            return self._positions_of_text(chosen)
+        return sorted({position for choice in chosen for position in self.positions(choice)})
 
-    def _named(self, text: str) -> list[int]:
+    def _positions_of_text(self, text: str) -> list[int]:
         if text.startswith("segment:"):
             segment = text.removeprefix("segment:")
-            found = [i for i, token in enumerate(self.items) if token.segment == segment and not token.special]
+            positions = [i for i, token in enumerate(self.items) if token.segment == segment and not token.special]
         else:
-            found = [i for i, token in enumerate(self.items) if token.text == text]
-        if not found:
+            positions = [i for i, token in enumerate(self.items) if token.text == text]
+        if not positions:
             raise UnknownTokenError(f"no token reads {text!r}: the tokens are {self.texts[:40]}.")
-        return found
+        return positions
 
     def to_json(self) -> dict:
         """A plain dictionary; `from_json` reads it back."""
@@ -108,7 +108,7 @@ class Tokens(Sequence[Token]):
     def from_json(cls, data: dict) -> "Tokens":
         """Read what `to_json` wrote."""
         grid = tuple(data["grid"]) if data["grid"] else None
-        return cls(tuple(Token(**item) for item in data["items"]), data["kind"], grid)
+        return cls(tuple(Token(**token) for token in data["items"]), data["kind"], grid)
 
 
 TokenChoice = int | str | range | slice | Sequence["int | str | range | slice"]

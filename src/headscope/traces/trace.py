@@ -67,13 +67,13 @@ class Trace:
         if not by_stack or any(maps is None or not len(maps) for maps in by_stack.values()):
             raise InputError(_NO_PATTERNS)
         named = dict(tokens) if isinstance(tokens, Mapping) else {"main": tokens}
-        texts = {stack: one if isinstance(one, Tokens) else Tokens.of(one) for stack, one in named.items()}
+        texts = {stack: names if isinstance(names, Tokens) else Tokens.of(names) for stack, names in named.items()}
         layers: dict[Site, LayerRecord] = {}
         for stack, maps in by_stack.items():
-            for index, given in enumerate(maps):
+            for index, layer_patterns in enumerate(maps):
                 site = Site("decoder", index, "cross") if stack == "cross" else Site(stack, index)
                 key_stack = "encoder" if stack == "cross" else stack
-                layers[site] = _given_layer(given, site, key_stack, texts)
+                layers[site] = _layer_of_patterns(layer_patterns, site, key_stack, texts)
         return cls(model, "heads", layers, texts)
 
     def __repr__(self) -> str:
@@ -138,7 +138,7 @@ class Trace:
 
     def summary(self, head: str | Head) -> HeadSummary:
         """The head's figures: lse, entropy, max, distance and argmax a query; top keys, received, map."""
-        return self.layer(head).figures(self._one(head).index)
+        return self.layer(head).figures(self._head(head).index)
 
     # Vectors
 
@@ -170,7 +170,7 @@ class Trace:
     def tensor(self, name: str, place: str | Head | Site) -> Tensor:
         """Query, key, value or mixed of a head, residual or neurons of a layer: a torch tensor in the run's dtype."""
         if name in ("query", "key", "value", "mixed"):
-            head = self._one(place)
+            head = self._head(place)
             return self.layers[head.site].tensor(name, head.index)
         site = _site(place)
         if name == "residual":
@@ -185,7 +185,7 @@ class Trace:
         if name == "neurons":
             site = Site(site.stack, site.layer, "neurons")
             if site not in self.activations:
-                known = ", ".join(str(one) for one in self.activations) or "none: run with record='full'"
+                known = ", ".join(str(site) for site in self.activations) or "none: run with record='full'"
                 raise NotRecordedError(f"no MLP activations were recorded for {site}: there are {known}.")
             return self.activations[site]
         raise NotRecordedError(f"a trace has no {name!r}: it has query, key, value, mixed, residual and neurons.")
@@ -265,39 +265,39 @@ class Trace:
         loose += [] if self.inputs is None else self.inputs.tensors()
         loose += [] if self.logits is None else [self.logits]
         return sum(layer.nbytes() for layer in self.layers.values()) + sum(
-            one.numel() * one.element_size() for one in loose
+            tensor.numel() * tensor.element_size() for tensor in loose
         )
 
     # Inside
 
-    def _one(self, place: str | Head | Site) -> Head:
-        found = self.find(place)
+    def _head(self, place: str | Head | Site) -> Head:
+        heads = self.find(place)
         if not isinstance(parse(place) if isinstance(place, str) else place, Head):
-            raise UnknownHeadError(f"{place} is a layer of {len(found)} heads: say which, as in {found[0]}.")
-        return found[0]
+            raise UnknownHeadError(f"{place} is a layer of {len(heads)} heads: say which, as in {heads[0]}.")
+        return heads[0]
 
     def _tokens(self, layer: LayerRecord, stack: str, length: int) -> Tokens:
         """The tokens as read; by the layer's own names where it sees a coarser grid, or patches in another order."""
-        held = self.tokens[stack]
-        if len(held) == length and (layer.places is None or stack in self.readings):
+        tokens = self.tokens[stack]
+        if len(tokens) == length and (layer.places is None or stack in self.readings):
             return self.reading(stack).tokens
-        return layer_tokens(held, layer, length)
+        return layer_tokens(tokens, layer, length)
 
     def _read_by(self, key) -> "Trace":
-        return replace(self, readings={stack: self.reading(stack).merged(key) for stack in self.tokens})
+        return replace(self, readings={stack: self.reading(stack).merge(key) for stack in self.tokens})
 
     def _mean(self, what: str, place: Where, rows: Rows, columns: Rows) -> np.ndarray:
         places = [place] if isinstance(place, str | Head | Site) else list(place)
         if not places:
             raise UnknownHeadError(f"no head was asked for: {describe(self.heads)}.")
-        heads = list(dict.fromkeys(head for one in places for head in self.find(one)))
+        heads = list(dict.fromkeys(head for place in places for head in self.find(place)))
         shapes = {(self.layers[head.site].n_queries, self.layers[head.site].n_keys) for head in heads}
         if len(shapes) > 1:
             raise InputError(f"patterns of different shapes have no mean: {', '.join(map(str, sorted(shapes)))}.")
         total = None
         for head in heads:
-            found = self._rectangle(what, head, rows, columns)
-            total = found if total is None else total + found
+            rectangle = self._rectangle(what, head, rows, columns)
+            total = rectangle if total is None else total + rectangle
         assert total is not None
         return _numpy(total / len(heads) if len(heads) > 1 else total)
 
@@ -313,28 +313,28 @@ class Trace:
                     f"{head} sees {length} places, not the {len(self.tokens[stack])} tokens of {stack}: "
                     "read it without words(), sentences() or without()."
                 )
-        found = self._raw(what, head, slice(None), slice(None))
+        cells = self._raw(what, head, slice(None), slice(None))
         if by_column is not None:
             # Rows are brought back to one by the weight that is left; contributions are multiples of it.
-            weights = self._raw("pattern", head, slice(None), slice(None)) if what == "contribution" else found
-            found = by_column.columns(found)
+            weights = self._raw("pattern", head, slice(None), slice(None)) if what == "contribution" else cells
+            cells = by_column.columns(cells)
             if by_column.renormalise:
-                found = found / by_column.columns(weights).sum(-1, keepdim=True).clamp_min(1e-30)
+                cells = cells / by_column.columns(weights).sum(-1, keepdim=True).clamp_min(1e-30)
         if by_row is not None:
-            found = by_row.rows(found)
-        return found[_slice(rows, found.shape[0], "rows"), _slice(columns, found.shape[1], "columns")]
+            cells = by_row.rows(cells)
+        return cells[_slice(rows, cells.shape[0], "rows"), _slice(columns, cells.shape[1], "columns")]
 
     def _raw(self, what: str, head: Head, rows: slice, columns: slice) -> Tensor:
         layer = self.layers[head.site]
         if what == "scores":
             return layer.scores(head.index, rows, columns)
-        found = layer.pattern(head.index, rows, columns)
+        weights = layer.pattern(head.index, rows, columns)
         if what == "pattern":
-            return found
+            return weights
         if layer.value_norms is None:
             reason = layer.no_norms or "the trace holds no values; run with record='heads'"
             raise NotRecordedError(f"no contributions for {head}: {reason}.")
-        return found * layer.value_norms[head.index, columns].float()
+        return weights * layer.value_norms[head.index, columns].float()
 
     def _thumbnail(self, head: Head, size: int) -> Tensor:
         layer = self.layers[head.site]
@@ -365,11 +365,11 @@ _NO_PATTERNS = (
 )
 
 
-def _given_layer(given: Tensor, site: Site, key_stack: str, tokens: dict[str, Tokens]) -> LayerRecord:
+def _layer_of_patterns(patterns: Tensor, site: Site, key_stack: str, tokens: dict[str, Tokens]) -> LayerRecord:
     """A layer of which only the patterns are known."""
-    if given is None:
+    if patterns is None:
         raise InputError(_NO_PATTERNS)
-    weights = torch.as_tensor(given).detach().to("cpu", torch.float32, copy=True)  # a trace never changes
+    weights = torch.as_tensor(patterns).detach().to("cpu", torch.float32, copy=True)  # a trace never changes
     weights = weights[0] if weights.ndim == 4 and weights.shape[0] == 1 else weights
     if weights.ndim == 4:
         raise InputError(f"{site} holds a batch of {weights.shape[0]}: give one example at a time.")
@@ -383,8 +383,8 @@ def _given_layer(given: Tensor, site: Site, key_stack: str, tokens: dict[str, To
             raise InputError(f"no tokens were given for {stack!r}, which {site} needs: there are {', '.join(tokens)}.")
         if len(tokens[stack]) != length:
             raise InputError(f"{site} has {length} {axis} but {len(tokens[stack])} {stack} tokens were given.")
-    found = weights.clamp_min(torch.finfo(torch.float32).tiny).log()
-    summary = summarise(weights, found, lse=torch.zeros(n_heads, n_queries))
+    scores = weights.clamp_min(torch.finfo(torch.float32).tiny).log()
+    summary = summarise(weights, scores, lse=torch.zeros(n_heads, n_queries))
     reason = "only its patterns are known"
     stored = dict(enumerate(weights))
     return LayerRecord(
@@ -393,8 +393,8 @@ def _given_layer(given: Tensor, site: Site, key_stack: str, tokens: dict[str, To
 
 
 def _site(place: str | Head | Site) -> Site:
-    found = parse(place) if isinstance(place, str) else place
-    return found.site if isinstance(found, Head) else found
+    address = parse(place) if isinstance(place, str) else place
+    return address.site if isinstance(address, Head) else address
 
 
 def _slice(chosen: Rows, length: int, name: str) -> slice:

@@ -109,7 +109,7 @@ def test_runs_that_do_not_correspond_are_refused():
     assert "different heads" in compare(BEFORE, trace(STILL)).no_difference
     with pytest.raises(InputError, match="no tokens"):
         compare(BEFORE, Trace("other", "heads", BEFORE.layers, {}))
-    with pytest.raises(InputError, match="other must be a trace"):
+    with pytest.raises(InputError, match="b must be a trace"):
         compare(BEFORE, "text")  # type: ignore[arg-type]
     for given in ({"by": "letters"}, {"align": "colour"}):
         with pytest.raises(InputError, match="is not known: choose"):

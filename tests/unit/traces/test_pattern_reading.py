@@ -104,7 +104,7 @@ def test_tokens_without_a_word_stand_alone():
 def test_the_pieces_of_one_character_read_as_the_character():
     pieces = [("caf", 0, 3), ("é 1/2", 3, 4), ("é 2/2", 3, 4), ("s", 4, 5)]
     tokens = Tokens(tuple(Token(text, word=0, start=start, end=end) for text, start, end in pieces))
-    merged = Reading.plain(tokens).merged(lambda token: token.word)
+    merged = Reading.plain(tokens).merge(lambda token: token.word)
     assert merged.tokens.texts == ["cafés"]
     assert (merged.tokens[0].start, merged.tokens[0].end) == (0, 5)
     assert merged.groups == ((0, 1, 2, 3),)
