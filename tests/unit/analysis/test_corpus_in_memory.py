@@ -27,9 +27,9 @@ def previous(layer):
 def test_a_pass_in_memory_equals_a_run(bert, tmp_path):
     measure = runs.OfLayers("previous", previous)
     kept = runs.run(bert, TEXTS, [measure], tmp_path / "run").scores()["previous"]
-    held = counted(bert, TEXTS, measure)
-    scores = held.mean()
-    assert held.n_examples == 4 and scores.n_samples == 4
+    totals = counted(bert, TEXTS, measure)
+    scores = totals.mean()
+    assert totals.n_examples == 4 and scores.n_samples == 4
     assert scores.to_json() == kept.to_json()
 
 
@@ -50,8 +50,8 @@ def test_limits_and_what_cannot_be_read(bert):
     with pytest.raises(InputError, match="no examples"):
         counted(bert, [], runs.OfLayers("previous", previous))
     long = hs.corpus([*TEXTS, "the cat " * 400], on_error="skip")
-    found = counted(bert, long, runs.OfLayers("previous", previous))
-    assert found.n_examples == 4 and list(found.passed_over) == ["list:4"]
+    totals = counted(bert, long, runs.OfLayers("previous", previous))
+    assert totals.n_examples == 4 and list(totals.passed_over) == ["list:4"]
     stop = threading.Event()
     stop.set()
     with pytest.raises(Cancelled):

@@ -9,11 +9,11 @@ from headscope.errors import Cancelled
 
 
 def test_steps_are_told_before_they_are_done():
-    told = []
-    steps = Steps(3, lambda done, of: told.append((done, of)), None)
+    calls = []
+    steps = Steps(3, lambda done, of: calls.append((done, of)), None)
     for _ in range(3):
         steps.next()
-    assert told == [(0, 3), (1, 3), (2, 3)]
+    assert calls == [(0, 3), (1, 3), (2, 3)]
 
 
 def test_a_stop_is_heeded_at_the_next_step():

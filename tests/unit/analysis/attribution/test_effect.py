@@ -30,36 +30,41 @@ def test_divergence_and_candidates_are_those_on_paper() -> None:
 
 
 def test_edits_that_change_nothing_have_no_effect_at_all(gpt: hs.Model) -> None:
-    found = hs.effect(gpt, TEXT, [hs.scale("L0H1", 1.0), hs.temperature("L1H0", 1.0)])
-    assert not found.kl.any() and torch.equal(found.before, found.after)
-    assert found.loss is not None and found.loss[0] == found.loss[1]
+    effect = hs.effect(gpt, TEXT, [hs.scale("L0H1", 1.0), hs.temperature("L1H0", 1.0)])
+    assert not effect.kl.any() and torch.equal(effect.before, effect.after)
+    assert effect.loss is not None and effect.loss[0] == effect.loss[1]
 
 
 def test_it_is_what_two_whole_runs_say(gpt: hs.Model) -> None:
     edits = [hs.silence("L0"), hs.replace_token(1)]
-    was, now = (gpt.run(TEXT, one, record="full").logits.log_softmax(-1) for one in ([], edits))
-    found = hs.effect(gpt, gpt.run(TEXT), edits, k=3)
-    torch.testing.assert_close(found.kl.float(), (was.exp() * (was - now)).sum(-1), atol=1e-6, rtol=1e-4)
+    was, now = (gpt.run(TEXT, interventions, record="full").logits.log_softmax(-1) for interventions in ([], edits))
+    effect = hs.effect(gpt, gpt.run(TEXT), edits, k=3)
+    torch.testing.assert_close(effect.kl.float(), (was.exp() * (was - now)).sum(-1), atol=1e-6, rtol=1e-4)
     for answer in range(len(was)):
-        for one in found.predictions(6, answer=answer):
-            assert (one.before, one.after) == (float(was[answer, one.id]), float(now[answer, one.id]))
-    assert {int(was[-1].argmax()), int(now[-1].argmax())} <= {one.id for one in found.predictions(6)}
+        for prediction in effect.predictions(6, answer=answer):
+            assert (prediction.before, prediction.after) == (
+                float(was[answer, prediction.id]),
+                float(now[answer, prediction.id]),
+            )
+    assert {int(was[-1].argmax()), int(now[-1].argmax())} <= {prediction.id for prediction in effect.predictions(6)}
     ids = gpt.read(TEXT).model_inputs["input_ids"]
-    assert found.loss == pytest.approx([float(-one[:-1].gather(1, ids[1:, None]).mean()) for one in (was, now)], 1e-5)
+    assert effect.loss == pytest.approx(
+        [float(-logprobs[:-1].gather(1, ids[1:, None]).mean()) for logprobs in (was, now)], 1e-5
+    )
 
 
 def test_a_classifier_answers_once() -> None:
     model = hs.Model(FAMILIES["vit"].build())
-    found = hs.effect(model, model.run(pixel_values=image()["pixel_values"][:1]), [hs.silence("L0")])
-    assert found.positions == () and len(found.kl) == 1 and found.loss is None
+    effect = hs.effect(model, model.run(pixel_values=image()["pixel_values"][:1]), [hs.silence("L0")])
+    assert effect.positions == () and len(effect.kl) == 1 and effect.loss is None
 
 
 def test_long_inputs_are_compared_at_their_end(gpt: hs.Model, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = hs.effect(gpt, TEXT, [hs.silence("L0H0")])
     monkeypatch.setattr("headscope.analysis.attribution.effect.MOST_BYTES", 8 * gpt.config.vocab_size * 3)
-    found = hs.effect(gpt, TEXT, [hs.silence("L0H0")])
-    assert found.positions == whole.positions[-3:] and found.loss is None
-    torch.testing.assert_close(found.kl, whole.kl[-3:], atol=1e-6, rtol=1e-4)
+    effect = hs.effect(gpt, TEXT, [hs.silence("L0H0")])
+    assert effect.positions == whole.positions[-3:] and effect.loss is None
+    torch.testing.assert_close(effect.kl, whole.kl[-3:], atol=1e-6, rtol=1e-4)
 
 
 def test_what_cannot_be_compared_is_said(gpt: hs.Model) -> None:

@@ -31,12 +31,12 @@ def test_a_causal_model_is_asked_for_each_next_token(gpt):
 def test_a_masked_model_is_asked_for_each_token_given_the_others():
     bert = hs.load("builtin:bert")
     inputs = bert.read(TEXT)
-    found = token_logprobs(bert, inputs)
-    assert len(found) == sum(not token.special for token in inputs.tokens["main"])
+    logprobs = token_logprobs(bert, inputs)
+    assert len(logprobs) == sum(not token.special for token in inputs.tokens["main"])
     masked = bert.run(TEXT.replace("nurse", "[MASK]"), record="full")
     place = masked.tokens["main"].texts.index("[MASK]")
     expected = masked.logits.log_softmax(-1)[place, inputs.model_inputs["input_ids"][place]]
-    assert float(found[place - 1]) == pytest.approx(float(expected), abs=1e-4)
+    assert float(logprobs[place - 1]) == pytest.approx(float(expected), abs=1e-4)
 
 
 def test_edits_reach_the_likelihood(gpt):

@@ -19,15 +19,15 @@ from headscope.models import Model
 
 
 @cache
-def made(name: str, *, biases: bool = True) -> tuple[Model, dict[str, Tensor]]:
+def model_and_inputs(name: str, *, biases: bool = True) -> tuple[Model, dict[str, Tensor]]:
     family = FAMILIES[name]
     module = family.build()
     if not biases:
         with torch.no_grad():
-            for path, one in module.named_parameters():
+            for path, parameter in module.named_parameters():
                 if path.endswith("bias") and "relative" not in path:
-                    one.zero_()
-    inputs = {key: one[:1] for key, one in family.inputs().items()}
+                    parameter.zero_()
+    inputs = {key: tensor[:1] for key, tensor in family.inputs().items()}
     model = Model(module)
     model.probe_if_new((), inputs)
     return model, inputs
@@ -49,12 +49,12 @@ def linear_rule(x: Tensor, weight: Tensor, out: Tensor, relevance_out: Tensor) -
 def norm_rule(x: Tensor, norm: nn.LayerNorm, out: Tensor, relevance_out: Tensor) -> Tensor:
     """A linear rule whose matrix subtracts the mean and multiplies by weight/σ, σ being held fixed."""
     n = x.shape[-1]
-    found = torch.zeros_like(x)
+    relevance_in = torch.zeros_like(x)
     for row in range(len(x)):
         sigma = (x[row].var(unbiased=False) + norm.eps).sqrt()
         matrix = (torch.eye(n).double() - 1 / n) @ torch.diag(norm.weight / sigma)
-        found[row] = linear_rule(x[row][None], matrix, out[row][None], relevance_out[row][None])[0]
-    return found
+        relevance_in[row] = linear_rule(x[row][None], matrix, out[row][None], relevance_out[row][None])[0]
+    return relevance_in
 
 
 def by_hand(module: GPT2LMHeadModel, ids: Tensor, target: int, rule: str) -> dict[str, Tensor]:
@@ -63,13 +63,13 @@ def by_hand(module: GPT2LMHeadModel, ids: Tensor, target: int, rule: str) -> dic
     dim = width // n_heads
     attention, mlp = block.attn, block.mlp
 
-    def split(x):
+    def by_head(x):
         return x.reshape(n, n_heads, dim).transpose(0, 1)
 
     x = module.transformer.wte.weight[ids] + module.transformer.wpe.weight[:n]
     a = block.ln_1(x)
     qkv = a @ attention.c_attn.weight + attention.c_attn.bias
-    q, k, v = (split(part) for part in qkv.split(width, dim=-1))
+    q, k, v = (by_head(part) for part in qkv.split(width, dim=-1))
     seen = torch.ones(n, n).tril().bool()
     scores = q @ k.transpose(1, 2) / math.sqrt(dim)
     pattern = scores.masked_fill(~seen, -torch.inf).softmax(-1)
@@ -95,7 +95,7 @@ def by_hand(module: GPT2LMHeadModel, ids: Tensor, target: int, rule: str) -> dic
     r_b = linear_rule(b, mlp.c_fc.weight, hidden, r_hidden)
     r_x1 = r_x1 + norm_rule(x1, block.ln_2, b, r_b)
     r_x, r_attended = x * r_x1 / x1, attended * r_x1 / x1
-    r_mixed = split(linear_rule(joined, attention.c_proj.weight, attended, r_attended))
+    r_mixed = by_head(linear_rule(joined, attention.c_proj.weight, attended, r_attended))
     share = r_mixed / mixed  # [head, query, dim]
     r_value = torch.einsum("hqk,hkd,hqd->hkd", pattern, v, share)
     r_query, r_key = torch.zeros_like(q), torch.zeros_like(k)
@@ -105,7 +105,7 @@ def by_hand(module: GPT2LMHeadModel, ids: Tensor, target: int, rule: str) -> dic
         r_scores = scores * (r_pattern - pattern * r_pattern.sum(-1, keepdim=True)) * seen
         r_terms = torch.einsum("hqd,hkd,hqk->hqkd", q, k, r_scores / scores) / math.sqrt(dim)
         r_query, r_key = r_terms.sum(2) / 2, r_terms.sum(1) / 2
-    r_qkv = torch.cat([one.transpose(0, 1).reshape(n, width) for one in (r_query, r_key, r_value)], dim=-1)
+    r_qkv = torch.cat([part.transpose(0, 1).reshape(n, width) for part in (r_query, r_key, r_value)], dim=-1)
     r_a = linear_rule(a, attention.c_attn.weight, qkv, r_qkv)
     r_x = r_x + norm_rule(x, block.ln_1, a, r_a)
     return {
@@ -122,8 +122,8 @@ def by_hand(module: GPT2LMHeadModel, ids: Tensor, target: int, rule: str) -> dic
 def one_layer():
     torch.manual_seed(3)
     module = GPT2LMHeadModel(GPT2Config(vocab_size=20, n_positions=8, n_embd=6, n_layer=1, n_head=2)).double().eval()
-    for one in module.parameters():
-        nn.init.normal_(one, std=0.5)
+    for parameter in module.parameters():
+        nn.init.normal_(parameter, std=0.5)
     return module
 
 
@@ -132,15 +132,15 @@ def test_one_layer_equals_the_rules_worked_out_by_hand(one_layer, rule):
     ids = torch.tensor([3, 7, 1, 12, 5])
     with torch.no_grad():
         expected = by_hand(one_layer, ids, 9, rule)
-    found = relevance(Model(one_layer), {"input_ids": ids[None]}, target=9, rule=rule, vectors=("query", "value"))
-    assert found.logit == pytest.approx(float(expected["logit"]), abs=1e-10)
-    assert list(found.raw.values()) == pytest.approx(expected["heads"].tolist(), abs=1e-9)
-    assert found.token_relevance() == pytest.approx(expected["tokens"].numpy(), abs=1e-9)
-    assert found.neuron_relevance("L0") == pytest.approx(expected["neurons"].numpy(), abs=1e-9)
-    assert found.neuron_relevance("L0", "value") == pytest.approx(expected["value"].numpy(), abs=1e-9)
-    assert found.neuron_relevance("L0", "query") == pytest.approx(expected["query"].numpy(), abs=1e-9)
+    explanation = relevance(Model(one_layer), {"input_ids": ids[None]}, target=9, rule=rule, vectors=("query", "value"))
+    assert explanation.logit == pytest.approx(float(expected["logit"]), abs=1e-10)
+    assert list(explanation.raw.values()) == pytest.approx(expected["heads"].tolist(), abs=1e-9)
+    assert explanation.token_relevance() == pytest.approx(expected["tokens"].numpy(), abs=1e-9)
+    assert explanation.neuron_relevance("L0") == pytest.approx(expected["neurons"].numpy(), abs=1e-9)
+    assert explanation.neuron_relevance("L0", "value") == pytest.approx(expected["value"].numpy(), abs=1e-9)
+    assert explanation.neuron_relevance("L0", "query") == pytest.approx(expected["query"].numpy(), abs=1e-9)
     share = 1 - float(expected["tokens"].sum() / expected["logit"])
-    assert found.bias_share == pytest.approx(share, abs=1e-9)
+    assert explanation.bias_share == pytest.approx(share, abs=1e-9)
 
 
 def test_a_gated_product_gives_half_to_each_factor_and_a_norm_holds_its_scale():
@@ -176,70 +176,72 @@ CONSERVING = ["gpt2", "bert", "llama", "t5", "bart", "vit", "opt", "gpt_neox", "
 
 @pytest.mark.parametrize("name", [*CONSERVING, "deberta_v2", "bloom"])
 def test_cp_relevance_of_the_inputs_adds_up_to_the_logit_without_biases(name):
-    model, inputs = made(name, biases=False)
-    found = relevance(model, inputs, position=where(name))
-    for step, about in enumerate(found.steps):
-        total = sum(found.by_token[stack][step].sum() for stack in found.input_stacks)
+    model, inputs = model_and_inputs(name, biases=False)
+    explanation = relevance(model, inputs, position=where(name))
+    for step, about in enumerate(explanation.steps):
+        total = sum(explanation.by_token[stack][step].sum() for stack in explanation.input_stacks)
         assert total == pytest.approx(about.logit, abs=1e-4)
-    assert set(found.by_head) == set(model.heads)
+    assert set(explanation.by_head) == set(model.heads)
 
 
 @pytest.mark.parametrize("name", ["gpt2", "bert", "vit", "bart"])
 def test_with_biases_the_rest_is_told_as_their_share(name):
-    model, inputs = made(name)
-    found = relevance(model, inputs, position=where(name))
-    carried = sum(found.by_token[stack].sum(1) for stack in found.input_stacks)
-    logits = np.array([one.logit for one in found.steps])
-    assert carried + found.bias_shares * logits == pytest.approx(logits, abs=1e-6)
-    assert np.abs(found.bias_shares).max() > 1e-3
-    assert "bias share" in repr(found)
+    model, inputs = model_and_inputs(name)
+    explanation = relevance(model, inputs, position=where(name))
+    carried = sum(explanation.by_token[stack].sum(1) for stack in explanation.input_stacks)
+    logits = np.array([step.logit for step in explanation.steps])
+    assert carried + explanation.bias_shares * logits == pytest.approx(logits, abs=1e-6)
+    assert np.abs(explanation.bias_shares).max() > 1e-3
+    assert "bias share" in repr(explanation)
 
 
 @pytest.mark.parametrize("rule", ["cp", "attn"])
 @pytest.mark.parametrize("name", ["llama", "bart", "bloom"])
 def test_the_explained_logit_is_the_models_own_to_the_last_bit(name, rule):
-    model, inputs = made(name)
+    model, inputs = model_and_inputs(name)
     with model.session():
         expected = model.module(**inputs).logits[0].max(-1).values
-    found = relevance(model, inputs, rule=rule, batch_size=1)
-    for one in found.steps:
-        assert one.logit == float(expected[one.position])
+    explanation = relevance(model, inputs, rule=rule, batch_size=1)
+    for step in explanation.steps:
+        assert step.logit == float(expected[step.position])
 
 
 def test_the_model_is_left_as_it_was():
-    model, inputs = made("gpt2")
-    hooks = sum(len(one._forward_hooks) + len(one._forward_pre_hooks) for one in model.module.modules())
+    model, inputs = model_and_inputs("gpt2")
+    hooks = sum(len(module._forward_hooks) + len(module._forward_pre_hooks) for module in model.module.modules())
     relevance(model, inputs)
-    assert hooks == sum(len(one._forward_hooks) + len(one._forward_pre_hooks) for one in model.module.modules())
-    assert all(one.requires_grad and one.grad is None for one in model.module.parameters())
+    assert hooks == sum(
+        len(module._forward_hooks) + len(module._forward_pre_hooks) for module in model.module.modules()
+    )
+    assert all(parameter.requires_grad and parameter.grad is None for parameter in model.module.parameters())
 
 
 # What is asked
 
 
 def test_heads_are_shares_of_their_layer():
-    model, inputs = made("gpt2")
-    found = relevance(model, inputs)
-    raw = np.array([found.raw[f"L1H{index}"] for index in range(4)])
-    shares = np.array([found.heads[f"L1H{index}"] for index in range(4)])
+    model, inputs = model_and_inputs("gpt2")
+    explanation = relevance(model, inputs)
+    raw = np.array([explanation.raw[f"L1H{index}"] for index in range(4)])
+    shares = np.array([explanation.heads[f"L1H{index}"] for index in range(4)])
     assert shares == pytest.approx(raw / np.abs(raw).sum())
-    assert found.heads.settings["rule"] == "cp" and found.raw.settings["unit"] == "raw"
+    assert explanation.heads.settings["rule"] == "cp" and explanation.raw.settings["unit"] == "raw"
 
 
 def test_a_contrast_is_the_difference_of_two_targets():
-    model, inputs = made("gpt2")
-    one, other = (relevance(model, inputs, target=target, position=5) for target in (7, 8))
+    model, inputs = model_and_inputs("gpt2")
+    first, other = (relevance(model, inputs, target=target, position=5) for target in (7, 8))
     both = relevance(model, inputs, target=(7, 8), position=5)
-    assert both.logit == pytest.approx(one.logit - other.logit, abs=1e-5)
-    assert both.token_relevance() == pytest.approx(one.token_relevance() - other.token_relevance(), abs=1e-5)
+    assert both.logit == pytest.approx(first.logit - other.logit, abs=1e-5)
+    assert both.token_relevance() == pytest.approx(first.token_relevance() - other.token_relevance(), abs=1e-5)
     assert both.steps[0].other == 8
     assert both.token_relevance()[6:] == pytest.approx(0.0, abs=1e-7)  # the future has no part in it
 
 
 def test_a_decoder_is_explained_step_by_step():
-    model, inputs = made("bart")
+    model, inputs = model_and_inputs("bart")
     every = relevance(model, inputs)
-    assert [one.position for one in every.steps] == list(range(9))
+    assert [step.position for step in every.steps] == list(range(9))
     alone = relevance(model, inputs, position=4)
     head = alone.raw.top(1)[0][0]
     assert every.by_head[head][4] == pytest.approx(alone.by_head[head][0], abs=1e-5)
@@ -251,21 +253,21 @@ def test_a_decoder_is_explained_step_by_step():
 
 
 def test_patches_of_an_image_lie_on_its_grid():
-    model, inputs = made("vit")
-    found = relevance(model, inputs)
-    patches = found.patch_relevance()
+    model, inputs = model_and_inputs("vit")
+    explanation = relevance(model, inputs)
+    patches = explanation.patch_relevance()
     assert patches.shape == (3, 3)
-    assert patches.flatten() == pytest.approx(found.token_relevance()[1:])  # after [CLS]
+    assert patches.flatten() == pytest.approx(explanation.token_relevance()[1:])  # after [CLS]
     with pytest.raises(InputError, match="no image"):
-        relevance(*made("gpt2")).patch_relevance()
+        relevance(*model_and_inputs("gpt2")).patch_relevance()
 
 
 def test_targets_by_text_and_positions_by_token():
     module = FAMILIES["bert"].build()
     model = Model(module, tiny_bert_tokenizer())
-    found = relevance(model, "the cat sat on the [MASK]", target="mat")
-    assert found.steps[0].text.strip() == "mat" and found.steps[0].position == 6
-    assert found.tokens["main"].texts[2] == "cat"
+    explanation = relevance(model, "the cat sat on the [MASK]", target="mat")
+    assert explanation.steps[0].text.strip() == "mat" and explanation.steps[0].position == 6
+    assert explanation.tokens["main"].texts[2] == "cat"
     with pytest.raises(InputError, match="not one token"):
         relevance(model, "the cat sat on the [MASK]", target="cathedral")
     with pytest.raises(InputError, match="mask a token"):
@@ -274,32 +276,32 @@ def test_targets_by_text_and_positions_by_token():
 
 
 def test_edits_are_in_force():
-    model, inputs = made("gpt2")
-    found = relevance(model, inputs, interventions=[hs.silence("L1H2"), hs.temperature("L0", 2.0)])
-    assert found.raw["L1H2"] == 0
+    model, inputs = model_and_inputs("gpt2")
+    edited = relevance(model, inputs, interventions=[hs.silence("L1H2"), hs.temperature("L0", 2.0)])
+    assert edited.raw["L1H2"] == 0
     plain = relevance(model, inputs)
-    assert found.logit != plain.logit
+    assert edited.logit != plain.logit
 
 
 def test_scores_of_several_inputs_are_the_means_of_each_alone():
-    model, _ = made("bart")
+    model, _ = model_and_inputs("bart")
     sources = [
         {"input_ids": tokens(length, seed=length)[:1], "decoder_input_ids": tokens(5, seed=length + 1)[:1]}
         for length in (6, 9)
     ]
     done = []
-    found = relevance_scores(model, sources, progress=lambda *counts: done.append(counts), batch_size=4)
-    alone = [relevance(model, one).heads for one in sources]
-    for head, value in found.items():
-        assert value == pytest.approx(np.mean([one[head] for one in alone]), abs=1e-4)
-        low, high = found.intervals[head]
+    scores = relevance_scores(model, sources, progress=lambda *counts: done.append(counts), batch_size=4)
+    alone = [relevance(model, inputs).heads for inputs in sources]
+    for head, value in scores.items():
+        assert value == pytest.approx(np.mean([heads[head] for heads in alone]), abs=1e-4)
+        low, high = scores.intervals[head]
         assert low <= value + 1e-9 and value <= high + 1e-9
-    assert found.n_samples == 2 and found.settings["steps"] == 10 and done[-1] == (10, 10)
-    assert found.settings["bias_share"] == found.settings["bias_share"]
+    assert scores.n_samples == 2 and scores.settings["steps"] == 10 and done[-1] == (10, 10)
+    assert scores.settings["bias_share"] == scores.settings["bias_share"]
 
 
 def test_threads_with_different_rules_never_mix():
-    model, inputs = made("gpt2")
+    model, inputs = model_and_inputs("gpt2")
     expected = {rule: relevance(model, inputs, rule=rule).token_relevance() for rule in ("cp", "attn")}
     with model.session():
         plain = model.module(**inputs).logits
@@ -318,10 +320,10 @@ def test_threads_with_different_rules_never_mix():
 
     threads = [threading.Thread(target=repeat, args=("cp",)), threading.Thread(target=repeat, args=("attn",))]
     threads.append(threading.Thread(target=run))
-    for one in threads:
-        one.start()
-    for one in threads:
-        one.join()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
     assert not problems
 
 
@@ -331,23 +333,23 @@ def test_threads_with_different_rules_never_mix():
 @pytest.mark.parametrize("name", ["mixtral", "gpt_oss", "deepseek_v3"])
 def test_experts_are_refused(name):
     with pytest.raises(CaptureError, match="routers of experts"):
-        relevance(*made(name))
+        relevance(*model_and_inputs(name))
 
 
 def test_weights_only_are_refused():
-    model, inputs = made("longformer")
+    model, inputs = model_and_inputs("longformer")
     with pytest.raises(CaptureError, match="only the weights"):
         relevance(model, inputs, position=2)
 
 
 def test_a_stream_that_goes_around_the_blocks_is_refused():
-    model, inputs = made("home_multihead")
+    model, inputs = model_and_inputs("home_multihead")
     with pytest.raises(CaptureError, match="around its blocks"):
         relevance(model, inputs, position=2)
 
 
 def test_a_model_without_logits_is_refused():
-    model, inputs = made("clip")
+    model, inputs = model_and_inputs("clip")
     with pytest.raises(CaptureError, match="no logits"):
         relevance(model, inputs, position=2)
 
@@ -386,7 +388,7 @@ def test_what_has_no_rule_is_named(compute, reason, rule):
 
 
 def test_wrong_requests_are_told():
-    model, inputs = made("gpt2")
+    model, inputs = model_and_inputs("gpt2")
     with pytest.raises(InputError, match="no rule 'lrp'"):
         relevance(model, inputs, rule="lrp")  # type: ignore[arg-type]
     with pytest.raises(InputError, match="vectors are"):
@@ -402,9 +404,9 @@ def test_wrong_requests_are_told():
     with pytest.raises(NotRecordedError, match="vectors="):
         relevance(model, inputs).neuron_relevance("L0", "key")
     with pytest.raises(InputError, match="answers once"):
-        relevance(*made("vit"), position=0)
+        relevance(*model_and_inputs("vit"), position=0)
     with pytest.raises(InputError, match="no class 'dog'"):
-        relevance(*made("vit"), target="dog")
+        relevance(*model_and_inputs("vit"), target="dog")
     stop = threading.Event()
     stop.set()
     with pytest.raises(Cancelled):

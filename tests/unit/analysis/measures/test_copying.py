@@ -27,9 +27,9 @@ def test_a_head_that_lowers_what_it_looks_at_copies_nothing():
 
 def test_the_built_in_induction_heads_copy():
     model = hs.load("builtin:gpt")
-    found = copying(model, n_inputs=2)
-    traces = [model.run(**one) for one in hs.analysis.repeated_tokens(model, n_inputs=2)]
+    scores = copying(model, n_inputs=2)
+    traces = [model.run(**inputs) for inputs in hs.analysis.repeated_tokens(model, n_inputs=2)]
     (best, _), *_ = hs.measure("induction", traces).top(1)
-    assert set(found) == set(model.heads) and found[best] > 2 * found.baselines[best]
+    assert set(scores) == set(model.heads) and scores[best] > 2 * scores.baselines[best]
     with pytest.raises(hs.HeadscopeError, match="causal"):
         copying(hs.load("builtin:bert"))

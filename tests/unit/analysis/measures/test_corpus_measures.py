@@ -17,11 +17,11 @@ from headscope.corpora import Example
 def sentences(n):
     """Trees over words that the tiny tokenizers know in part, of different lengths; the second half are longer."""
     verbs = ("saw", "crossed", "read", "gave", "jumps")
-    found = []
+    examples = []
     for at in range(n):
         words = (*WORDS[:3], verbs[at % 5], *(("the", "lazy", "dog", "because", "it", "was", "tired") * 2)[: at % 13])
         heads = (*HEADS[:4], *([3] * (len(words) - 4)))
-        found.append(
+        examples.append(
             example(
                 words,
                 (*TAGS[:4], *(["X"] * (len(words) - 4))),
@@ -30,17 +30,17 @@ def sentences(n):
                 f"s{at}",
             )
         )
-    return found
+    return examples
 
 
 def names(measures):
-    return {one.name for one in measures}
+    return {measure.name for measure in measures}
 
 
 def test_every_measure_says_what_it_is_about_and_what_it_needs():
-    for name, one in MEASURES.items():
-        assert one.name == name and one.about and one.needs
-        assert sum(way is not None for way in (one.target, one.function, one.build)) == 1, name
+    for name, measure in MEASURES.items():
+        assert measure.name == name and measure.about and measure.needs
+        assert sum(way is not None for way in (measure.target, measure.function, measure.build)) == 1, name
 
 
 def test_a_corpus_is_measured_by_what_it_has():
@@ -62,9 +62,11 @@ def test_measures_travel_to_workers():
 
 def test_an_inventory_counts_tokens_and_knows_of_cropped_pictures():
     model = hs.Model(FAMILIES["bert"].build(), tiny_bert_tokenizer())
-    found = take_inventory([Example("a", text="it was it"), Example("b", text="it")], model)
-    it = model.tokenizer.convert_tokens_to_ids("it")
-    assert found.n_examples == 2 and found.tokens[it] == 3 and not found.crops and found.tag_column is None
+    contents = take_inventory([Example("a", text="it was it"), Example("b", text="it")], model)
+    it_id = model.tokenizer.convert_tokens_to_ids("it")
+    assert (
+        contents.n_examples == 2 and contents.tokens[it_id] == 3 and not contents.crops and contents.tag_column is None
+    )
 
 
 @pytest.mark.parametrize("family", ["bert", "gpt2"])
@@ -76,16 +78,16 @@ def test_a_run_over_a_corpus_gives_what_traces_give(family, tmp_path, monkeypatc
     examples = sentences(24)
     chosen = streaming(examples, model)
     scores = hs.runs.run(model, examples, chosen, tmp_path / "run", batch_size=5).scores()
-    traces = [model.run(one.text) for one in examples]
-    expected = hs.analysis.measure_all([one.name for one in chosen], traces, examples=examples, skip=True)
+    traces = [model.run(example.text) for example in examples]
+    expected = hs.analysis.measure_all([measure.name for measure in chosen], traces, examples=examples, skip=True)
     assert set(scores) == set(expected) and len(scores) > 30
     assert {"rare_word", "variability", "norm", "positional", "syntactic/nsubj→head", "tags/to NOUN"} <= set(scores)
-    for name, found in expected.items():
+    for name, from_traces in expected.items():
         other = scores[name]
-        assert dict(other) == pytest.approx(dict(found), abs=2e-4, nan_ok=True), name
-        assert other.baselines == pytest.approx(found.baselines, abs=2e-4, nan_ok=True), name
-        assert other.n_samples == found.n_samples and other.settings == found.settings, name
-        for head, bounds in found.intervals.items():
+        assert dict(other) == pytest.approx(dict(from_traces), abs=2e-4, nan_ok=True), name
+        assert other.baselines == pytest.approx(from_traces.baselines, abs=2e-4, nan_ok=True), name
+        assert other.n_samples == from_traces.n_samples and other.settings == from_traces.settings, name
+        for head, bounds in from_traces.intervals.items():
             assert other.intervals[head] == pytest.approx(bounds, abs=2e-3, nan_ok=True), name
 
 
@@ -93,13 +95,13 @@ def test_pictures_give_the_same_over_a_corpus_and_over_traces(tmp_path):
     model = hs.load("builtin:vit")
     examples = [*colours(3), *gratings(3)]
     chosen = [
-        one
-        for one in streaming(examples, model)
-        if one.name in ("hue", "frequency", "like_brightness", "patch_distance")
+        measure
+        for measure in streaming(examples, model)
+        if measure.name in ("hue", "frequency", "like_brightness", "patch_distance")
     ]
     scores = hs.runs.run(model, examples, chosen, tmp_path / "run", batch_size=4).scores()
-    traces = [model.run(one.image) for one in examples]
-    expected = hs.analysis.measure_all([one.name for one in chosen], traces, examples=examples)
+    traces = [model.run(example.image) for example in examples]
+    expected = hs.analysis.measure_all([measure.name for measure in chosen], traces, examples=examples)
     assert set(scores) == set(expected) and "hue/red" in scores and len(scores) == 9
-    for name, found in expected.items():
-        assert dict(scores[name]) == pytest.approx(dict(found), abs=1e-4, nan_ok=True), name
+    for name, from_traces in expected.items():
+        assert dict(scores[name]) == pytest.approx(dict(from_traces), abs=1e-4, nan_ok=True), name

@@ -13,7 +13,7 @@ def trace_of(pattern, ids=None, **options):
     """One layer of one head on tokens a, b, c …"""
     pattern = torch.tensor(pattern, dtype=torch.float32)
     ids = ids or list(range(len(pattern)))
-    tokens = Tokens(tuple(Token(chr(97 + one), id=one, word=place) for place, one in enumerate(ids)))
+    tokens = Tokens(tuple(Token(chr(97 + token_id), id=token_id, word=place) for place, token_id in enumerate(ids)))
     return Trace.from_patterns([pattern[None]], tokens, **options)
 
 
@@ -59,14 +59,14 @@ def test_same_word_across_by_hand():
 
 def test_patch_neighbour_by_hand():
     # A 2×2 grid: each patch has three neighbours; uniform attention over CLS and four patches gives 3/5.
-    tokens = Tokens((Token("[CLS]", special=True), *(Token(str(one)) for one in range(4))), "patches", (2, 2))
+    tokens = Tokens((Token("[CLS]", special=True), *(Token(str(patch)) for patch in range(4))), "patches", (2, 2))
     uniform = torch.full((1, 5, 5), 0.2)
     scores = hs.measure("patch_neighbour", Trace.from_patterns([uniform], tokens))
     assert scores["L0H0"] == pytest.approx(0.6) and scores.baseline == pytest.approx(0.6)
 
 
 def test_intervals_come_from_resampled_traces_and_hold_the_mean():
-    traces = [trace_of(np.tril(np.random.default_rng(one).dirichlet(np.ones(4), 4)).tolist()) for one in range(12)]
+    traces = [trace_of(np.tril(np.random.default_rng(seed).dirichlet(np.ones(4), 4)).tolist()) for seed in range(12)]
     scores = hs.measure("previous_token", traces)
     low, high = scores.intervals[scores.top(1)[0][0]]
     assert low < scores["L0H0"] < high and scores.n_samples == 12
@@ -124,10 +124,10 @@ def test_a_bracket_finds_its_partner_through_others():
 
 def test_blocks_of_a_pair_share_out_what_is_not_special():
     segments = [("[CLS]", "A", True), ("a", "A", False), ("b", "B", False), ("c", "B", False)]
-    tokens = Tokens(tuple(Token(text, segment=one, special=special) for text, one, special in segments))
+    tokens = Tokens(tuple(Token(text, segment=segment, special=special) for text, segment, special in segments))
     trace = Trace.from_patterns([torch.tensor([[[0.1, 0.2, 0.3, 0.4]] * 4])], tokens)
-    found = hs.analysis.measure_all(["a_to_a", "a_to_b", "b_to_a", "b_to_b", "special_tokens"], trace)
-    assert {name: round(scores["L0H0"], 4) for name, scores in found.items()} == {
+    scores_by_name = hs.analysis.measure_all(["a_to_a", "a_to_b", "b_to_a", "b_to_b", "special_tokens"], trace)
+    assert {name: round(scores["L0H0"], 4) for name, scores in scores_by_name.items()} == {
         "a_to_a": 0.2,
         "a_to_b": 0.7,
         "b_to_a": 0.2,
@@ -137,12 +137,12 @@ def test_blocks_of_a_pair_share_out_what_is_not_special():
 
 
 def test_measures_that_do_not_apply_can_be_skipped():
-    found = hs.analysis.measure_all(hs.analysis.MEASURES, trace_of(CAUSAL), skip=True)
-    assert "previous_token" in found and "patch_self" not in found and "a_to_b" not in found
+    scores_by_name = hs.analysis.measure_all(hs.analysis.MEASURES, trace_of(CAUSAL), skip=True)
+    assert "previous_token" in scores_by_name and "patch_self" not in scores_by_name and "a_to_b" not in scores_by_name
 
 
 def test_patches_by_row_and_column():
-    tokens = Tokens(tuple(Token(str(one)) for one in range(6)), "patches", (2, 3))
+    tokens = Tokens(tuple(Token(str(patch)) for patch in range(6)), "patches", (2, 3))
     uniform = Trace.from_patterns([torch.full((1, 6, 6), 1 / 6)], tokens)
-    found = hs.analysis.measure_all(["patch_self", "patch_row", "patch_column"], uniform)
-    assert [round(scores["L0H0"] * 6) for scores in found.values()] == [1, 2, 1]
+    scores_by_name = hs.analysis.measure_all(["patch_self", "patch_row", "patch_column"], uniform)
+    assert [round(scores["L0H0"] * 6) for scores in scores_by_name.values()] == [1, 2, 1]

@@ -21,8 +21,8 @@ def layer(pattern, norms):
     return Layer(Site("main", 0), "main", False, batch, slice(0, 1), 0, pattern[None, None], real, real, _known=known)
 
 
-def share(told):
-    (tally,) = told
+def share(results):
+    (tally,) = results
     return float(tally.total / tally.n_queries), float(tally.chance / tally.n_queries)
 
 
@@ -36,8 +36,8 @@ def test_what_is_added_is_weight_times_norm():
 def test_a_sink_with_small_values_adds_little():
     sink = torch.zeros(7, 7)
     sink[:, 0], sink[:, 3] = 0.9, 0.1
-    found = share(norm_share(layer(sink, [0.1, 1, 1, 1, 1, 1, 1]), keys="special"))
-    assert found == pytest.approx((0.09 / 0.19, 2 / 7))
+    share_and_chance = share(norm_share(layer(sink, [0.1, 1, 1, 1, 1, 1, 1]), keys="special"))
+    assert share_and_chance == pytest.approx((0.09 / 0.19, 2 / 7))
     assert share(norm_share(layer(sink, [0.1, 1, 1, 1, 1, 1, 1]), keys="first"))[0] == pytest.approx(0.09 / 0.19)
 
 
@@ -47,8 +47,8 @@ def test_values_that_are_not_there_are_refused_with_the_reason():
         hs.measure("norm", bare)
     plain = layer(torch.eye(7), [1.0] * 7)
     plain._known.clear()
-    (told,) = norm(plain)
-    assert isinstance(told, Refusal)
+    (refusal,) = norm(plain)
+    assert isinstance(refusal, Refusal)
 
 
 def test_it_is_the_sum_of_contributions():

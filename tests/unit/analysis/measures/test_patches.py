@@ -9,7 +9,7 @@ import headscope as hs
 from headscope.corpora import Example
 from headscope.traces import Token, Tokens, Trace
 
-GRID = Tokens((Token("[CLS]", special=True), *(Token(str(one)) for one in range(4))), "patches", (2, 2))
+GRID = Tokens((Token("[CLS]", special=True), *(Token(str(patch)) for patch in range(4))), "patches", (2, 2))
 RED, GREEN, DARK, GREY = (255, 0, 0), (0, 255, 0), (60, 0, 0), (128, 128, 128)
 
 
@@ -45,9 +45,9 @@ def test_a_head_that_looks_at_the_brightest_patch_is_known_by_it():
 
 
 def test_a_head_that_looks_at_red_is_known_by_it_and_grey_has_no_hue():
-    found = hs.analysis.measure_all(["hue"], looking(0, 0, 0, 3), examples=[picture(RED, GREEN, GREEN, GREY)])
-    assert found["hue/red"]["L0H0"] == 1 and found["hue/red"].baseline == pytest.approx(1 / 3)
-    assert found["hue/green"]["L0H0"] == 0
+    scores_by_name = hs.analysis.measure_all(["hue"], looking(0, 0, 0, 3), examples=[picture(RED, GREEN, GREEN, GREY)])
+    assert scores_by_name["hue/red"]["L0H0"] == 1 and scores_by_name["hue/red"].baseline == pytest.approx(1 / 3)
+    assert scores_by_name["hue/green"]["L0H0"] == 0
 
 
 def test_a_head_that_looks_at_its_like_is_told_from_one_that_looks_at_its_opposite():

@@ -16,7 +16,7 @@ TOKENS = tokens(example())  # ids 11 to 15 between [CLS] and [SEP]
 COMMON = {id: 1000 for id in range(100, 600)}  # the 500 most frequent are others
 
 
-def tallied(counts, pattern, among=1):
+def tally_of(counts, pattern, among=1):
     (layer,) = layers(trace(pattern, on=TOKENS), Example("one"))
     (tally,) = RareWord("rare_word", COMMON | counts, among).watch(layer)
     assert isinstance(tally, Tally)
@@ -25,17 +25,17 @@ def tallied(counts, pattern, among=1):
 
 def test_a_head_that_looks_at_the_rarest_token_hits_it_every_time():
     counts = {11: 9, 12: 2, 13: 9, 14: 5, 15: 9}
-    assert tallied(counts, one_hot([2] * 7)) == pytest.approx((5, 5, 1))
-    assert tallied(counts, one_hot([4] * 7)) == pytest.approx((0, 5, 1))
-    assert tallied(counts, one_hot([4] * 7), among=2) == pytest.approx((5, 5, 2))
+    assert tally_of(counts, one_hot([2] * 7)) == pytest.approx((5, 5, 1))
+    assert tally_of(counts, one_hot([4] * 7)) == pytest.approx((0, 5, 1))
+    assert tally_of(counts, one_hot([4] * 7), among=2) == pytest.approx((5, 5, 2))
 
 
 def test_equally_rare_tokens_share_the_place_and_chance_counts_them():
-    assert tallied({11: 2, 12: 2, 13: 9, 14: 9, 15: 9}, one_hot([1] * 7)) == pytest.approx((5, 5, 2))
+    assert tally_of({11: 2, 12: 2, 13: 9, 14: 9, 15: 9}, one_hot([1] * 7)) == pytest.approx((5, 5, 2))
 
 
 def test_special_tokens_are_never_rare():
-    assert tallied({11: 9, 12: 2, 13: 9, 14: 5, 15: 9}, one_hot([0] * 7))[0] == 0
+    assert tally_of({11: 9, 12: 2, 13: 9, 14: 5, 15: 9}, one_hot([0] * 7))[0] == 0
 
 
 def test_sentences_of_frequent_tokens_only_are_passed_over():
@@ -61,14 +61,14 @@ def test_a_causal_query_is_given_chance_of_what_it_can_see_only():
 def test_targets_that_the_model_wrote_itself_are_refused():
     stacks = {"encoder": TOKENS, "decoder": TOKENS}
     patterns = {"encoder": [uniform(7)[None]], "decoder": [uniform(7)[None]], "cross": [uniform(7)[None]]}
-    made = Trace.from_patterns(patterns, stacks)
+    trace = Trace.from_patterns(patterns, stacks)
     measure = RareWord("rare_word", COMMON | dict.fromkeys(range(11, 16), 3))
 
-    def told(example):
-        return {str(layer.site): next(iter(measure.watch(layer))) for layer in layers(made, example)}
+    def tally_crosswise(example):
+        return {str(layer.site): next(iter(measure.watch(layer))) for layer in layers(trace, example)}
 
-    written = told(Example("one", text="a text"))
-    refused = {site: one.reason for site, one in written.items() if isinstance(one, Refusal)}
+    written = tally_crosswise(Example("one", text="a text"))
+    refused = {site: result.reason for site, result in written.items() if isinstance(result, Refusal)}
     assert refused.keys() == {"decoder.L0"} and "wrote the targets itself" in refused["decoder.L0"]
-    given = told(Example("one", text="a text", target="its translation"))
-    assert len(given) == 3 and all(isinstance(one, Tally) for one in given.values())
+    tallies = tally_crosswise(Example("one", text="a text", target="its translation"))
+    assert len(tallies) == 3 and all(isinstance(tally, Tally) for tally in tallies.values())

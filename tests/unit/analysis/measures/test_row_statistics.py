@@ -62,9 +62,9 @@ def test_the_even_distance_is_the_mean_over_the_keys_in_sight():
 
 def test_what_a_summary_says_is_what_patterns_say():
     model = hs.load("builtin:gpt")
-    found = model.run("The doctor asked the nurse a question, and she did not know.")
-    bare = hs.Trace.from_patterns([found.patterns(f"L{layer}") for layer in range(2)], found.tokens["main"])
+    trace = model.run("The doctor asked the nurse a question, and she did not know.")
+    bare = hs.Trace.from_patterns([trace.patterns(f"L{layer}") for layer in range(2)], trace.tokens["main"])
     for name in ("confidence", "entropy", "distance"):
-        scores, other = hs.measure(name, found), hs.measure(name, bare)
+        scores, other = hs.measure(name, trace), hs.measure(name, bare)
         assert other.baseline == pytest.approx(scores.baseline)
         assert dict(other) == pytest.approx({head: scores[head] for head in other}, abs=1e-5)

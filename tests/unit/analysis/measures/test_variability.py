@@ -10,7 +10,7 @@ from headscope.traces import Trace
 
 
 def texts(*patterns):
-    return [Trace.from_patterns([one[None]], [str(at) for at in range(len(one))]) for one in patterns]
+    return [Trace.from_patterns([pattern[None]], [str(at) for at in range(len(pattern))]) for pattern in patterns]
 
 
 def test_a_pattern_that_never_changes_has_no_variability():

@@ -17,7 +17,7 @@ from headscope.runs import worker
 
 # The package has a function of this name too.
 module = sys.modules["headscope.analysis.search.examples"]
-TEXTS = [f"{one} {tail}" for tail in ("the cat", "she was tired") for one in SENTENCES[:6]]
+TEXTS = [f"{sentence} {tail}" for tail in ("the cat", "she was tired") for sentence in SENTENCES[:6]]
 
 
 @pytest.fixture(scope="module")
@@ -27,13 +27,13 @@ def model() -> Model:
 
 def brute(model: Model, read) -> list[tuple[float, int, int]]:
     """Of every text the strongest token that is not special: strongest first."""
-    found = []
+    strongest = []
     for number, text in enumerate(TEXTS):
         trace = model.run(text, record="full")
         values = np.array(read(trace), float)
         values[[token.special for token in trace.tokens["main"]]] = -np.inf
-        found.append((float(values.max()), number, int(values.argmax())))
-    return sorted(found, key=lambda one: -one[0])
+        strongest.append((float(values.max()), number, int(values.argmax())))
+    return sorted(strongest, key=lambda row: -row[0])
 
 
 def test_a_table_on_paper():
@@ -42,7 +42,7 @@ def test_a_table_on_paper():
     there = torch.tensor([[True, True, True], [True, True, True], [True, True, False]])
     top._add("x", values[:2], there[:2], [0, 1], 0)
     top._add("x", values[2:], there[2:], [2], 0)
-    strength, example, token = (one[:, 0, :3].tolist() for one in top._tables["x"])
+    strength, example, token = (table[:, 0, :3].tolist() for table in top._tables["x"])
     assert strength[0] == [9.0, 8.0, 4.0] and example[0] == [0, 2, 1] and token[0] == [1, 1, 0]
     assert strength[1] == [7.0, -1.0, -5.0] and example[1] == [1, 0, 2] and token[1] == [2, 0, 0]
     assert top._tables["x"][1][0, 0, 3:].eq(-1).all()
@@ -57,16 +57,16 @@ def test_the_strongest_are_those_of_brute_force(model, tmp_path):
         ("L0H1.value[2]", lambda trace: trace.value("L0H1")[:, 2]),
         ("L1H0", lambda trace: trace.pattern("L1H0")[:, 1:].max(-1)),
     ):
-        found = hs.examples(model, TEXTS, place, k=4, folder=folder)
+        examples = hs.examples(model, TEXTS, place, k=4, folder=folder)
         expected = brute(model, read)[:4]
-        assert [one.value for one in found] == pytest.approx([one[0] for one in expected], abs=1e-4), place
-        assert [one.id for one in found] == [f"list:{one[1]}" for one in expected], place
-        assert [one.token for one in found] == [one[2] for one in expected], place
-        for one in found:
-            if one.key is None:
-                assert one.values[one.token] == pytest.approx(one.value, abs=1e-4)
+        assert [example.value for example in examples] == pytest.approx([row[0] for row in expected], abs=1e-4), place
+        assert [example.id for example in examples] == [f"list:{row[1]}" for row in expected], place
+        assert [example.token for example in examples] == [row[2] for row in expected], place
+        for example in examples:
+            if example.key is None:
+                assert example.values[example.token] == pytest.approx(example.value, abs=1e-4)
             else:
-                assert one.values[one.key] == pytest.approx(one.value, abs=1e-4)
+                assert example.values[example.key] == pytest.approx(example.value, abs=1e-4)
     lowest = hs.examples(model, TEXTS, "L1.neurons[3]", k=1, lowest=True, folder=folder)
     assert lowest[0].value == pytest.approx(-brute(model, lambda trace: -trace.neurons("L1")[:, 3])[0][0], abs=1e-4)
     assert "L1.neurons[3]" in repr(lowest) and "«" in repr(lowest)
@@ -84,7 +84,7 @@ def test_a_second_question_does_not_read_the_corpus_through_the_model_again(mode
     assert shards == every and len(every) > 1
     hs.examples(model, TEXTS, "L0H1.value[2]", k=2, folder=tmp_path / "kept")
     again = hs.examples(model, TEXTS, "L1.neurons[3]", k=2, folder=tmp_path / "kept")
-    assert shards == every and [one.id for one in again] == [one.id for one in first]
+    assert shards == every and [example.id for example in again] == [example.id for example in first]
 
 
 def test_stopped_it_goes_on_where_it_was(model, tmp_path, monkeypatch):
@@ -98,11 +98,11 @@ def test_stopped_it_goes_on_where_it_was(model, tmp_path, monkeypatch):
 
     with pytest.raises(Cancelled):
         hs.examples(model, TEXTS, "L1.neurons[3]", folder=tmp_path / "kept", progress=progress, cancel=stop)
-    done = sorted(one.name for one in (tmp_path / "kept").glob("top-*"))
+    done = sorted(shard.name for shard in (tmp_path / "kept").glob("top-*"))
     assert done and len(done) < -(-len(TEXTS) // 4)
-    found = hs.examples(model, TEXTS, "L1.neurons[3]", k=4, folder=tmp_path / "kept")
-    assert [(one.id, one.token) for one in found] == [(one.id, one.token) for one in whole]
-    assert np.allclose([one.value for one in found], [one.value for one in whole], atol=1e-5)
+    resumed = hs.examples(model, TEXTS, "L1.neurons[3]", k=4, folder=tmp_path / "kept")
+    assert [(example.id, example.token) for example in resumed] == [(example.id, example.token) for example in whole]
+    assert np.allclose([example.value for example in resumed], [example.value for example in whole], atol=1e-5)
 
 
 def test_a_folder_of_texts_is_read_file_by_file(tmp_path):
@@ -110,7 +110,7 @@ def test_a_folder_of_texts_is_read_file_by_file(tmp_path):
     (tmp_path / "a.txt").write_text("first\nand more\n")
     (tmp_path / "notes.md").write_text("not read\n")
     stream = stream_of(tmp_path)
-    assert [one.text for one in stream] == ["first", "and more", "second"] and stream.name == tmp_path.name
+    assert [example.text for example in stream] == ["first", "and more", "second"] and stream.name == tmp_path.name
 
 
 def test_the_cache_is_the_users(model, tmp_path, monkeypatch):
@@ -120,7 +120,7 @@ def test_the_cache_is_the_users(model, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("place", "told"),
+    ("place", "error_text"),
     [
         ("L3", "is no place"),
         ("L1H0.neurons[2]", "is no place"),
@@ -132,8 +132,8 @@ def test_the_cache_is_the_users(model, tmp_path, monkeypatch):
         ("", "is no place"),
     ],
 )
-def test_what_is_not_there_is_said(model, tmp_path, place, told):
-    with pytest.raises(HeadscopeError, match=told):
+def test_what_is_not_there_is_said(model, tmp_path, place, error_text):
+    with pytest.raises(HeadscopeError, match=error_text):
         hs.examples(model, TEXTS, place, folder=tmp_path / "kept")
     assert not (tmp_path / "kept").exists()
 

@@ -19,11 +19,11 @@ PAIRS = [
 
 
 def links_of(order: list[int], n_source: int) -> Links:
-    found = np.array(order)[:, None] == np.arange(n_source)
-    return Links(found, found, found)
+    links = np.array(order)[:, None] == np.arange(n_source)
+    return Links(links, links, links)
 
 
-def counted_on(shift: int, piece: int = 100) -> Counted:
+def count_links(shift: int, piece: int = 100) -> Counted:
     """Two heads: one follows the links, `shift` steps early; one looks at the first word always."""
     examples, tokens, patterns, links = [], [], [], {}
     for number, (text, target, order) in enumerate(PAIRS):
@@ -34,7 +34,7 @@ def counted_on(shift: int, piece: int = 100) -> Counted:
         pattern[0, :, -1] = 0.1  # the end of the source always has something
         for at, token in enumerate(written):
             if token.word is not None:
-                keys = [place for place, one in enumerate(source) if one.word == order[token.word]]
+                keys = [place for place, source_token in enumerate(source) if source_token.word == order[token.word]]
                 pattern[0, at - shift, keys] = 0.9 / len(keys)
         pattern[1, :, 1] = 1.0
         examples.append(example)
@@ -52,14 +52,14 @@ def counted_on(shift: int, piece: int = 100) -> Counted:
 @pytest.mark.parametrize("piece", [100, 3])
 @pytest.mark.parametrize(("shift", "step", "other"), [(1, "writes", "reads"), (0, "reads", "writes")])
 def test_attention_along_the_links_agrees_at_its_own_step_only(shift, step, other, piece):
-    table = counted_on(shift, piece)
+    table = count_links(shift, piece)
     assert table.mean(f"{step} f1")["cross.L0H0"] == 1.0
     assert _error_rates(table, step)["cross.L0H0"] == 0.0
     assert table.mean(f"{other} f1")["cross.L0H0"] < 1.0
 
 
 def test_figures_by_hand():
-    table = counted_on(1)
+    table = count_links(1)
     # The head that looks at the first word is right for "odin" alone: 1 of 6 links.
     assert table.mean("writes f1")["cross.L0H1"] == pytest.approx(1 / 6)
     assert _error_rates(table, "writes")["cross.L0H1"] == pytest.approx(5 / 6)
@@ -73,7 +73,7 @@ def test_figures_by_hand():
 
 
 def test_the_mean_over_a_layer_is_of_attention_not_of_scores():
-    table = counted_on(1)
+    table = count_links(1)
     # 0.9 on the link against 1.0 on the first word: the mean of the two heads follows the second.
     assert _by_site(table, "writes layer")[Site("decoder", 0, "cross")].f1 == pytest.approx(1 / 6)
     assert _by_site(table, "writes all") == _by_site(table, "writes layer")
@@ -83,29 +83,29 @@ def test_words_are_those_of_the_tokens():
     model = hs.load("builtin:translate")
     text, target = "The doctor's house is old, isn't it?", "Дом доктора старый, не так ли?"
     inputs = model.read(text, target=target)
-    for stack, said in (("encoder", text), ("decoder", target)):
+    for stack, sentence in (("encoder", text), ("decoder", target)):
         numbers = [token.word for token in inputs.tokens[stack] if token.word is not None]
-        assert sorted(set(numbers)) == list(range(len(_words(said))))
+        assert sorted(set(numbers)) == list(range(len(_words(sentence))))
 
 
 def test_the_translator_against_the_aligner():
     pairs = [
-        Example(f"made:{number}", text=f"{one} {two}.", target=f"{other} {another}.")
-        for number, ((one, other), (two, another)) in enumerate(
+        Example(f"made:{number}", text=f"{word} {two}.", target=f"{other} {another}.")
+        for number, ((word, other), (two, another)) in enumerate(
             (first, second)
             for first in (("Tom", "Том"), ("Mary", "Мэри"), ("He", "Он"))
             for second in (("sleeps", "спит"), ("sings", "поёт"), ("reads", "читает"), ("works", "работает"))
         )
     ]
     done = []
-    found = cross_alignment(
+    alignment = cross_alignment(
         hs.load("builtin:translate"), pairs, limit=8, more=pairs[8:], progress=lambda *counts: done.append(counts)
     )
-    assert done[-1] == (8, 8) and (found.n_pairs, found.n_trained_on) == (8, 12)
-    assert found.baselines["aligner, source to target"].f1 > 0.95 and found.baselines["diagonal"].f1 > 0.95
-    assert len(found.f1["writes"]) == 32 and len(found.layers["writes"]) == 4
-    best = found.f1["writes"].top(1)[0][1]
-    assert best > 0.7 > found.f1["writes"].baseline and "no link" in str(found)
+    assert done[-1] == (8, 8) and (alignment.n_pairs, alignment.n_trained_on) == (8, 12)
+    assert alignment.baselines["aligner, source to target"].f1 > 0.95 and alignment.baselines["diagonal"].f1 > 0.95
+    assert len(alignment.f1["writes"]) == 32 and len(alignment.layers["writes"]) == 4
+    best = alignment.f1["writes"].top(1)[0][1]
+    assert best > 0.7 > alignment.f1["writes"].baseline and "no link" in str(alignment)
 
 
 def test_what_does_not_translate_is_refused():

@@ -14,7 +14,7 @@ from headscope.errors import Cancelled, InputError
 TAGS = ("NOUN", "VERB", "ADJ", "ADV")
 
 
-def planted(n_sentences: int = 120, length: int = 8, depth: int = 1) -> Words:
+def words_with_planted_tag(n_sentences: int = 120, length: int = 8, depth: int = 1) -> Words:
     """Three depths of noise; at one of them a direction for each tag. Each word is a form of its own kind."""
     rng = np.random.default_rng(0)
     n = n_sentences * length
@@ -26,47 +26,47 @@ def planted(n_sentences: int = 120, length: int = 8, depth: int = 1) -> Words:
 
 
 def test_the_planted_depth_is_found_and_controls_stay_at_chance():
-    found = probe(planted(), "upos")
-    assert found.best.depth == 1 and found.best_layer == "L0"
-    assert found.best.accuracy > 0.95 and found.best.macro_f1 > 0.95
-    low, high = found.best.interval
-    assert low <= found.best.accuracy <= high
-    assert found.majority == pytest.approx(0.4, abs=0.08)
-    for one in found.depths:
-        assert one.shuffled < found.majority + 0.08
-        assert one.control < found.majority + 0.1  # vectors that do not know the form cannot learn its tag
-        if one.depth != 1:
-            assert one.accuracy < found.majority + 0.08
-    assert found.best.selectivity > 0.4
-    assert found.n_words == {"train": 576, "dev": 192, "test": 192} and found.n_tags == 4
+    probes = probe(words_with_planted_tag(), "upos")
+    assert probes.best.depth == 1 and probes.best_layer == "L0"
+    assert probes.best.accuracy > 0.95 and probes.best.macro_f1 > 0.95
+    low, high = probes.best.interval
+    assert low <= probes.best.accuracy <= high
+    assert probes.majority == pytest.approx(0.4, abs=0.08)
+    for depth in probes.depths:
+        assert depth.shuffled < probes.majority + 0.08
+        assert depth.control < probes.majority + 0.1  # vectors that do not know the form cannot learn its tag
+        if depth.depth != 1:
+            assert depth.accuracy < probes.majority + 0.08
+    assert probes.best.selectivity > 0.4
+    assert probes.n_words == {"train": 576, "dev": 192, "test": 192} and probes.n_tags == 4
 
 
 def test_a_probe_that_knows_the_word_does_as_well_on_the_control_task():
-    words = planted()
+    words = words_with_planted_tag()
     forms = sorted(set(words.forms))
     known = torch.nn.functional.one_hot(torch.tensor([forms.index(form) for form in words.forms])).float()
     by_form = [TAGS[forms.index(form) % 4] for form in words.forms]
-    found = probe(Words(known[None], words.forms, by_form, words.sentences), "upos")
-    assert found.by_word > 0.99 and found.best.accuracy > 0.99 and found.best.control > 0.99
-    assert abs(found.best.selectivity) < 0.01 and found.best_layer == "embeddings"
+    probes = probe(Words(known[None], words.forms, by_form, words.sentences), "upos")
+    assert probes.by_word > 0.99 and probes.best.accuracy > 0.99 and probes.best.control > 0.99
+    assert abs(probes.best.selectivity) < 0.01 and probes.best_layer == "embeddings"
 
 
 def test_the_same_seed_gives_the_same_numbers():
-    words = planted(30)
-    found = probe(words, "upos", penalties=[1e-2])
-    assert found.depths == probe(words, "upos", penalties=[1e-2]).depths
-    assert found.depths != probe(words, "upos", penalties=[1e-2], seed=1).depths
+    words = words_with_planted_tag(30)
+    probes = probe(words, "upos", penalties=[1e-2])
+    assert probes.depths == probe(words, "upos", penalties=[1e-2]).depths
+    assert probes.depths != probe(words, "upos", penalties=[1e-2], seed=1).depths
 
 
 def test_a_tag_that_training_never_saw_is_wrong():
-    words = planted(40)
+    words = words_with_planted_tag(40)
     last = next(place for place in range(len(words.tags)) if words.sentences[place] == 39)
     tags = [*words.tags]
     tags[last] = "X"
     assert probe(words._replace(tags=tags), "upos").n_tags in (4, 5)
 
 
-def tagged(number: int, *words: str) -> Example:
+def tagged_sentence(number: int, *words: str) -> Example:
     ends = np.cumsum([len(word) + 1 for word in words])
     spans = tuple((int(end) - len(word) - 1, int(end) - 1) for word, end in zip(words, ends, strict=True))
     tags = tuple("DET" if word in ("the", "a") else "OTHER" for word in words)
@@ -76,34 +76,34 @@ def tagged(number: int, *words: str) -> Example:
 def test_a_real_model_by_its_words():
     animals = ["cat", "dog", "horse", "bird", "elephant", "rhinoceros"]
     corpus = [
-        tagged(number, one, first, "saw", two, second)
-        for number, (one, two, first, second) in enumerate(
-            (one, two, first, second)
-            for one in ("the", "a")
+        tagged_sentence(number, article, first, "saw", two, second)
+        for number, (article, two, first, second) in enumerate(
+            (article, two, first, second)
+            for article in ("the", "a")
             for two in ("the", "a")
             for first in animals[:3]
             for second in animals[2:]
         )
     ]
     done = []
-    found = layer_probes(
+    probes = layer_probes(
         hs.load("builtin:bert"), corpus, limit=20, penalties=[1e-3], progress=lambda *counts: done.append(counts)
     )
-    assert len(found.depths) == 7 and found.best.accuracy == 1.0 and found.by_word == 1.0
-    assert sum(found.n_words.values()) == 100  # a word in pieces is one word
+    assert len(probes.depths) == 7 and probes.best.accuracy == 1.0 and probes.by_word == 1.0
+    assert sum(probes.n_words.values()) == 100  # a word in pieces is one word
     assert (20, 20) in done and done[-1] == (7, 7)
-    assert "best on the dev part" in str(found)
+    assert "best on the dev part" in str(probes)
 
 
 def test_what_cannot_be_probed_is_said():
     model = hs.load("builtin:bert")
     with pytest.raises(InputError, match="'ner': its columns are upos"):
-        layer_probes(model, [tagged(0, "the", "cat")], "ner")
+        layer_probes(model, [tagged_sentence(0, "the", "cat")], "ner")
     with pytest.raises(InputError, match="at least 5 sentences"):
-        layer_probes(model, [tagged(0, "the", "cat")])
+        layer_probes(model, [tagged_sentence(0, "the", "cat")])
     with pytest.raises(InputError, match="nothing to tell apart"):
-        probe(planted(20)._replace(tags=["NOUN"] * 160), "upos")
+        probe(words_with_planted_tag(20)._replace(tags=["NOUN"] * 160), "upos")
     stop = threading.Event()
     stop.set()
     with pytest.raises(Cancelled):
-        probe(planted(20), "upos", cancel=stop)
+        probe(words_with_planted_tag(20), "upos", cancel=stop)

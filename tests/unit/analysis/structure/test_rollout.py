@@ -14,7 +14,7 @@ from headscope.models import Model
 from headscope.traces import Trace
 
 
-def made(n_layers: int = 3, n_heads: int = 2, n: int = 5, *, causal: bool = False) -> Trace:
+def random_trace(n_layers: int = 3, n_heads: int = 2, n: int = 5, *, causal: bool = False) -> Trace:
     scores = torch.randn(n_layers, n_heads, n, n, dtype=torch.float64) * 2
     if causal:
         scores = scores.masked_fill(torch.ones(n, n).triu(1).bool(), -torch.inf)
@@ -23,33 +23,33 @@ def made(n_layers: int = 3, n_heads: int = 2, n: int = 5, *, causal: bool = Fals
 
 def test_rollout_by_hand():
     first, second = torch.tensor([[[1.0, 0.0], [1.0, 0.0]]]), torch.tensor([[[0.0, 1.0], [0.0, 1.0]]])
-    found = rollout(Trace.from_patterns([first, second], ["a", "b"]))
-    np.testing.assert_allclose(found[0], [[1.0, 0.0], [0.5, 0.5]])
+    rollouts = rollout(Trace.from_patterns([first, second], ["a", "b"]))
+    np.testing.assert_allclose(rollouts[0], [[1.0, 0.0], [0.5, 0.5]])
     # Layer 1 mixes each token with b, which is half a already: ½ a + ½ (½ a + ½ b).
-    np.testing.assert_allclose(found["L1"], [[0.75, 0.25], [0.5, 0.5]])
-    np.testing.assert_allclose(found.head("L1H0"), [[0.5, 0.5], [0.5, 0.5]])
-    np.testing.assert_allclose(found.head("L0H0"), first[0])
-    np.testing.assert_allclose(found.without("a")[-1], [[0.0, 1.0], [0.0, 1.0]])
+    np.testing.assert_allclose(rollouts["L1"], [[0.75, 0.25], [0.5, 0.5]])
+    np.testing.assert_allclose(rollouts.head("L1H0"), [[0.5, 0.5], [0.5, 0.5]])
+    np.testing.assert_allclose(rollouts.head("L0H0"), first[0])
+    np.testing.assert_allclose(rollouts.without("a")[-1], [[0.0, 1.0], [0.0, 1.0]])
 
 
 @pytest.mark.parametrize("causal", [False, True])
 def test_what_must_hold(causal):
-    trace = made(causal=causal)
-    rolled, flowed = rollout(trace), flow(trace)
+    trace = random_trace(causal=causal)
+    rolled, rollouts = rollout(trace), flow(trace)
     np.testing.assert_allclose(rolled.weights.sum(-1), 1.0)
-    assert (flowed >= rolled[-1] - 1e-9).all() and (flowed <= 1 + 1e-9).all()
+    assert (rollouts >= rolled[-1] - 1e-9).all() and (rollouts <= 1 + 1e-9).all()
     expected = trace.patterns("L0").mean(0).numpy() / 2 + np.eye(5) / 2
     np.testing.assert_allclose(rolled[0], expected, atol=1e-6)
     np.testing.assert_allclose(flow(trace, layer=0), rolled[0], atol=1e-9)
     np.testing.assert_allclose(flow(trace, normalised=True).sum(-1), 1.0)
-    np.testing.assert_allclose(flow(trace, queries=[1, 3]), flowed[[1, 3]])
+    np.testing.assert_allclose(flow(trace, queries=[1, 3]), rollouts[[1, 3]])
     if causal:
-        assert not np.triu(rolled[-1], 1).any() and not np.triu(flowed, 1).any()
+        assert not np.triu(rolled[-1], 1).any() and not np.triu(rollouts, 1).any()
         assert rolled.without(0)[-1][0].sum() == 0.0  # the first token sees none but itself
 
 
 def test_a_single_head_is_over_the_rollout_below_it():
-    trace = made()
+    trace = random_trace()
     rolled = rollout(trace)
     heads = [rolled.head(f"L2H{index}") for index in range(2)]
     np.testing.assert_allclose((np.mean(heads, axis=0) + rolled[1]) / 2, rolled[2], atol=1e-7)
@@ -67,8 +67,8 @@ def test_an_image_is_read_by_patches():
     tokens = trace.tokens["main"]
     assert rolled.patches().shape == tokens.grid
     assert rolled.patches().sum() + rolled[-1][0, 0] == pytest.approx(1.0)
-    flowed = flow(trace, queries=[0], max_tokens=len(tokens))
-    assert (as_patches(flowed[0], tokens) >= rolled.patches() - 1e-9).all()
+    rollouts = flow(trace, queries=[0], max_tokens=len(tokens))
+    assert (as_patches(rollouts[0], tokens) >= rolled.patches() - 1e-9).all()
 
 
 def test_each_stack_by_itself():
@@ -79,7 +79,7 @@ def test_each_stack_by_itself():
 
 
 def test_what_cannot_be_done_is_said():
-    trace = made(n=31)
+    trace = random_trace(n=31)
     with pytest.raises(InputError, match="31 tokens"):
         flow(trace)
     with pytest.raises(NotRecordedError, match="main"):
@@ -94,6 +94,6 @@ def test_what_cannot_be_done_is_said():
     stop, done = threading.Event(), []
     stop.set()
     with pytest.raises(Cancelled):
-        flow(made(), cancel=stop)
-    flow(made(n=3), progress=lambda *counts: done.append(counts))
+        flow(random_trace(), cancel=stop)
+    flow(random_trace(n=3), progress=lambda *counts: done.append(counts))
     assert done == [(1, 3), (2, 3), (3, 3)]

@@ -32,19 +32,19 @@ def bert() -> hs.Model:
 def jsd(p: np.ndarray, q: np.ndarray) -> float:
     """As in the books: the mean of two Kullback-Leibler divergences from the middle."""
 
-    def kl(one: np.ndarray, other: np.ndarray) -> float:
-        return float((one[one > 0] * np.log(one[one > 0] / other[one > 0])).sum())
+    def kl(p: np.ndarray, other: np.ndarray) -> float:
+        return float((p[p > 0] * np.log(p[p > 0] / other[p > 0])).sum())
 
     return (kl(p, (p + q) / 2) + kl(q, (p + q) / 2)) / 2
 
 
 def test_divergence_on_paper():
     even, first, last = [0.5, 0.5], [1.0, 0.0], [0.0, 1.0]
-    found = divergences(torch.tensor([[even], [even], [first], [last]]))
-    assert found[0, 1] == 0.0
-    assert found[2, 3] == pytest.approx(np.log(2))
-    assert found[0, 2] == pytest.approx(jsd(np.array(even), np.array(first))) == pytest.approx(0.2157615543)
-    assert torch.equal(found, found.T) and not found.diagonal().any()
+    matrix = divergences(torch.tensor([[even], [even], [first], [last]]))
+    assert matrix[0, 1] == 0.0
+    assert matrix[2, 3] == pytest.approx(np.log(2))
+    assert matrix[0, 2] == pytest.approx(jsd(np.array(even), np.array(first))) == pytest.approx(0.2157615543)
+    assert torch.equal(matrix, matrix.T) and not matrix.diagonal().any()
 
 
 def test_what_a_sink_takes_is_one_more_key():
@@ -53,52 +53,52 @@ def test_what_a_sink_takes_is_one_more_key():
 
 
 def test_streaming_equals_holding_everything(bert):
-    found = head_similarity(bert, TEXTS)
+    similarity = head_similarity(bert, TEXTS)
     traces = bert.run(TEXTS)
-    for one, other in ((0, 1), (0, len(found.heads) - 1), (2, 5)):
-        heads = found.heads[one], found.heads[other]
+    for i, other in ((0, 1), (0, len(similarity.heads) - 1), (2, 5)):
+        heads = similarity.heads[i], similarity.heads[other]
         rows = [zip(*(trace.pattern(head).astype(float) for head in heads), strict=True) for trace in traces]
         expected = np.mean([jsd(p, q) for pairs in rows for p, q in pairs])
-        assert found.divergences[one, other] == pytest.approx(expected, abs=1e-6)
-    assert found.n_queries == sum(len(trace.tokens["main"]) for trace in traces) and found.n_examples == 4
-    assert found.heads == tuple(bert.heads)
+        assert similarity.divergences[i, other] == pytest.approx(expected, abs=1e-6)
+    assert similarity.n_queries == sum(len(trace.tokens["main"]) for trace in traces) and similarity.n_examples == 4
+    assert similarity.heads == tuple(bert.heads)
     repeated = head_similarity(bert, TEXTS * 2)
-    np.testing.assert_allclose(repeated.divergences, found.divergences, atol=1e-6)
+    np.testing.assert_allclose(repeated.divergences, similarity.divergences, atol=1e-6)
 
 
 def test_long_inputs_are_sampled(bert, monkeypatch):
     monkeypatch.setattr("headscope.analysis.structure.similarity.MAX_QUERIES", 3)
-    found = head_similarity(bert, TEXTS, limit=2)
-    assert found.n_queries == 6
-    np.testing.assert_array_equal(found.divergences, head_similarity(bert, TEXTS, limit=2).divergences)
+    similarity = head_similarity(bert, TEXTS, limit=2)
+    assert similarity.n_queries == 6
+    np.testing.assert_array_equal(similarity.divergences, head_similarity(bert, TEXTS, limit=2).divergences)
 
 
 def test_scores_and_neighbours():
     heads = tuple(Head("main", index // 2, index % 2) for index in range(4))
-    given = np.array([[0, 1, 4, 4], [1, 0, 4, 4], [4, 4, 0, 1], [4, 4, 1, 0]]) / 10
-    found = Similarity(heads, given, n_queries=7, n_examples=2)
-    assert found.nearest("L0H0", 1) == [(Head("main", 0, 1), 0.1)]
-    assert found.apartness()["L1H0"] == pytest.approx(0.3)
-    assert found.by_layer() == pytest.approx((0.1, 0.4))
-    assert found.clusters(2) == [list(heads[:2]), list(heads[2:])]
-    assert found.map().share <= 1.0
+    divergences = np.array([[0, 1, 4, 4], [1, 0, 4, 4], [4, 4, 0, 1], [4, 4, 1, 0]]) / 10
+    similarity = Similarity(heads, divergences, n_queries=7, n_examples=2)
+    assert similarity.nearest("L0H0", 1) == [(Head("main", 0, 1), 0.1)]
+    assert similarity.apartness()["L1H0"] == pytest.approx(0.3)
+    assert similarity.by_layer() == pytest.approx((0.1, 0.4))
+    assert similarity.clusters(2) == [list(heads[:2]), list(heads[2:])]
+    assert similarity.map().share <= 1.0
     with pytest.raises(InputError, match="L7H0"):
-        found.between("L7H0", "L0H0")
+        similarity.between("L7H0", "L0H0")
 
 
 def test_a_map_finds_places_again():
     places = np.random.default_rng(0).normal(size=(9, 2))
     squared = ((places[:, None] - places) ** 2).sum(-1)
-    found = classical_scaling(squared)
-    np.testing.assert_allclose(((found.places[:, None] - found.places) ** 2).sum(-1), squared, atol=1e-9)
-    assert found.share == pytest.approx(1.0)
+    head_map = classical_scaling(squared)
+    np.testing.assert_allclose(((head_map.places[:, None] - head_map.places) ** 2).sum(-1), squared, atol=1e-9)
+    assert head_map.share == pytest.approx(1.0)
 
 
 def test_with_enough_dimensions_a_map_of_heads_is_exact(bert):
-    found = head_similarity(bert, TEXTS)
-    whole = found.map(len(found.heads))
-    np.testing.assert_allclose(((whole.places[:, None] - whole.places) ** 2).sum(-1), found.divergences, atol=1e-8)
-    assert found.map(2).share < whole.share == pytest.approx(1.0)
+    similarity = head_similarity(bert, TEXTS)
+    whole = similarity.map(len(similarity.heads))
+    np.testing.assert_allclose(((whole.places[:, None] - whole.places) ** 2).sum(-1), similarity.divergences, atol=1e-8)
+    assert similarity.map(2).share < whole.share == pytest.approx(1.0)
 
 
 def test_groups_are_joined_by_their_means():

@@ -43,13 +43,13 @@ def between_words(example: Example, cells, *, piece: int = 100) -> tuple[np.ndar
     return pattern, tokens
 
 
-def counted_on(*cells, piece: int = 100) -> Counted:
+def count_trees(*cells, piece: int = 100) -> Counted:
     """One head for each way of looking (a function of the example that gives one of words), over all sentences."""
     patterns, tokens = [], []
     for example in SENTENCES:
-        found = [between_words(example, one(example), piece=piece) for one in cells]
-        patterns.append(np.stack([pattern for pattern, _ in found]))
-        tokens.append({"main": found[0][1]})
+        pairs = [between_words(example, cells_of(example), piece=piece) for cells_of in cells]
+        patterns.append(np.stack([pattern for pattern, _ in pairs]))
+        tokens.append({"main": pairs[0][1]})
     measure = InducedTrees()
     measure._any = Head("main", 0, 0)
     layer = made_layer(made_batch(SENTENCES, tokens), patterns, Site("main", 0))
@@ -72,7 +72,7 @@ def following(example):
 
 @pytest.mark.parametrize("piece", [100, 2])
 def test_attention_to_gold_heads_gives_the_gold_tree(piece):
-    scores = InducedTrees().finish(counted_on(gold, previous, piece=piece))
+    scores = InducedTrees().finish(count_trees(gold, previous, piece=piece))
     for group in GROUPS:
         assert scores[f"A {group}"]["L0H0"] == 1.0
         assert scores[f"A {group}"]["L0H1"] < 1.0
@@ -98,7 +98,7 @@ def test_turned_attention_gives_the_tree_when_turned_back():
 
 @pytest.mark.parametrize(("look", "name"), [(previous, "previous"), (following, "next")])
 def test_a_head_that_looks_beside_itself_is_exactly_the_branching_baseline(look, name):
-    table = counted_on(look)
+    table = count_trees(look)
     scores = InducedTrees().finish(table)
     for group in GROUPS:
         assert scores[f"A {group}"]["L0H0"] == scores[f"A {group}"].settings[name]
@@ -109,9 +109,9 @@ def test_a_head_that_looks_beside_itself_is_exactly_the_branching_baseline(look,
 
 
 def test_the_root_left_open_is_another_convention():
-    found = branching_baselines(SENTENCES)
+    baselines = branching_baselines(SENTENCES)
     # Nothing is given: the last (or first) word is taken for the root, and is not one here.
-    assert found["next"]["all"] == pytest.approx(6 / 16) and found["previous"]["all"] == pytest.approx(2 / 16)
+    assert baselines["next"]["all"] == pytest.approx(6 / 16) and baselines["previous"]["all"] == pytest.approx(2 / 16)
 
 
 def test_words_without_tokens_are_left_out():
@@ -132,29 +132,29 @@ def treebank(shared_data):
 
 def test_a_real_model_on_a_treebank(treebank):
     done = []
-    found = induced_trees(hs.load("builtin:bert"), treebank, limit=4, progress=lambda *counts: done.append(counts))
+    trees = induced_trees(hs.load("builtin:bert"), treebank, limit=4, progress=lambda *counts: done.append(counts))
     assert done[-1] == (4, 4)
-    assert found.n_sentences <= 4 and set(found.scores["A"]["all"]) == set(hs.load("builtin:bert").heads)
-    orientation, head, value = found.best()
-    assert found.scores[orientation]["all"][head] == value > found.baselines["random"]["all"]
-    assert len(found.layers("AT", "words")) == 6
-    assert "gold root" in str(found) and "only what came before" not in str(found)
+    assert trees.n_sentences <= 4 and set(trees.scores["A"]["all"]) == set(hs.load("builtin:bert").heads)
+    orientation, head, value = trees.best()
+    assert trees.scores[orientation]["all"][head] == value > trees.baselines["random"]["all"]
+    assert len(trees.layers("AT", "words")) == 6
+    assert "gold root" in str(trees) and "only what came before" not in str(trees)
 
 
 def test_a_causal_model_is_said_to_look_left_only(treebank):
-    found = induced_trees(hs.load("builtin:gpt"), treebank, limit=2)
-    assert "only what came before" in str(found)
-    to_the_right = max(found.scores["A"]["right"].values())
-    assert to_the_right <= found.baselines["root"]["right"]  # what cannot be attached goes to the root, no further
+    trees = induced_trees(hs.load("builtin:gpt"), treebank, limit=2)
+    assert "only what came before" in str(trees)
+    to_the_right = max(trees.scores["A"]["right"].values())
+    assert to_the_right <= trees.baselines["root"]["right"]  # what cannot be attached goes to the root, no further
 
 
 def test_trees_are_a_measure_of_a_run(tmp_path):
     model = hs.load("builtin:bert")
     scores = hs.runs.run(model, SENTENCES, [InducedTrees()], tmp_path / "run").scores()
-    found = induced_trees(model, SENTENCES)
-    for orientation, groups in found.scores.items():
-        for group, one in groups.items():
-            assert scores[f"trees/{orientation} {group}"].to_json() == one.to_json()
+    trees = induced_trees(model, SENTENCES)
+    for orientation, groups in trees.scores.items():
+        for group, expected in groups.items():
+            assert scores[f"trees/{orientation} {group}"].to_json() == expected.to_json()
 
 
 def test_without_trees_there_is_nothing_to_compare_with():

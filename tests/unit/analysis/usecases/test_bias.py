@@ -11,7 +11,7 @@ from headscope.analysis.usecases.bias import bias
 from headscope.analysis.usecases.pronoun_sentences import Schema, schemas
 from headscope.errors import Cancelled, InputError
 
-FEW = [one for one in schemas() if one.occupation in ("nurse", "doctor", "farmer")]
+FEW = [schema for schema in schemas() if schema.occupation in ("nurse", "doctor", "farmer")]
 
 
 @pytest.fixture(scope="module")
@@ -24,17 +24,17 @@ def test_a_span_of_text_falls_on_its_tokens(gpt):
     trace = gpt.run(schema.text("she"))
     for who in ("pronoun", "occupation", "participant"):
         start, end = schema.span("she", who)
-        found = "".join(trace.tokens["main"][place].text for place in positions(trace, (start, end)))
-        assert found == schema.text("she")[start:end]
+        span_text = "".join(trace.tokens["main"][place].text for place in positions(trace, (start, end)))
+        assert span_text == schema.text("she")[start:end]
 
 
 def test_antecedents_are_scored_against_the_person_named_last(gpt):
-    found = antecedents(gpt, FEW)
-    assert found.scores.n_samples == 2 * len(FEW) and found.n_skipped == 0
+    antecedent_scores = antecedents(gpt, FEW)
+    assert antecedent_scores.scores.n_samples == 2 * len(FEW) and antecedent_scores.n_skipped == 0
     # Of the six frames, three mean the person named last.
-    assert found.scores.baseline == pytest.approx(0.5)
-    head, best = found.best()
-    assert 0.5 <= best <= 1 and found.by_layer()[str(head.site)] == best
+    assert antecedent_scores.scores.baseline == pytest.approx(0.5)
+    head, best = antecedent_scores.best()
+    assert 0.5 <= best <= 1 and antecedent_scores.by_layer()[str(head.site)] == best
 
 
 def test_a_pronoun_that_cannot_see_both_people_is_skipped(gpt):
@@ -46,17 +46,17 @@ def test_a_pronoun_that_cannot_see_both_people_is_skipped(gpt):
 
 
 def test_bias_gives_evidence_for_every_part(gpt):
-    found = bias(gpt, FEW, n_silenced=2, n_random=2)
-    assert found.n_pairs == len(FEW) and set(found.p_values) == set(gpt.heads)
+    study = bias(gpt, FEW, n_silenced=2, n_random=2)
+    assert study.n_pairs == len(FEW) and set(study.p_values) == set(gpt.heads)
     head = gpt.heads[5]
-    low, high = found.differences.intervals[head]
-    assert low <= found.differences[head] <= high
-    assert {row.name for row in found.occupations} == {"nurse", "doctor", "farmer"}
-    assert all(np.isfinite(row.log_odds) for row in found.occupations)
-    nothing, top, *others = found.effects
+    low, high = study.differences.intervals[head]
+    assert low <= study.differences[head] <= high
+    assert {row.name for row in study.occupations} == {"nurse", "doctor", "farmer"}
+    assert all(np.isfinite(row.log_odds) for row in study.occupations)
+    nothing, top, *others = study.effects
     assert nothing.heads == () and len(top.heads) == 2 and len(others) == 2
     assert not set(top.heads) & {head for other in others for head in other.heads}
-    assert found.continuations[0][0].endswith("she") and found.continuations[1][0].endswith("he")
+    assert study.continuations[0][0].endswith("she") and study.continuations[1][0].endswith("he")
 
 
 def test_bias_can_be_stopped_and_reports_progress(gpt):

@@ -28,18 +28,18 @@ def test_scores_that_fall_by_a_tenth_a_token_have_that_rate():
 
 def test_the_parts_of_neurons_sum_to_the_head():
     neurons = _neurons([falling(0.1)], hs.Head("main", 0, 1))
-    assert -sum(one.slope for one in neurons) == pytest.approx(0.1, abs=1e-5)
-    by_index = {one.index: one for one in neurons}
+    assert -sum(neuron.slope for neuron in neurons) == pytest.approx(0.1, abs=1e-5)
+    by_index = {neuron.index: neuron for neuron in neurons}
     assert by_index[1].constancy == pytest.approx(1) and by_index[0].constancy < 0.9
     assert by_index[2].slope == 0
 
 
 def test_scaling_the_neurons_that_decay_most_flattens_a_real_head_more_than_others():
     model = hs.load("builtin:gpt")
-    found = decay(model, built_in_texts()[:4], n_random=3)
-    assert found.shares[found.head] > 0.5 and found.rates[found.head] > 0
-    assert -sum(one.slope for one in found.neurons) == pytest.approx(found.rates[found.head], rel=1e-3)
-    nothing, top, *others = found.effects
-    assert nothing.rate == pytest.approx(found.rates[found.head], rel=1e-3)
-    assert top.rate < min(one.rate for one in others)
-    assert np.isfinite([one.perplexity for one in found.effects]).all() and nothing.continuation
+    study = decay(model, built_in_texts()[:4], n_random=3)
+    assert study.shares[study.head] > 0.5 and study.rates[study.head] > 0
+    assert -sum(neuron.slope for neuron in study.neurons) == pytest.approx(study.rates[study.head], rel=1e-3)
+    nothing, top, *others = study.effects
+    assert nothing.rate == pytest.approx(study.rates[study.head], rel=1e-3)
+    assert top.rate < min(effect.rate for effect in others)
+    assert np.isfinite([effect.perplexity for effect in study.effects]).all() and nothing.continuation

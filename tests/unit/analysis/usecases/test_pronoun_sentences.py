@@ -14,9 +14,9 @@ from headscope.errors import InputError, LoadError
 
 
 def test_the_built_in_sentences_differ_in_the_pronoun_alone():
-    found = schemas()
-    assert len(found) == len(PEOPLE) * len(TEMPLATES)
-    for schema in found:
+    sentences = schemas()
+    assert len(sentences) == len(PEOPLE) * len(TEMPLATES)
+    for schema in sentences:
         she, he = schema.text("she"), schema.text("he")
         before, after = schema.around
         assert she.startswith(before) and he.startswith(before) and she.endswith(after) and he.endswith(after)
@@ -46,8 +46,8 @@ def test_a_template_of_winogender_is_read(tmp_path):
 
 
 def test_all_of_winogender_reads(shared_data):
-    found = read_winogender(shared_data / "winogender" / "templates.tsv")
-    assert len(found) == 120 and len({one.occupation for one in found}) == 60
+    sentences = read_winogender(shared_data / "winogender" / "templates.tsv")
+    assert len(sentences) == 120 and len({schema.occupation for schema in sentences}) == 60
 
 
 def test_what_cannot_be_read_is_named(tmp_path):

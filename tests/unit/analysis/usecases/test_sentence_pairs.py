@@ -17,10 +17,10 @@ def test_there_are_three_hundred_pairs_and_nobody_keeps_a_partner_when_shuffled(
 
 
 def test_the_same_word_head_crosses_more_in_pairs_that_belong_together():
-    found = between_sentences(hs.load("builtin:bert"), built_in_pairs()[::10])
-    share, shuffled = found.scores["L2H3"], found.scores.baselines[hs.Head("main", 2, 3)]
+    study = between_sentences(hs.load("builtin:bert"), built_in_pairs()[::10])
+    share, shuffled = study.scores["L2H3"], study.scores.baselines[hs.Head("main", 2, 3)]
     assert share > 0.5 and share > shuffled
-    assert "L2H3" in [str(head) for head, _, _ in found.significant()]
+    assert "L2H3" in [str(head) for head, _, _ in study.significant()]
 
 
 def test_a_model_without_pairs_and_too_few_pairs_are_refused():
