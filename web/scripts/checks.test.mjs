@@ -5,7 +5,7 @@ import { layerProblems } from "./layers.mjs";
 import { nameProblems } from "./names.mjs";
 
 const layers = (files) => layerProblems(new Map(Object.entries(files)));
-const names = (text, path = "data/a.ts") => nameProblems(new Map([[path, text]]), []);
+const names = (text, path = "data/a.ts") => nameProblems(new Map([[path, text]]));
 
 test.each([
   ["data/a.ts", "views/b.ts"],

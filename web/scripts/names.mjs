@@ -3,14 +3,11 @@
 import { syntaxTree, walk } from "./sources.mjs";
 
 const EMPTY = "one found told said shown given made held item thing entry obj res it".split(" ");
-/** Folders that are not clean yet. */
-const PENDING = ["app", "data", "hosts", "marks", "views", "."];
 
 /** Where these sources use an empty name, a line each. */
-export function nameProblems(sources, pending = PENDING) {
+export function nameProblems(sources) {
   const problems = [];
   for (const [path, text] of sources) {
-    if (pending.includes(path.includes("/") ? path.slice(0, path.indexOf("/")) : ".")) continue;
     const shift = path.endsWith(".svelte") ? 0 : '<script lang="ts">'.length;
     for (const { name, start } of names(syntaxTree(path, text))) {
       if (!EMPTY.includes(name)) continue;

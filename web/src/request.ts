@@ -3,7 +3,7 @@
 import type { RunRequest } from "./contract";
 
 /** A request with what it does not name as by default. */
-export function requestOf(given: Partial<RunRequest> & { model: string }): RunRequest {
+export function requestOf(fields: Partial<RunRequest> & { model: string }): RunRequest {
   return {
     text: null,
     pair: null,
@@ -14,10 +14,10 @@ export function requestOf(given: Partial<RunRequest> & { model: string }): RunRe
     edits: [],
     generate: 0,
     media: null,
-    ...given,
+    ...fields,
   };
 }
 
-export function sameRequest(one: RunRequest | null, other: RunRequest | null): boolean {
-  return JSON.stringify(one && requestOf(one)) === JSON.stringify(other && requestOf(other));
+export function sameRequest(request: RunRequest | null, other: RunRequest | null): boolean {
+  return JSON.stringify(request && requestOf(request)) === JSON.stringify(other && requestOf(other));
 }

@@ -6,7 +6,7 @@ const start = fitted(DEFAULT, trace());
 
 describe("a selection from anywhere", () => {
   test("what is not understood is as by default", () => {
-    const found = cleaned({
+    const selection = cleaned({
       scale: "galaxy",
       head: -1,
       shown: "all",
@@ -14,13 +14,13 @@ describe("a selection from anywhere", () => {
       hide: ["last"],
       token: { side: "up", index: 0 },
     });
-    expect(found).toEqual(DEFAULT);
+    expect(selection).toEqual(DEFAULT);
   });
 
   test("what is understood is kept", () => {
     const token = { side: "key", index: 2 } as const;
-    const found = cleaned({ scale: "head", site: "L1", head: 2, shown: [1, 2], mass: 0.5, hide: ["first"], token });
-    expect(found).toMatchObject({
+    const selection = cleaned({ scale: "head", site: "L1", head: 2, shown: [1, 2], mass: 0.5, hide: ["first"], token });
+    expect(selection).toMatchObject({
       scale: "head",
       site: "L1",
       head: 2,
@@ -84,7 +84,7 @@ describe("changing", () => {
   });
 
   test("another run keeps places and options, not tokens", () => {
-    const given = {
+    const selection = {
       ...start,
       site: "L1",
       head: 2,
@@ -93,7 +93,7 @@ describe("changing", () => {
       off: ["main:1"],
       token: { side: "key", index: 1 } as const,
     };
-    expect(carried(given, trace())).toMatchObject({ site: "L1", head: 2, by: "words", off: [], token: null });
+    expect(carried(selection, trace())).toMatchObject({ site: "L1", head: 2, by: "words", off: [], token: null });
   });
 });
 

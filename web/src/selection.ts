@@ -17,44 +17,44 @@ export type Scale = Selection["scale"];
 export type Side = Spot["side"];
 
 /** A selection from anywhere (a link, a saved file): what is not understood is as by default. */
-export function cleaned(given: Record<string, unknown>): Selection {
-  const found: Record<string, unknown> = { ...DEFAULT };
+export function cleaned(raw: Record<string, unknown>): Selection {
+  const selection: Record<string, unknown> = { ...DEFAULT };
   for (const [name, choices] of Object.entries(SELECTION_CHOICES)) {
-    if ((choices as readonly unknown[]).includes(given[name])) found[name] = given[name];
+    if ((choices as readonly unknown[]).includes(raw[name])) selection[name] = raw[name];
   }
   for (const name of ["site", "sort", "colour", "beside", "find"])
-    if (typeof given[name] === "string") found[name] = given[name];
-  for (const name of ["average", "arrows", "rollout"]) if (typeof given[name] === "boolean") found[name] = given[name];
-  found.head = whole(given.head, 0, Number.MAX_SAFE_INTEGER) ?? DEFAULT.head;
-  found.top = whole(given.top, 1, 64) ?? DEFAULT.top;
-  found.threshold = share(given.threshold) ?? DEFAULT.threshold;
-  found.mass = share(given.mass) ?? DEFAULT.mass;
-  found.least = share(given.least) ?? DEFAULT.least;
-  found.step = whole(given.step, 0, 1e9);
-  found.shown = list(given.shown).filter((one) => whole(one, 0, Number.MAX_SAFE_INTEGER) !== null);
-  found.hide = list(given.hide).filter((group) => (SELECTION_CHOICES.hide as readonly unknown[]).includes(group));
-  found.off = list(given.off).filter((one) => typeof one === "string");
-  found.fold = SELECTION_CHOICES.fold.filter((one) => list(given.fold).includes(one));
-  found.against = whole(given.against, 0, 1e9);
-  if (typeof given.relevance === "string" && parseRelevance(given.relevance)) found.relevance = given.relevance;
-  const token = given.token as Selection["token"] | undefined;
+    if (typeof raw[name] === "string") selection[name] = raw[name];
+  for (const name of ["average", "arrows", "rollout"]) if (typeof raw[name] === "boolean") selection[name] = raw[name];
+  selection.head = whole(raw.head, 0, Number.MAX_SAFE_INTEGER) ?? DEFAULT.head;
+  selection.top = whole(raw.top, 1, 64) ?? DEFAULT.top;
+  selection.threshold = share(raw.threshold) ?? DEFAULT.threshold;
+  selection.mass = share(raw.mass) ?? DEFAULT.mass;
+  selection.least = share(raw.least) ?? DEFAULT.least;
+  selection.step = whole(raw.step, 0, 1e9);
+  selection.shown = list(raw.shown).filter((head) => whole(head, 0, Number.MAX_SAFE_INTEGER) !== null);
+  selection.hide = list(raw.hide).filter((group) => (SELECTION_CHOICES.hide as readonly unknown[]).includes(group));
+  selection.off = list(raw.off).filter((name) => typeof name === "string");
+  selection.fold = SELECTION_CHOICES.fold.filter((column) => list(raw.fold).includes(column));
+  selection.against = whole(raw.against, 0, 1e9);
+  if (typeof raw.relevance === "string" && parseRelevance(raw.relevance)) selection.relevance = raw.relevance;
+  const token = raw.token as Selection["token"] | undefined;
   if (token && (token.side === "query" || token.side === "key") && whole(token.index, 0, 1e9) !== null) {
-    found.token = { side: token.side, index: token.index };
+    selection.token = { side: token.side, index: token.index };
   }
-  return found as unknown as Selection;
+  return selection as unknown as Selection;
 }
 
 /** The selection as it can be shown for this trace: places that are not there fall back to the nearest that is. */
-export function fitted(given: Selection, trace: TraceProps): Selection {
-  const selection = given.scale === "neuron" ? { ...given, ...PLAIN } : given;
+export function fitted(wanted: Selection, trace: TraceProps): Selection {
+  const selection = wanted.scale === "neuron" ? { ...wanted, ...PLAIN } : wanted;
   const site = nearest(selection.site, trace);
   if (!site) return { ...selection, site: "", head: 0, shown: [], token: null, off: [], relevance: "" };
-  const shown = [...new Set(selection.shown)].filter((one) => one < site.n_heads).sort((a, b) => a - b);
+  const heads = [...new Set(selection.shown)].filter((index) => index < site.n_heads).sort((a, b) => a - b);
   const nearby = Math.min(selection.head, site.n_heads - 1);
-  const head = shown.includes(nearby) ? nearby : (shown[0] ?? nearby);
-  const off = [...new Set(selection.off)].filter((one) => isToken(one, trace));
+  const head = heads.includes(nearby) ? nearby : (heads[0] ?? nearby);
+  const off = [...new Set(selection.off)].filter((name) => isToken(name, trace));
   const isRead = selection.by !== "tokens" || selection.hide.length > 0 || off.length > 0;
-  const isAllOff = trace.stacks.some((one) => countOff(off, one.name) >= one.texts.length);
+  const isAllOff = trace.stacks.some((stack) => countOff(off, stack.name) >= stack.texts.length);
   const lacks =
     selection.what === "scores" ? site.no_scores || isRead : selection.what === "contribution" && site.no_contributions;
   const hasToken =
@@ -63,7 +63,7 @@ export function fitted(given: Selection, trace: TraceProps): Selection {
     ...selection,
     site: site.site,
     head,
-    shown: shown.length ? shown : [head],
+    shown: heads.length ? heads : [head],
     off: isAllOff ? [] : off,
     what: lacks ? "pattern" : selection.what,
     pair: hasPair(trace, site) ? selection.pair : "all",
@@ -91,8 +91,8 @@ function ordered({ order, against, every }: Selection, site: SiteProps): Pick<Se
 export function changed(selection: Selection, change: Partial<Selection>, trace: TraceProps): Selection {
   const next = { ...selection, ...change };
   if (next.scale === "neuron") Object.assign(next, PLAIN);
-  const before = trace.layers.find((one) => one.site === selection.site);
-  const after = trace.layers.find((one) => one.site === next.site);
+  const before = trace.layers.find((layer) => layer.site === selection.site);
+  const after = trace.layers.find((layer) => layer.site === next.site);
   const isMoved = next.site !== selection.site || next.head !== selection.head;
   if (isMoved && !change.shown) {
     const isAll = before && after && selection.shown.length === before.n_heads && before.n_heads > 1;
@@ -117,27 +117,27 @@ export function carried(selection: Selection, trace: TraceProps): Selection {
 
 /** Whether the two texts of a pair are both queries and keys here. */
 export function hasPair(trace: TraceProps, site: SiteProps): boolean {
-  const stack = trace.stacks.find((one) => one.name === site.stack);
+  const stack = trace.stacks.find((candidate) => candidate.name === site.stack);
   return site.kind === "self" && !!stack && stack.segments.includes("A") && stack.segments.includes("B");
 }
 
 function nearest(name: string, trace: TraceProps): SiteProps | undefined {
   const layer = /L(\d+)$/.exec(name)?.[1];
   return (
-    trace.layers.find((one) => one.site === name) ??
-    trace.layers.find((one) => String(one.layer) === layer) ??
+    trace.layers.find((layer) => layer.site === name) ??
+    trace.layers.find((candidate) => String(candidate.layer) === layer) ??
     trace.layers[0]
   );
 }
 
 function isToken(name: string, trace: TraceProps): boolean {
   const [stack, position] = name.split(":");
-  const found = trace.stacks.find((one) => one.name === stack);
-  return !!found && /^\d+$/.test(position ?? "") && Number(position) < found.texts.length;
+  const tokens = trace.stacks.find((candidate) => candidate.name === stack);
+  return !!tokens && /^\d+$/.test(position ?? "") && Number(position) < tokens.texts.length;
 }
 
 function countOff(off: string[], stack: string): number {
-  return off.filter((one) => one.startsWith(`${stack}:`)).length;
+  return off.filter((name) => name.startsWith(`${stack}:`)).length;
 }
 
 function whole(value: unknown, low: number, high: number): number | null {

@@ -5,13 +5,13 @@ import css from "./theme.css?raw";
 /** Contrast as WCAG 2 defines it. */
 function contrast(a: Rgb, b: Rgb): number {
   const light = (colour: Rgb) => {
-    const [red, green, blue] = colour.map((one) => {
-      const share = one / 255;
+    const [red, green, blue] = colour.map((channel) => {
+      const share = channel / 255;
       return share <= 0.04045 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4;
     }) as [number, number, number];
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
   };
-  const [low, high] = [light(a), light(b)].sort((one, two) => one - two) as [number, number];
+  const [low, high] = [light(a), light(b)].sort((a, b) => a - b) as [number, number];
   return (high + 0.05) / (low + 0.05);
 }
 

@@ -77,9 +77,9 @@ export function render({ model, el }: { model: WidgetModel; el: HTMLElement }): 
 /** While no kernel answers, or for ever where there is none: the picture that was made beside the widget. */
 function showStill(root: HTMLElement, model: WidgetModel, isDark: boolean) {
   root.dataset.theme = isDark ? "dark" : "light";
-  const told =
+  const text =
     "The kernel that holds this view does not answer. It may be busy; if it was restarted, run the cell again.";
-  root.replaceChildren(note(told));
+  root.replaceChildren(note(text));
   const picture = model.get("_picture");
   const bytes = picture instanceof DataView ? picture : null;
   if (!bytes?.byteLength) return;

@@ -28,7 +28,7 @@ it("reads arrays where they lie, whatever they travelled as", () => {
   );
   expect(part.kind).toBe("layer");
   const bytes = part.arrays.bytes;
-  expect(bytes && Array.from(floats(bytes), (one) => Math.round(one * 100) / 100)).toEqual([0, 0.04, 0.16, 1]);
+  expect(bytes && Array.from(floats(bytes), (value) => Math.round(value * 100) / 100)).toEqual([0, 0.04, 0.16, 1]);
   expect(bytes && floats(bytes, 1, 3)).toHaveLength(2);
   expect(part.arrays.halves && [...floats(part.arrays.halves)]).toEqual([1, 0.5, Number.NEGATIVE_INFINITY, 2 ** -24]);
 });
@@ -40,6 +40,6 @@ it("refuses what is no message", () => {
 it("reads signed bytes", () => {
   const arrays = [{ name: "signed", dtype: "uint8", shape: [4], offset: 0, code: "signed" }];
   const part = decode(message({ kind: "maps", props: {}, arrays }, Uint8Array.of(1, 128, 192, 255, 0, 0, 0, 0)));
-  const found = part.arrays.signed && Array.from(floats(part.arrays.signed), (one) => Math.round(one * 100) / 100);
-  expect(found).toEqual([-1, 0, 0.25, 1]);
+  const signed = part.arrays.signed && Array.from(floats(part.arrays.signed), (value) => Math.round(value * 100) / 100);
+  expect(signed).toEqual([-1, 0, 0.25, 1]);
 });

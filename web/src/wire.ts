@@ -26,7 +26,7 @@ export function decode<Props>(message: ArrayBuffer): Part<Props> {
   const header = JSON.parse(new TextDecoder().decode(new Uint8Array(message, 8, length)));
   const arrays: Record<string, Grid> = {};
   for (const { name, dtype, shape, offset, code } of header.arrays) {
-    const size = (shape as number[]).reduce((product, one) => product * one, 1);
+    const size = (shape as number[]).reduce((product, extent) => product * extent, 1);
     arrays[name] = { dtype, shape, code, values: typed(dtype, message, 8 + length + offset, size) };
   }
   return { kind: header.kind, props: header.props, arrays };
@@ -53,10 +53,10 @@ export function floats(grid: Grid, from = 0, to = grid.values.length): Float32Ar
   if (values instanceof Float32Array) return values;
   const table =
     grid.dtype === "float16" ? HALVES() : grid.code === "sqrt" ? SQUARES : grid.code === "signed" ? SIGNED : null;
-  const found = new Float32Array(values.length);
-  if (table) for (let i = 0; i < found.length; i++) found[i] = table[values[i] as number] as number;
-  else found.set(values);
-  return found;
+  const decoded = new Float32Array(values.length);
+  if (table) for (let i = 0; i < decoded.length; i++) decoded[i] = table[values[i] as number] as number;
+  else decoded.set(values);
+  return decoded;
 }
 
 const SQUARES = Float32Array.from({ length: 256 }, (_, byte) => (byte / 255) ** 2);

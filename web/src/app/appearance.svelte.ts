@@ -39,8 +39,8 @@ export class Appearance {
 
   /** What a saved page was made to look like goes before what was chosen for others. */
   suggest(choice: string) {
-    const found = CHOICES.find((one) => one === choice);
-    if (found && found !== "system") this.choice = found;
+    const known = CHOICES.find((name) => name === choice);
+    if (known && known !== "system") this.choice = known;
   }
 
   destroy() {
@@ -51,7 +51,7 @@ export class Appearance {
 function stored(): ThemeChoice | undefined {
   try {
     const kept = localStorage.getItem(KEY);
-    return CHOICES.find((one) => one === kept);
+    return CHOICES.find((name) => name === kept);
   } catch {
     return undefined;
   }

@@ -79,12 +79,12 @@ describe("links", () => {
   });
 
   test("carry pairs, targets, chats and the wish to cut", () => {
-    for (const one of [
+    for (const request of [
       requestOf({ model: "m", text: "a", pair: "b" }),
       requestOf({ model: "m", text: "a", target: "" }),
       requestOf({ model: "m", chat: [{ role: "user", content: "a=b&c" }], truncate: true }),
     ]) {
-      expect(parseLink(linkText(one, DEFAULT, keep), recall).request).toEqual(one);
+      expect(parseLink(linkText(request, DEFAULT, keep), recall).request).toEqual(request);
     }
   });
 

@@ -33,31 +33,31 @@ export function linkText(
   other: RunRequest | null = null,
   edits?: Edit[],
 ): string {
-  const found = new URLSearchParams();
+  const parameters = new URLSearchParams();
   if (request) {
-    found.set("model", request.model);
+    parameters.set("model", request.model);
     const input = inputOf(request, edits);
-    if (input.toString().length > LONGEST_LINK) found.set("kept", keep(input.toString()));
-    else for (const [name, value] of input) found.append(name, value);
-    if (other) found.set("with", withOf(request, other, keep));
+    if (input.toString().length > LONGEST_LINK) parameters.set("kept", keep(input.toString()));
+    else for (const [name, value] of input) parameters.append(name, value);
+    if (other) parameters.set("with", withOf(request, other, keep));
   }
-  for (const [name, value] of Object.entries(selectionParams(selection))) found.set(name, value);
-  return fragmentOf(found);
+  for (const [name, value] of Object.entries(selectionParams(selection))) parameters.set(name, value);
+  return fragmentOf(parameters);
 }
 
 /** Reads a fragment, with or without `#`; `recall` gives back what `keep` was told. Never throws. */
 export function parseLink(fragment: string, recall: (name: string) => string | null): Link {
-  const given = new URLSearchParams(fragment.replace(/^#/, ""));
-  const model = given.get("model") ?? "";
-  const kept = given.get("kept") ?? "";
-  const input = kept ? new URLSearchParams(recall(kept) ?? "") : given;
+  const parameters = new URLSearchParams(fragment.replace(/^#/, ""));
+  const model = parameters.get("model") ?? "";
+  const kept = parameters.get("kept") ?? "";
+  const input = kept ? new URLSearchParams(recall(kept) ?? "") : parameters;
   const request = requestIn(model, input);
   return {
     model,
     request,
     edits: input.getAll("edit").map(editOf),
-    other: request && otherOf(request, given.get("with"), recall),
-    selection: selectionFrom(given),
+    other: request && otherOf(request, parameters.get("with"), recall),
+    selection: selectionFrom(parameters),
     kept,
   };
 }
@@ -82,19 +82,23 @@ function requestIn(model: string, input: URLSearchParams): RunRequest | null {
 /** A second run, as what sets it apart from the first: names with other values, without a value where it lacks one. */
 function withOf(request: RunRequest, other: RunRequest, keep: (text: string) => string): string {
   const [first, second] = [inputOf(request), inputOf(other)];
-  const found = new URLSearchParams();
-  if (request.model !== other.model) found.set("model", other.model);
+  const changes = new URLSearchParams();
+  if (request.model !== other.model) changes.set("model", other.model);
   for (const name of new Set([...first.keys(), ...second.keys()])) {
     const values = second.getAll(name); // there may be several edits
     if (JSON.stringify(first.getAll(name)) === JSON.stringify(values)) continue;
-    for (const value of values.length ? values : [""]) found.append(name, value);
+    for (const value of values.length ? values : [""]) changes.append(name, value);
   }
-  const text = found.toString() || "same";
+  const text = changes.toString() || "same";
   return text.length > LONGEST_LINK ? `kept:${keep(text)}` : text;
 }
 
-function otherOf(request: RunRequest, told: string | null, recall: (name: string) => string | null): RunRequest | null {
-  const text = told?.startsWith("kept:") ? recall(told.slice("kept:".length)) : told;
+function otherOf(
+  request: RunRequest,
+  value: string | null,
+  recall: (name: string) => string | null,
+): RunRequest | null {
+  const text = value?.startsWith("kept:") ? recall(value.slice("kept:".length)) : value;
   if (!text) return null;
   const input = inputOf(request);
   const changes = new URLSearchParams(text === "same" ? "" : text);
@@ -117,17 +121,17 @@ function editOf(text: string): Edit {
 }
 
 function inputOf(request: RunRequest, edits = switchedOn(request)): URLSearchParams {
-  const found = new URLSearchParams();
+  const parameters = new URLSearchParams();
   for (const name of ["text", "pair", "target"] as const) {
     const text = request[name];
-    if (text !== null) found.set(name, text);
+    if (text !== null) parameters.set(name, text);
   }
-  if (request.chat) found.set("chat", JSON.stringify(request.chat.map((one) => [one.role, one.content])));
-  if (request.truncate) found.set("cut", "1");
-  for (const { call, isOn } of edits) found.append("edit", isOn ? call : OFF + call);
-  if (request.generate) found.set("write", String(request.generate));
-  if (request.media) found.set("media", request.media);
-  return found;
+  if (request.chat) parameters.set("chat", JSON.stringify(request.chat.map((turn) => [turn.role, turn.content])));
+  if (request.truncate) parameters.set("cut", "1");
+  for (const { call, isOn } of edits) parameters.append("edit", isOn ? call : OFF + call);
+  if (request.generate) parameters.set("write", String(request.generate));
+  if (request.media) parameters.set("media", request.media);
+  return parameters;
 }
 
 /** How many tokens the model is to write: a number that the server would take, or none. */
@@ -140,10 +144,10 @@ function chatOf(text: string | null): ChatMessage[] | null {
   try {
     const turns: unknown = JSON.parse(text);
     if (!Array.isArray(turns)) return null;
-    const found = turns.filter(
-      (one) => Array.isArray(one) && one.length === 2 && one.every((x) => typeof x === "string"),
+    const messages = turns.filter(
+      (turn) => Array.isArray(turn) && turn.length === 2 && turn.every((x) => typeof x === "string"),
     );
-    return found.length ? found.map(([role, content]) => ({ role, content })) : null;
+    return messages.length ? messages.map(([role, content]) => ({ role, content })) : null;
   } catch {
     return null;
   }

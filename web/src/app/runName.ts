@@ -2,10 +2,10 @@
 
 import type { ModelProps } from "../contract";
 import { nameOf, shortened, shortName } from "./input/draft";
-import type { Shown } from "./workbench.svelte";
+import type { OpenRun } from "./workbench.svelte";
 
 /** `gpt: The doctor asked …`, with its edits where it has any. */
-export function runName({ request, trace }: Shown, models: ModelProps[]): string {
+export function runName({ request, trace }: OpenRun, models: ModelProps[]): string {
   const name = request ? nameOf(request, models) : shortened(trace.text ?? "");
   const count = trace.edits.length;
   const edits = count ? ` (${count} edit${count > 1 ? "s" : ""})` : "";

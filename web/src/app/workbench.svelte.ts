@@ -45,7 +45,7 @@ import { type Link, linkText, parseLink, switchedOn } from "./link";
 import { QUEUED } from "./progress";
 
 /** What is on screen. */
-export interface Shown {
+export interface OpenRun {
   /** What was asked for; null in a saved file. */
   request: RunRequest | null;
   trace: TraceProps;
@@ -100,14 +100,14 @@ export class Workbench {
   pending = $state.raw<PendingLink | null>(null);
   /** Whether a click on Run confirms it. */
   canConfirm = $state(false);
-  shown = $state.raw<Shown | null>(null);
+  shown = $state.raw<OpenRun | null>(null);
   /** A second run beside the one on screen: what it is compared with. */
-  other = $state.raw<Shown | null>(null);
+  other = $state.raw<OpenRun | null>(null);
   readonly comparing = new Comparing(this);
   /** The edits of what is on screen. */
   readonly edits = new Edits((list, history) => this.#edited(list, history));
   /** The same run without edits, where the one on screen has some. */
-  base = $state.raw<Shown | null>(null);
+  base = $state.raw<OpenRun | null>(null);
   /** Whether the server does not hold that run, and the user has not asked for it. */
   isBaseAbsent = $state(false);
   /** Measures of this input. */
@@ -130,9 +130,9 @@ export class Workbench {
   view = $state.raw<Mounted | null>(null);
   isDrawn = $state(false);
   /** The run whose measures were asked for. */
-  #measured: Shown | null = null;
+  #measured: OpenRun | null = null;
   /** The last run without edits. */
-  #plain: Shown | null = null;
+  #plain: OpenRun | null = null;
   asTable = $state(false);
   /** Looking for heads. */
   readonly finder = new Finder(this);
@@ -165,12 +165,12 @@ export class Workbench {
   }
 
   /** What the view draws: the run, or where it is compared the difference to the other. */
-  get pictured(): Shown | null {
+  get pictured(): OpenRun | null {
     return (this.selection.compare === "difference" && this.comparing.difference) || this.shown;
   }
 
   get model(): ModelProps | undefined {
-    return this.settings?.models.find((one) => one.name === this.draft.model);
+    return this.settings?.models.find((model) => model.name === this.draft.model);
   }
 
   /** What is on screen, in a few words. */
@@ -322,7 +322,7 @@ export class Workbench {
   runTyped(request: RunRequest) {
     const before = this.shown?.request;
     if (before?.model !== request.model || sameRequest(plain(before), request)) return this.run(request);
-    const edits = this.edits.list.map((one) => ({ ...one, isOn: one.isOn && isOfModel(one.call) }));
+    const edits = this.edits.list.map((edit) => ({ ...edit, isOn: edit.isOn && isOfModel(edit.call) }));
     if (calls(edits).length < calls(this.edits.list).length) {
       this.say("Edits of single tokens are switched off: they belong to the input before.");
     }
@@ -563,7 +563,7 @@ export class Workbench {
     this.wasCancelled = false;
     const isOfShown = !!this.shown?.request && sameRequest(plain(request), plain(this.shown.request));
     if (!isOfShown && !sameRequest(requestFrom(this.draft), plain(request))) {
-      this.draft = draftOf(request, formsOf(this.settings?.models.find((one) => one.name === request.model)));
+      this.draft = draftOf(request, formsOf(this.settings?.models.find((model) => model.name === request.model)));
     }
     this.progress = isConfirmed ? QUEUED : null;
     this.isLookingUp = !isConfirmed;
@@ -579,13 +579,13 @@ export class Workbench {
       const source = traceSource(id, gate);
       this.#warm(source, wanted.selection, stop.signal);
       const trace = (await source.part<TraceProps>("trace", stop.signal)).props;
-      const shown = { request, trace, source, gate };
-      const compared = await this.comparing.prepare(shown, wanted.other, stop.signal);
+      const openRun = { request, trace, source, gate };
+      const compared = await this.comparing.prepare(openRun, wanted.other, stop.signal);
       if (this.#stop !== stop) return;
       const before = wanted.history === "replace" && isOfShown ? (this.shown?.request ?? null) : null;
       this.edits.settle(wanted.edits ?? switchedOn(request), isOfShown);
       this.comparing.take(compared);
-      this.#show(shown, wanted.selection);
+      this.#show(openRun, wanted.selection);
       if (compared?.isAbsent) this.#miss("compare", wanted);
       this.address.write(this.link, wanted.history);
       this.#remember({ request, when: Date.now() }, before);
@@ -632,12 +632,12 @@ export class Workbench {
   }
 
   /** What an edited run is compared with: remembered here, or by the server, or run. */
-  async #compare(shown: Shown) {
-    const { request } = shown;
+  async #compare(openRun: OpenRun) {
+    const { request } = openRun;
     this.isBaseAbsent = false;
     if (!request?.edits.length) {
       this.base = null;
-      this.#plain = shown;
+      this.#plain = openRun;
       return;
     }
     if (this.#plain && sameRequest(this.#plain.request, plain(request))) {
@@ -645,21 +645,21 @@ export class Workbench {
       return;
     }
     this.base = null;
-    const { gate } = shown;
+    const { gate } = openRun;
     if (!gate) return;
     try {
       const { signal } = new AbortController();
       const id = await (gate.isOpen ? run(plain(request), () => {}, signal) : keptRun(plain(request), signal));
       if (id === null) {
-        if (this.shown === shown) this.isBaseAbsent = true;
+        if (this.shown === openRun) this.isBaseAbsent = true;
         return gate.miss("effect");
       }
       const source = traceSource(id, gate);
       const trace = (await source.part<TraceProps>("trace")).props;
       this.#plain = { request: plain(request), trace, source, gate };
-      if (this.shown === shown) this.base = this.#plain;
+      if (this.shown === openRun) this.base = this.#plain;
     } catch (thrown) {
-      if (this.shown === shown) this.say(`Nothing to compare with: ${problemOf(thrown).message}`);
+      if (this.shown === openRun) this.say(`Nothing to compare with: ${problemOf(thrown).message}`);
     }
   }
 
@@ -675,14 +675,14 @@ export class Workbench {
     this.#show({ request: null, trace, source }, selection);
   }
 
-  #show(shown: Shown, selection: Selection | null) {
+  #show(openRun: OpenRun, selection: Selection | null) {
     this.#forget();
     const wanted = this.comparing.fitted(selection ?? this.selection);
-    const { trace } = (wanted.compare === "difference" && this.comparing.difference) || shown;
+    const { trace } = (wanted.compare === "difference" && this.comparing.difference) || openRun;
     this.selection = selection ? fitted(wanted, trace) : carried(wanted, trace);
-    this.shown = shown;
+    this.shown = openRun;
     this.#measured = null;
-    void this.#compare(shown);
+    void this.#compare(openRun);
   }
 
   /** The picture is complete. */
@@ -697,17 +697,17 @@ export class Workbench {
   }
 
   /** Measures come after the first picture: nobody waits for them, and they take the server some work. */
-  async #measure(shown: Shown) {
+  async #measure(openRun: OpenRun) {
     try {
-      const own = this.shown?.source ?? shown.source;
-      const [scores, report] = await Promise.all([shown.source.part<ScoresProps>("scores"), reportOf(own)]);
-      if (this.pictured !== shown) return;
+      const own = this.shown?.source ?? openRun.source;
+      const [scores, report] = await Promise.all([openRun.source.part<ScoresProps>("scores"), reportOf(own)]);
+      if (this.pictured !== openRun) return;
       this.report = report;
       if (report) this.extra = { ...this.extra, report: report.scores };
       this.measured = scores;
       if (own.has?.("evidence")) this.addMeasure(measureOf(await own.part<EvidenceProps>("evidence")));
       await this.finder.restore(this.selection.find);
-      if (this.pictured !== shown) return;
+      if (this.pictured !== openRun) return;
       if (!this.pending?.missing.includes("find")) this.#dropUnknownMeasures();
     } catch {
       // A file saved without measures, or a trace that allows none: the page then offers nothing that needs them.
@@ -716,7 +716,7 @@ export class Workbench {
 
   /** Sort and colour only by measures that are there. */
   #dropUnknownMeasures() {
-    const known = new Set(this.scores?.props.methods.map((one) => one.name));
+    const known = new Set(this.scores?.props.methods.map((method) => method.name));
     const { sort, colour, relevance } = this.selection;
     if (relevance) known.add(RELEVANCE); // it may still come
     this.select({ sort: known.has(sort) ? sort : "", colour: known.has(colour) ? colour : "" }, "replace");
@@ -725,7 +725,7 @@ export class Workbench {
   /** `before` is a run that this one takes the place of: where a slider was on its way. */
   #remember(run: Run, before: RunRequest | null = null) {
     const gone = before?.edits.length ? [run.request, before] : [run.request];
-    const others = this.runs.filter((one) => !gone.some((request) => sameRequest(one.request, request)));
+    const others = this.runs.filter((earlier) => !gone.some((request) => sameRequest(earlier.request, request)));
     this.runs = [run, ...others].slice(0, 12);
     try {
       sessionStorage.setItem("headscope:runs", JSON.stringify(this.runs));
@@ -752,7 +752,7 @@ function linkOf({ request, selection, other, edits }: Wanted): Link {
 }
 
 function presetOf(text: string, models: ModelProps[]) {
-  return models.flatMap((one) => one.presets).find((one) => one.text === text);
+  return models.flatMap((model) => model.presets).find((preset) => preset.text === text);
 }
 
 function earlierRuns(): Run[] {

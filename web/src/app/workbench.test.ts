@@ -42,7 +42,7 @@ describe("the workbench", () => {
     bar.back();
     await vi.waitFor(() => expect(bench.shown?.request?.text).toBe("the cat sat"));
     expect(computed(asked)).toHaveLength(2);
-    expect(bench.runs.map((one) => one.request.text)).toEqual(["the cat sat", "Another"]);
+    expect(bench.runs.map((run) => run.request.text)).toEqual(["the cat sat", "Another"]);
   });
 
   test("a trace that the server forgot is made once more", async () => {

@@ -15,9 +15,9 @@ describe("activations of two runs", () => {
   });
 
   test("have what either finds likely, without what is there twice", () => {
-    const found = window.candidates(1, 2);
-    expect(found.map((one) => one.text)).toEqual(["b", "a"]);
-    expect(window.candidates(0, 1).map((one) => one.text)).toEqual(["a"]);
+    const candidates = window.candidates(1, 2);
+    expect(candidates.map((candidate) => candidate.text)).toEqual(["b", "a"]);
+    expect(window.candidates(0, 1).map((candidate) => candidate.text)).toEqual(["a"]);
     expect(moved({ one: Math.log(0.75), other: Math.log(0.25) })).toBeCloseTo(0.5);
     expect(window.candidates(0, 0)).toEqual([]);
   });

@@ -27,13 +27,13 @@ export interface ChangedNeuron extends Two {
 export type Whose = Selection["whose"];
 
 /** A − B. */
-export function apart({ one, other }: Two): number {
-  return one - other;
+export function apart({ one: a, other }: Two): number {
+  return a - other;
 }
 
 /** The difference of two probabilities, which are given as logarithms. */
-export function moved({ one, other }: Two): number {
-  return Math.exp(one) - Math.exp(other);
+export function moved({ one: a, other }: Two): number {
+  return Math.exp(a) - Math.exp(other);
 }
 
 /** One run minus another. */
@@ -58,12 +58,12 @@ export class SignedWindow extends AnyWindow {
     const { candidate } = this.part.arrays;
     if (!candidate || !this.has(position)) return [];
     const from = this.cell(candidate, place, position);
-    const found: Changed[] = [];
+    const candidates: Changed[] = [];
     for (let at = from; at < from + Math.min(most, candidate.shape[2] ?? 0); at++) {
       const id = candidate.values[at] as number;
-      if (id >= 0) found.push({ text: this.props.texts[id] ?? "", ...this.two("logprob", at) });
+      if (id >= 0) candidates.push({ text: this.props.texts[id] ?? "", ...this.two("logprob", at) });
     }
-    return found;
+    return candidates;
   }
 
   /** What A or B predicts in the end, as it stands at a place. */
@@ -97,7 +97,10 @@ export class SignedWindow extends AnyWindow {
   /** How much each head of an attention layer wrote. */
   heads(site: string, position: number): Two[] {
     const other = this.ofHeads(`other:heads/${site}`, position);
-    return this.ofHeads(`one:heads/${site}`, position).map((one, head) => ({ one, other: other[head] ?? Number.NaN }));
+    return this.ofHeads(`one:heads/${site}`, position).map((norm, head) => ({
+      one: norm,
+      other: other[head] ?? Number.NaN,
+    }));
   }
 
   private two(name: string, at: number): Two {

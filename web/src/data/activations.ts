@@ -148,8 +148,8 @@ export class ActivationsOf<Known extends AnyWindow = Window> {
   }
 
   at(position: number): Known | null {
-    const found = this.windows.get(Math.floor(position / WINDOW)) ?? this.any;
-    return found?.has(position) ? found : null;
+    const window = this.windows.get(Math.floor(position / WINDOW)) ?? this.any;
+    return window?.has(position) ? window : null;
   }
 
   /** Told while something is worked out, and with null when something has come. */
@@ -172,9 +172,9 @@ export class ActivationsOf<Known extends AnyWindow = Window> {
   }
 
   /** Have all positions ready, one stretch after the other: the server has others to answer too. */
-  async whole(count: number, told: (done: number) => void): Promise<void> {
+  async whole(count: number, report: (done: number) => void): Promise<void> {
     for (let first = 0; first < count; first += WINDOW) {
-      told(first);
+      report(first);
       await this.need(first, first + 1);
     }
   }
@@ -208,7 +208,7 @@ export class ActivationsOf<Known extends AnyWindow = Window> {
     }
     const options = { stack, first: index * WINDOW, count: WINDOW, k: N_CANDIDATES };
     const hear = (event: RunEvent) => {
-      for (const one of this.listeners) one(event);
+      for (const listener of this.listeners) listener(event);
     };
     return this.read(await source.task<ActivationsProps>("activations", options, hear, signal));
   }
@@ -226,9 +226,9 @@ export function remembering<Known extends AnyWindow>(read: (part: Part<Activatio
   return (source: Source, stack: string): ActivationsOf<Known> => {
     const stacks = known.get(source) ?? new Map<string, ActivationsOf<Known>>();
     known.set(source, stacks);
-    const found = stacks.get(stack) ?? new ActivationsOf(source, stack, read);
-    stacks.set(stack, found);
-    return found;
+    const activations = stacks.get(stack) ?? new ActivationsOf(source, stack, read);
+    stacks.set(stack, activations);
+    return activations;
   };
 }
 

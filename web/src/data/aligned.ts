@@ -27,7 +27,7 @@ export class Aligned {
 
   /** Whether every token of both runs has its partner, position by position. */
   get isWhole(): boolean {
-    return this.props.by === "tokens" && this.props.stacks.every((one) => one.is_whole);
+    return this.props.by === "tokens" && this.props.stacks.every((stack) => stack.is_whole);
   }
 
   /** Tokens of a run that the other has not, and that no difference shows. */
@@ -42,16 +42,18 @@ export class Aligned {
 
   /** The positions in the other run that some positions of a stack stand for. */
   partners(from: Run, stack: string, positions: number[]): { stack: string; positions: number[] } | null {
-    const paired = this.props.stacks.find((one) => (from === "one" ? one.stack : one.other) === stack);
+    const paired = this.props.stacks.find(
+      (candidate) => (from === "one" ? candidate.stack : candidate.other) === stack,
+    );
     if (!paired) return null;
     const [to, name] = from === "one" ? (["other", paired.other] as const) : (["one", paired.stack] as const);
     const own = this.pairs[from].get(stack);
     const wanted = new Set(positions.map((place) => own?.[place] ?? -1).filter((pair) => pair >= 0));
-    const found: number[] = [];
+    const partnerPlaces: number[] = [];
     this.pairs[to].get(name)?.forEach((pair, place) => {
-      if (wanted.has(pair)) found.push(place);
+      if (wanted.has(pair)) partnerPlaces.push(place);
     });
-    return { stack: name, positions: found };
+    return { stack: name, positions: partnerPlaces };
   }
 
   /** A token as read in one run, as read in the other; null where it has no partner. */
@@ -61,15 +63,15 @@ export class Aligned {
     const theirs = placesOf(traces[to], how[to], side);
     const partners = this.partners(from, own.stack, own.members[index] ?? []);
     if (!partners || partners.stack !== theirs.stack) return null;
-    const found = partners.positions.map((place) => theirs.groupOf[place] ?? -1).find((group) => group >= 0);
-    return found === undefined ? null : { side, index: found };
+    const group = partners.positions.map((place) => theirs.groupOf[place] ?? -1).find((place) => place >= 0);
+    return group === undefined ? null : { side, index: group };
   }
 
   /** Tokens that are switched off in one run, in the other. */
   off(from: Run, off: string[]): string[] {
-    return off.flatMap((one) => {
-      const at = one.lastIndexOf(":");
-      const partners = this.partners(from, one.slice(0, at), [Number(one.slice(at + 1))]);
+    return off.flatMap((name) => {
+      const at = name.lastIndexOf(":");
+      const partners = this.partners(from, name.slice(0, at), [Number(name.slice(at + 1))]);
       return partners?.positions.map((place) => `${partners.stack}:${place}`) ?? [];
     });
   }

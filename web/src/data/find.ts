@@ -13,13 +13,13 @@ export function occurrences(reading: Reading, text: string): number[][] {
     starts.push(whole.length);
     whole += token.toLocaleLowerCase();
   });
-  const found: number[][] = [];
+  const places: number[][] = [];
   for (let at = whole.indexOf(wanted); at >= 0; at = whole.indexOf(wanted, at + wanted.length)) {
     const tokens = reading.texts.flatMap((token, index) => {
       const start = starts[index] as number;
       return start < at + wanted.length && start + token.length > at ? [index] : [];
     });
-    if (tokens.length) found.push(tokens);
+    if (tokens.length) places.push(tokens);
   }
-  return found;
+  return places;
 }

@@ -183,10 +183,10 @@ describe("a layer of which the strongest keys are known", () => {
   });
 
   it("finds who looks at a key", () => {
-    const found: [number, number][] = [];
+    const cells: [number, number][] = [];
     const plane = layer({}, "pattern", part).head(0);
-    plane.column(0, (cell, query) => found.push([query, plane.values[cell] as number]));
-    expect(found.map(([query]) => query)).toEqual([0, 1, 2]);
+    plane.column(0, (cell, query) => cells.push([query, plane.values[cell] as number]));
+    expect(cells.map(([query]) => query)).toEqual([0, 1, 2]);
   });
 
   it("averages over the union of keys", () => {
@@ -205,7 +205,7 @@ describe("a difference", () => {
   const signed = (values: number[]) => ({ ...dense(), arrays: { weights: grid(values, [1, 4, 4]) } });
 
   it("is as strong as its share of the largest, whatever its sign", () => {
-    const found = new Layer(
+    const layer = new Layer(
       site,
       signed([0, 0.1, -0.2, ...Array(13).fill(0)]),
       "pattern",
@@ -214,20 +214,20 @@ describe("a difference", () => {
       false,
       true,
     );
-    expect(found.full).toBeCloseTo(0.2);
-    expect([...found.head(0).strength.slice(0, 3)].map((one) => Number(one.toFixed(3)))).toEqual([0, 0.5, 1]);
-    expect(found.head(0).values[2]).toBeCloseTo(-0.2);
+    expect(layer.full).toBeCloseTo(0.2);
+    expect([...layer.head(0).strength.slice(0, 3)].map((strength) => Number(strength.toFixed(3)))).toEqual([0, 0.5, 1]);
+    expect(layer.head(0).values[2]).toBeCloseTo(-0.2);
   });
 
   it("of next to nothing is not blown up", () => {
-    const found = new Layer(site, signed([1e-6, ...Array(15).fill(0)]), "pattern", reading, reading, false, true);
-    expect(found.head(0).strength[0]).toBeLessThan(0.001);
+    const layer = new Layer(site, signed([1e-6, ...Array(15).fill(0)]), "pattern", reading, reading, false, true);
+    expect(layer.head(0).strength[0]).toBeLessThan(0.001);
   });
 
   it("is summed over words, with its sign", () => {
     const words = readingOf(stack, 4, { by: "words", hide: [], off: [] });
     const values = [0, 0, 0, 0, 0, 0.3, -0.1, 0, 0, 0.1, 0.1, 0, 0, 0, 0, 0];
-    const found = new Layer(site, signed(values), "pattern", words, words, false, true).head(0);
-    expect(found.at(1, 1)).toBeCloseTo(0.2); // (0.3 − 0.1 + 0.1 + 0.1) / 2
+    const plane = new Layer(site, signed(values), "pattern", words, words, false, true).head(0);
+    expect(plane.at(1, 1)).toBeCloseTo(0.2); // (0.3 − 0.1 + 0.1 + 0.1) / 2
   });
 });

@@ -74,9 +74,9 @@ export class Layer {
   }
 
   private remembered(name: string, make: () => Plane): Plane {
-    const found = this.planes.get(name) ?? make();
-    this.planes.set(name, found);
-    return found;
+    const plane = this.planes.get(name) ?? make();
+    this.planes.set(name, plane);
+    return plane;
   }
 
   /** What counts as full strength: the largest contribution a key can make, the largest score. */
@@ -110,7 +110,7 @@ export class Layer {
   private strongest(head: number): Plane {
     const [, rows, width] = this.weights.shape as [number, number, number];
     const raw = floats(this.weights, head * rows * width, (head + 1) * rows * width);
-    const given = (this.part.arrays.keys as Grid).values.subarray(head * rows * width, (head + 1) * rows * width);
+    const columns = (this.part.arrays.keys as Grid).values.subarray(head * rows * width, (head + 1) * rows * width);
     const toQuery = places(this.queries, rows, this.isRead);
     const toKey = places(this.keys, 0, this.isRead);
     const n = this.queries.texts.length;
@@ -119,7 +119,7 @@ export class Layer {
     const norms = this.normsOf(head, this.norms?.shape[1] ?? 0);
     for (let row = 0; row < rows; row++) {
       for (let rank = 0; rank < width; rank++) {
-        const key = given[row * width + rank] as number;
+        const key = columns[row * width + rank] as number;
         const weight = raw[row * width + rank] as number;
         // A query that sees fewer keys than are kept has none for the rest: a weight of 0, or not a number.
         if (key < 0 || !(this.what === "scores" ? Number.isFinite(weight) : this.isDifference ? weight : weight > 0))
@@ -191,8 +191,8 @@ export class Layer {
 
 /** Where the rows (or columns) of a part are shown, at least `count` of them: those read already skip what is switched off. */
 function places(reading: Reading, count: number, isRead: boolean): number[] {
-  const shown = reading.texts.map((_, index) => index);
-  const found = isRead ? shown.filter((index) => !reading.isOff[index]) : shown;
-  if (found.length < count) throw new Error(`${count} tokens came for the ${found.length} that are shown`);
-  return found;
+  const all = reading.texts.map((_, index) => index);
+  const positions = isRead ? all.filter((index) => !reading.isOff[index]) : all;
+  if (positions.length < count) throw new Error(`${count} tokens came for the ${positions.length} that are shown`);
+  return positions;
 }

@@ -18,15 +18,15 @@ const ALL: Between = { queries: new Uint8Array(4).fill(1), keys: new Uint8Array(
 const by = (filter: Selection["filter"], value = 0) => ({ filter, threshold: value, mass: value, top: value });
 
 function drawn(lines: Lines): string {
-  const found: string[] = [];
+  const rows: string[] = [];
   for (let query = 0; query < lines.plane.nQueries; query++) {
     let row = "";
     lines.plane.row(query, (cell, key) => {
       row += lines.has(cell, query, key) ? "x" : ".";
     });
-    found.push(row);
+    rows.push(row);
   }
-  return found.join(" ");
+  return rows.join(" ");
 }
 
 describe("lines drawn", () => {

@@ -86,9 +86,9 @@ export class Lines {
     const needless = isMass && whole === null ? ((1 - filter.mass) * total) / width : 0;
     let size = 0;
     for (let cell = start; cell < start + width; cell++) {
-      const one = strength[cell] as number;
+      const weight = strength[cell] as number;
       const key = keys ? (keys[cell] as number) : cell - start;
-      if (one > 0 && one >= needless && key >= 0 && allowed[key]) scratch[size++] = one;
+      if (weight > 0 && weight >= needless && key >= 0 && allowed[key]) scratch[size++] = weight;
     }
     const need = isMass ? filter.mass * total - 1e-6 : filter.top;
     if (!size || need <= 0) {
@@ -156,8 +156,8 @@ export interface Between {
 
 export function betweenOf(queries: Reading, keys: Reading, pair: Selection["pair"]): Between {
   const allowed = (reading: Reading, segment: string | undefined) =>
-    Uint8Array.from(reading.segments, (one, index) =>
-      !reading.isOff[index] && (segment === undefined || one === segment) ? 1 : 0,
+    Uint8Array.from(reading.segments, (name, index) =>
+      !reading.isOff[index] && (segment === undefined || name === segment) ? 1 : 0,
     );
   return {
     queries: allowed(queries, pair === "all" ? undefined : pair[0]),

@@ -37,12 +37,12 @@ export async function askAhead(
   signal: AbortSignal,
 ): Promise<void> {
   if (!source.isLive) return;
-  const place = trace.layers.findIndex((one) => one.site === selection.site);
+  const place = trace.layers.findIndex((layer) => layer.site === selection.site);
   const [next, previous] = [trace.layers[place + 1], trace.layers[place - 1]];
   const wanted = before === null ? [next, previous] : [next?.site === before ? previous : next];
-  for (const one of wanted) {
+  for (const layer of wanted) {
     try {
-      if (one) await source.part(layerKey(one.site, selection.what), signal);
+      if (layer) await source.part(layerKey(layer.site, selection.what), signal);
     } catch {
       return; // said when somebody looks at that layer
     }

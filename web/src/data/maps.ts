@@ -17,8 +17,8 @@ export function strongestCells(
   isSigned = false,
 ): Dot[] {
   const apart = strongestOf(bytes, offset, rows, columns, Math.min(1, columns - 1), isSigned);
-  const found = apart.length ? apart : strongestOf(bytes, offset, rows, columns, 0, isSigned);
-  return found.sort((a, b) => Math.abs(b.weight) - Math.abs(a.weight) || a.row - b.row).slice(0, count);
+  const cells = apart.length ? apart : strongestOf(bytes, offset, rows, columns, 0, isSigned);
+  return cells.sort((a, b) => Math.abs(b.weight) - Math.abs(a.weight) || a.row - b.row).slice(0, count);
 }
 
 function strongestOf(

@@ -50,16 +50,16 @@ it("writes numbers with as many digits as they need", () => {
 
 it("tells first what was asked for, then what is far from chance", () => {
   const measures = new Measures(part);
-  expect(measures.striking("L0H0", [], 1).map((one) => one.name)).toEqual(["induction"]);
-  expect(measures.striking("L0H0", ["distance"], 2).map((one) => one.name)).toEqual(["distance", "induction"]);
-  expect(measures.striking("L0H1", [], 2).map((one) => one.name)).toEqual(["distance"]);
+  expect(measures.striking("L0H0", [], 1).map((measure) => measure.name)).toEqual(["induction"]);
+  expect(measures.striking("L0H0", ["distance"], 2).map((measure) => measure.name)).toEqual(["distance", "induction"]);
+  expect(measures.striking("L0H1", [], 2).map((measure) => measure.name)).toEqual(["distance"]);
 });
 
 it("gives what is known of a head, and of that what lies furthest from chance", () => {
   const measures = new Measures(part);
-  expect(measures.known("L0H1").map((one) => one.method.name)).toEqual(["distance"]);
+  expect(measures.known("L0H1").map((measure) => measure.method.name)).toEqual(["distance"]);
   expect(measures.known("L9H9")).toEqual([]);
-  expect(measures.telling("L0H0", 1).map((one) => one.method.name)).toEqual(["induction"]);
+  expect(measures.telling("L0H0", 1).map((measure) => measure.method.name)).toEqual(["induction"]);
   expect(measures.telling("L0H0", 9)).toHaveLength(2);
 });
 

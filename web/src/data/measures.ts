@@ -26,7 +26,7 @@ export class Measures {
 
   /** A value as a share of its measure's range. */
   share(head: string, method: string): number {
-    const about = this.methods.find((one) => one.name === method);
+    const about = this.methods.find((candidate) => candidate.name === method);
     return about ? along(about, this.of(head, method)) : Number.NaN;
   }
 
@@ -35,7 +35,7 @@ export class Measures {
     return this.methods
       .filter((method) => isOwn(method.name))
       .map((method) => ({ method, value: this.of(head, method.name) }))
-      .filter((one) => !Number.isNaN(one.value));
+      .filter((measure) => !Number.isNaN(measure.value));
   }
 
   /** The `count` of those that lie furthest from what chance gives, in their usual order; relevance, where an answer was
@@ -49,7 +49,7 @@ export class Measures {
           ? 0
           : Math.abs(along(method, value) - along(method, method.baseline));
     const chosen = new Set([...known].sort((a, b) => far(b) - far(a)).slice(0, count));
-    return known.filter((one) => chosen.has(one));
+    return known.filter((measure) => chosen.has(measure));
   }
 
   /** The measures that say most about a head: those asked for, then those furthest from what chance gives. */
@@ -66,23 +66,23 @@ export class Measures {
   /** What stands out most in a head: the measure furthest above what chance gives, if any is far above it.
    *  The plain difference, so that what is rare by chance (the next token) goes before what is not (the same sentence). */
   best(head: string): { name: string; value: number } | null {
-    let found: { name: string; value: number } | null = null;
+    let best: { name: string; value: number } | null = null;
     let most = 0.35;
     for (const { name, baseline, low, high } of this.methods) {
       if (baseline === null || hasUnit(name, high) || !isOwn(name)) continue;
       const value = this.of(head, name);
       const above = (value - baseline) / Math.max(1e-12, high - low);
-      if (above > most) [most, found] = [above, { name, value }];
+      if (above > most) [most, best] = [above, { name, value }];
     }
-    return found;
+    return best;
   }
 }
 
 /** Measures of several sources as one, over the heads of all of them; of two with a name, the first counts. */
 export function joined(parts: (Part<ScoresProps> | null)[]): Part<ScoresProps> | null {
-  const known = parts.filter((one) => one !== null);
+  const known = parts.filter((part) => part !== null);
   if (!known.length) return null;
-  const heads = [...new Set([...known].reverse().flatMap((one) => one.props.heads))];
+  const heads = [...new Set([...known].reverse().flatMap((part) => part.props.heads))];
   const methods: MethodProps[] = [];
   const arrays: Part<ScoresProps>["arrays"] = {};
   for (const part of known) {
@@ -126,7 +126,7 @@ export function spoken(name: string): string {
 }
 
 /** The same where nothing else tells which measures it is one of. */
-export function told(name: string): string {
+export function titleOf(name: string): string {
   return isOwn(name) ? spoken(name) : `${spoken(name)}, over the corpus`;
 }
 

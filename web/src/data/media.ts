@@ -30,7 +30,7 @@ export interface Sound {
 
 /** Whether a layer's keys are patches of a picture or frames of a sound that can be shown. */
 export function mediumOf(trace: TraceProps, site: SiteProps): StackProps["looks"] {
-  const stack = trace.stacks.find((one) => one.name === site.key_stack);
+  const stack = trace.stacks.find((candidate) => candidate.name === site.key_stack);
   if (!stack) return "";
   if (stack.looks === "image") return site.grid ? "image" : "";
   return stack.texts.length === site.n_keys ? stack.looks : "";
@@ -53,7 +53,7 @@ export function fitsForm(form: Selection["form"], trace: TraceProps, site: SiteP
 /** The form that is drawn. */
 export function formOf(selection: Selection, trace: TraceProps): FormName {
   if (selection.form !== "auto") return selection.form;
-  const site = trace.layers.find((one) => one.site === selection.site);
+  const site = trace.layers.find((layer) => layer.site === selection.site);
   return site ? bestForm(trace, site) : "lines";
 }
 
@@ -111,7 +111,7 @@ export function strongestPatches(
   queries: Int32Array,
   keys: Int32Array,
 ): { query: number; key: number; weight: number }[] {
-  const found: { query: number; key: number; weight: number }[] = [];
+  const leads: { query: number; key: number; weight: number }[] = [];
   for (let query = 0; query < plane.nQueries; query++) {
     if ((queries[query] as number) < 0) continue;
     let best = -1;
@@ -120,18 +120,18 @@ export function strongestPatches(
       const weight = plane.strength[cell] as number;
       if ((keys[key] as number) >= 0 && weight > most) [best, most] = [key, weight];
     });
-    if (best >= 0) found.push({ query, key: best, weight: most });
+    if (best >= 0) leads.push({ query, key: best, weight: most });
   }
-  return found.sort((one, other) => other.weight - one.weight);
+  return leads.sort((a, b) => b.weight - a.weight);
 }
 
 /** What one token gives to, or gets from, each token opposite; NaN where that is not known. */
 export function opposite(plane: Plane, side: "query" | "key", index: number): Float32Array {
-  const found = new Float32Array(side === "query" ? plane.nKeys : plane.nQueries).fill(Number.NaN);
+  const row = new Float32Array(side === "query" ? plane.nKeys : plane.nQueries).fill(Number.NaN);
   const visit = (cell: number, other: number) => {
-    found[other] = plane.values[cell] as number;
+    row[other] = plane.values[cell] as number;
   };
   if (side === "query") plane.row(index, visit);
   else plane.column(index, visit);
-  return found;
+  return row;
 }

@@ -63,7 +63,7 @@ export function termsOf({ props, arrays }: Part<NeuronProps>, index: number): Te
     const width = grid.shape[1] as number;
     return floats(grid, at * width, (at + 1) * width);
   };
-  const one = (name: string): number | null => {
+  const figure = (name: string): number | null => {
     const grid = arrays[name];
     return grid ? (floats(grid)[at] as number) : null;
   };
@@ -86,8 +86,8 @@ export function termsOf({ props, arrays }: Part<NeuronProps>, index: number): Te
     weights: row("weights") as Float32Array,
     norms: floats(arrays.norms as Grid),
     importance: row("importance") as Float32Array,
-    sink: one("sink"),
-    largest: { product: one("product_largest") ?? 1, weighted: one("weighted_largest") ?? 1 },
+    sink: figure("sink"),
+    largest: { product: figure("product_largest") ?? 1, weighted: figure("weighted_largest") ?? 1 },
     two: lengths && { one: factors("one"), other: factors("other"), lengths },
   };
 }
@@ -121,11 +121,11 @@ export class Vectors {
 
   /** The vector of one token; null while it is not there. */
   row(of: Of, index: number): Float32Array | null {
-    const found = this.blocks.get(`${of} ${Math.floor(index / BLOCK)}`);
-    if (!found) return null;
-    const width = (found.part.arrays.vectors as Grid).shape[1] as number;
+    const block = this.blocks.get(`${of} ${Math.floor(index / BLOCK)}`);
+    if (!block) return null;
+    const width = (block.part.arrays.vectors as Grid).shape[1] as number;
     const start = (index % BLOCK) * width;
-    return found.values.subarray(start, start + width);
+    return block.values.subarray(start, start + width);
   }
 
   /** Of a difference: the vector of one token in either run. */
@@ -184,7 +184,9 @@ export function orderOf({ order }: Selection, terms: Terms, products: Float32Arr
 
 /** How much neurons vary over tokens, for their size: 0 for one that is the same whatever the token is. */
 export function variation(mean: Float32Array, spread: Float32Array): Float32Array {
-  return spread.map((one, neuron) => one / Math.sqrt((mean[neuron] as number) ** 2 + one ** 2 + 1e-24));
+  return spread.map(
+    (deviation, neuron) => deviation / Math.sqrt((mean[neuron] as number) ** 2 + deviation ** 2 + 1e-24),
+  );
 }
 
 /** Positions by size, the largest first; of equal ones the lower first. */
@@ -202,7 +204,7 @@ export function product({ query, props, two }: Terms, vectors: Rows, key: number
 
 /** Weight × value by neuron: what a key adds to the output; of a difference, A's less B's. Null while it loads. */
 export function weighted({ weights, two }: Terms, vectors: Rows, key: number): Float32Array | null {
-  const scaled = (values: Float32Array, by: Float32Array) => values.map((one) => one * (by[key] as number));
+  const scaled = (values: Float32Array, by: Float32Array) => values.map((value) => value * (by[key] as number));
   const own = vectors.row("value", key);
   if (!two) return own && scaled(own, weights);
   const both = vectors.both("value", key);
@@ -216,12 +218,12 @@ export function lengthOf({ weights, norms, two }: Terms, key: number): number {
 
 type Rows = Pick<Vectors, "row" | "both">;
 
-function times(one: Float32Array, other: Float32Array, scaling: number): Float32Array {
-  return one.map((value, neuron) => value * (other[neuron] as number) * scaling);
+function times(values: Float32Array, other: Float32Array, scaling: number): Float32Array {
+  return values.map((value, neuron) => value * (other[neuron] as number) * scaling);
 }
 
-function less(one: Float32Array, other: Float32Array): Float32Array {
-  return one.map((value, neuron) => value - (other[neuron] as number));
+function less(values: Float32Array, other: Float32Array): Float32Array {
+  return values.map((value, neuron) => value - (other[neuron] as number));
 }
 
 /** A number to be read off: five digits. */

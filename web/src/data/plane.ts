@@ -116,11 +116,11 @@ export function meanOf(planes: Plane[]): Plane {
 }
 
 function mean(arrays: Float32Array[]): Float32Array {
-  const found = new Float32Array((arrays[0] as Float32Array).length);
+  const average = new Float32Array((arrays[0] as Float32Array).length);
   for (const array of arrays)
-    for (let i = 0; i < found.length; i++) found[i] = (found[i] as number) + (array[i] as number);
-  for (let i = 0; i < found.length; i++) found[i] = (found[i] as number) / arrays.length;
-  return found;
+    for (let i = 0; i < average.length; i++) average[i] = (average[i] as number) + (array[i] as number);
+  for (let i = 0; i < average.length; i++) average[i] = (average[i] as number) / arrays.length;
+  return average;
 }
 
 /** A key that is not among a head's strongest counts as 0 there. */

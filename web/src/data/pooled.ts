@@ -33,9 +33,9 @@ export function pooled(
       const key = keys ? (keys[start + r] as number) : r;
       const column = key < 0 ? -1 : (columnOf[key] as number);
       if (column < 0) continue;
-      const one = strength[start + r] as number;
-      if (one > Math.abs(most[line + column] as number)) {
-        most[line + column] = isSigned && (values[start + r] as number) < 0 ? -one : one;
+      const weight = strength[start + r] as number;
+      if (weight > Math.abs(most[line + column] as number)) {
+        most[line + column] = isSigned && (values[start + r] as number) < 0 ? -weight : weight;
       }
     }
   }
@@ -46,10 +46,10 @@ export function pooled(
 export function coded(strength: Float32Array, isSigned: boolean, isRoot = !isSigned): Uint8Array {
   const bytes = new Uint8Array(strength.length);
   for (let i = 0; i < bytes.length; i++) {
-    const one = strength[i] as number;
-    const share = Math.min(1, Math.abs(one));
+    const weight = strength[i] as number;
+    const share = Math.min(1, Math.abs(weight));
     const size = isRoot ? Math.sqrt(share) : share;
-    bytes[i] = isSigned ? Math.round(128 + 127 * (one < 0 ? -size : size)) : Math.round(255 * size);
+    bytes[i] = isSigned ? Math.round(128 + 127 * (weight < 0 ? -size : size)) : Math.round(255 * size);
   }
   return bytes;
 }

@@ -7,16 +7,16 @@ const as = (by: "tokens" | "words" | "sentences", hide: ("special" | "first")[] 
 
 describe("a reading", () => {
   it("is plain when every token is read by itself", () => {
-    const found = as("tokens");
-    expect(found.isPlain).toBe(true);
-    expect(found.texts).toEqual(STACK.texts);
+    const reading = as("tokens");
+    expect(reading.isPlain).toBe(true);
+    expect(reading.texts).toEqual(STACK.texts);
   });
 
   it("joins the pieces of words, and those of one character", () => {
-    const found = as("words");
-    expect(found.texts).toEqual(["[CLS]", "unhappy", "cats", ".", "They", "ï", "[SEP]"]);
-    expect(found.members[1]).toEqual([1, 2]);
-    expect([...found.groupOf]).toEqual([0, 1, 1, 2, 3, 4, 5, 5, 6]);
+    const reading = as("words");
+    expect(reading.texts).toEqual(["[CLS]", "unhappy", "cats", ".", "They", "ï", "[SEP]"]);
+    expect(reading.members[1]).toEqual([1, 2]);
+    expect([...reading.groupOf]).toEqual([0, 1, 1, 2, 3, 4, 5, 5, 6]);
   });
 
   it("joins sentences with the spaces of the text", () => {
@@ -24,11 +24,11 @@ describe("a reading", () => {
   });
 
   it("shows hidden tokens no more, and those switched off as such", () => {
-    const found = as("words", ["special"], ["model:2", "model:4", "other:1"]);
-    expect(found.texts).toEqual(["unhappy", "cats", ".", "They", "ï"]);
-    expect(found.kept[0]).toEqual([1]);
-    expect(found.isOff).toEqual([false, false, true, false, false]);
-    expect(found.isPartial).toBe(true);
+    const reading = as("words", ["special"], ["model:2", "model:4", "other:1"]);
+    expect(reading.texts).toEqual(["unhappy", "cats", ".", "They", "ï"]);
+    expect(reading.kept[0]).toEqual([1]);
+    expect(reading.isOff).toEqual([false, false, true, false, false]);
+    expect(reading.isPartial).toBe(true);
   });
 
   it("never hides everything", () => {

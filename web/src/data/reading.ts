@@ -117,12 +117,12 @@ export function hiddenPositions(stack: StackProps, hide: Selection["hide"]): Set
 }
 
 export function offPositions(stack: StackProps, off: string[]): Set<number> {
-  const found = new Set<number>();
-  for (const one of off) {
-    const at = one.lastIndexOf(":");
-    if (one.slice(0, at) === stack.name) found.add(Number(one.slice(at + 1)));
+  const positions = new Set<number>();
+  for (const name of off) {
+    const at = name.lastIndexOf(":");
+    if (name.slice(0, at) === stack.name) positions.add(Number(name.slice(at + 1)));
   }
-  return found;
+  return positions;
 }
 
 function joined(stack: StackProps, group: number[], spaces: Set<number>): string {
@@ -139,8 +139,8 @@ function joined(stack: StackProps, group: number[], spaces: Set<number>): string
     const isApart = spaces.size
       ? spaces.has(position)
       : stack.words[position] !== stack.words[group[index - 1] ?? position];
-    const shown = group.length > 1 ? next.replace(PART, "") : next;
-    text += index > 0 && isApart ? ` ${shown}` : shown;
+    const part = group.length > 1 ? next.replace(PART, "") : next;
+    text += index > 0 && isApart ? ` ${part}` : part;
     before = next;
   });
   return text;
@@ -155,6 +155,6 @@ function placed({ grid, places }: Gridded, position: number): string {
 /** A patch of an image by its row and column, both from 1. */
 function patch(stack: StackProps, position: number, columns: number): string {
   if (stack.special.includes(position)) return stack.texts[position] ?? "";
-  const index = position - stack.special.filter((one) => one < position).length;
+  const index = position - stack.special.filter((special) => special < position).length;
   return `${Math.floor(index / columns) + 1}·${(index % columns) + 1}`;
 }

@@ -35,8 +35,8 @@ function part(change: Partial<RelevanceProps> = {}): Part<RelevanceProps> {
 }
 
 test.each(["9:1234", "9:1234-77", "all:3", "0:5:attn", "all:3-4:attn"])("%s is written as it is read", (text) => {
-  const one = parseRelevance(text);
-  expect(one && relevanceText(one)).toBe(text);
+  const question = parseRelevance(text);
+  expect(question && relevanceText(question)).toBe(text);
 });
 
 test.each(["", "9", "9:", "a:3", "9:3:cp", "9:3-", "9:3<script>"])("%s asks for nothing", (text) => {
@@ -44,25 +44,25 @@ test.each(["", "9", "9:", "a:3", "9:3:cp", "9:3-", "9:3<script>"])("%s asks for 
 });
 
 test("the relevance of a word is the sum over its pieces", () => {
-  const found = new Relevance(part());
+  const relevance = new Relevance(part());
   const [texts, words] = [
     ["un", "do", "it", "."],
     [0, 0, 1, 2],
   ];
   const stack: StackProps = { ...STACK, name: "main", texts, words, special: [], segments: ["A", "A", "A", "A"] };
-  const read = (by: "tokens" | "words") => [...(found.read(readingOf(stack, 4, { by, hide: [], off: [] })) ?? [])];
+  const read = (by: "tokens" | "words") => [...(relevance.read(readingOf(stack, 4, { by, hide: [], off: [] })) ?? [])];
   expect(read("tokens")).toEqual([2, -1, 0.5, 0]);
   expect(read("words")).toEqual([1, 0.5, 0]);
 });
 
 test("colours have the sign of the value and the strength of its share", () => {
-  const found = new Relevance(part());
-  expect(found.most).toBe(2);
-  expect(found.tone(LIGHT, 2)).toEqual({ colour: LIGHT.positive, alpha: 0.5 });
-  expect(found.tone(LIGHT, -1)?.colour).toBe(LIGHT.negative);
-  expect(found.tone(LIGHT, 0)).toBeNull();
-  expect(found.css(-2)).toContain("--negative) 50.0%");
-  expect(found.css(0)).toBe("transparent");
+  const relevance = new Relevance(part());
+  expect(relevance.most).toBe(2);
+  expect(relevance.tone(LIGHT, 2)).toEqual({ colour: LIGHT.positive, alpha: 0.5 });
+  expect(relevance.tone(LIGHT, -1)?.colour).toBe(LIGHT.negative);
+  expect(relevance.tone(LIGHT, 0)).toBeNull();
+  expect(relevance.css(-2)).toContain("--negative) 50.0%");
+  expect(relevance.css(0)).toBe("transparent");
 });
 
 test("over a picture full colour stands for the strongest patch, whatever the class token brings", () => {
@@ -73,9 +73,9 @@ test("over a picture full colour stands for the strongest patch, whatever the cl
     texts: ["[CLS]", "1·1", "1·2", "1·3"],
     special: [0],
   };
-  const found = new Relevance(part(), [stack]);
-  expect(found.most).toBe(1);
-  expect(found.tone(LIGHT, 2)?.alpha).toBe(0.5);
+  const relevance = new Relevance(part(), [stack]);
+  expect(relevance.most).toBe(1);
+  expect(relevance.tone(LIGHT, 2)?.alpha).toBe(0.5);
   expect(new Relevance(part(), [{ ...stack, kind: "text" }]).most).toBe(2);
 });
 

@@ -21,13 +21,13 @@ export const RULES = { cp: "CP-LRP", attn: "AttnLRP" } as const;
 export const RELEVANCE = "relevance";
 
 export function parseRelevance(text: string): RelevanceQuery | null {
-  const found = /^(all|\d{1,9}):(\d{1,9})(?:-(\d{1,9}))?(:attn)?$/.exec(text);
-  if (!found) return null;
+  const match = /^(all|\d{1,9}):(\d{1,9})(?:-(\d{1,9}))?(:attn)?$/.exec(text);
+  if (!match) return null;
   return {
-    position: found[1] === "all" ? -1 : Number(found[1]),
-    target: Number(found[2]),
-    other: found[3] === undefined ? null : Number(found[3]),
-    rule: found[4] ? "attn" : "cp",
+    position: match[1] === "all" ? -1 : Number(match[1]),
+    target: Number(match[2]),
+    other: match[3] === undefined ? null : Number(match[3]),
+    rule: match[4] ? "attn" : "cp",
   };
 }
 
@@ -58,7 +58,7 @@ export class Relevance {
     for (const [name, grid] of Object.entries(part.arrays)) {
       if (!name.startsWith("tokens/")) continue;
       const values = floats(grid as Grid);
-      const stack = stacks.find((one) => `tokens/${one.name}` === name);
+      const stack = stacks.find((candidate) => `tokens/${candidate.name}` === name);
       const beside = new Set(stack?.kind === "patches" ? stack.special : []);
       this.stacks.set(name.slice("tokens/".length), values);
       values.forEach((value, index) => {

@@ -20,7 +20,7 @@ export class Report {
 
   constructor(private readonly part: Part<ReportProps>) {
     const { heads, methods, roles } = part.props;
-    this.roles = new Map(roles.map((one) => [one.head, one]));
+    this.roles = new Map(roles.map((role) => [role.head, role]));
     this.places = new Map(heads.map((head, index) => [head, index]));
     this.scores = { kind: "scores", props: { heads, methods }, arrays: part.arrays };
   }
@@ -42,16 +42,16 @@ export class Report {
       const value = grid ? floats(grid)[at] : undefined;
       return value === undefined || Number.isNaN(value) ? null : value;
     };
-    const found: Scored[] = [];
+    const scored: Scored[] = [];
     for (const method of this.part.props.methods) {
       const value = number(method.name);
       if (value === null || method.name.includes("/")) continue;
       const [low, high] = [number(`low/${method.name}`), number(`high/${method.name}`)];
-      found.push({ method, value, baseline: number(`baseline/${method.name}`) ?? method.baseline, low, high });
+      scored.push({ method, value, baseline: number(`baseline/${method.name}`) ?? method.baseline, low, high });
     }
     const far = ({ method, value, baseline }: Scored) =>
       baseline === null ? 0 : Math.abs(value - baseline) / Math.max(1e-12, method.high - method.low);
-    return found.sort((a, b) => far(b) - far(a));
+    return scored.sort((a, b) => far(b) - far(a));
   }
 }
 

@@ -26,15 +26,15 @@ export async function exactRow(
   const place = counting(own).indexOf(index);
   const part = await source.part<RowProps>(`row/${layer.site.site}?${side}=${place}&what=${layer.what}${how}`, signal);
   const grid = part.arrays.weights as Grid;
-  const shown = counting(other);
+  const targets = counting(other);
   const width = grid.shape[1] as number;
   return (head) => {
     const raw = floats(grid, head * width, (head + 1) * width);
-    const found = new Float32Array(other.texts.length);
-    shown.forEach((target, at) => {
-      found[target] = raw[at] as number;
+    const row = new Float32Array(other.texts.length);
+    targets.forEach((target, at) => {
+      row[target] = raw[at] as number;
     });
-    return found;
+    return row;
   };
 }
 

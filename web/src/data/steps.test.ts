@@ -44,14 +44,14 @@ describe("the steps of text that a model wrote", () => {
   });
 
   test("have a last one in a decoder, whose token nobody reads", () => {
-    const found = {
+    const writer = {
       ...translation(),
       steps: [null, 0],
       answers: [answer(0, "кот", "decoder"), answer(1, "</s>", "decoder")],
     };
-    expect(stepsOf(found)?.queries).toEqual([0, 1]);
-    expect(answerAt(found, 1).written).toBe("</s>");
-    expect(untilOf(found, 0, "encoder")).toBeNull();
+    expect(stepsOf(writer)?.queries).toEqual([0, 1]);
+    expect(answerAt(writer, 1).written).toBe("</s>");
+    expect(untilOf(writer, 0, "encoder")).toBeNull();
   });
 
   test("outside what there is are brought back", () => {

@@ -14,8 +14,8 @@ export interface Steps {
 export function stepsOf(trace: TraceProps): Steps | null {
   const { steps } = trace;
   const stack =
-    trace.stacks.find((one) => one.name === "decoder") ??
-    trace.stacks.find((one) => one.texts.length === steps?.length);
+    trace.stacks.find((stack) => stack.name === "decoder") ??
+    trace.stacks.find((stack) => stack.texts.length === steps?.length);
   if (!steps || !stack) return null;
   const queries: number[] = [];
   steps.forEach((step, position) => {
@@ -46,7 +46,7 @@ export function writtenFrom(trace: TraceProps, stack: string): number | null {
 /** What changes when a step is gone to: its query is the token in focus, where the layer in view has it. */
 export function stepTo(trace: TraceProps, selection: Selection, step: number | null): Partial<Selection> {
   const steps = stepsOf(trace);
-  const site = trace.layers.find((one) => one.site === selection.site);
+  const site = trace.layers.find((layer) => layer.site === selection.site);
   if (step === null || !steps || !site) return { step: null, token: null };
   if (site.stack !== steps.stack.name) return { step };
   const query = steps.queries[step] ?? 0;
@@ -59,6 +59,7 @@ export function answerAt(trace: TraceProps, step: number): { answer: AnswerProps
   const steps = stepsOf(trace);
   const query = steps?.queries[step];
   if (!steps || query === undefined) return { answer: null, written: "" };
-  const answer = trace.answers.find((one) => one.stack === steps.stack.name && one.position === query) ?? null;
+  const answer =
+    trace.answers.find((candidate) => candidate.stack === steps.stack.name && candidate.position === query) ?? null;
   return { answer, written: steps.stack.texts[query + 1] ?? answer?.candidates[0]?.text ?? "" };
 }

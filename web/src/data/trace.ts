@@ -3,15 +3,15 @@
 import type { SiteProps, StackProps, TraceProps } from "../contract";
 
 export function siteOf(trace: TraceProps, site: string): SiteProps {
-  const found = trace.layers.find((one) => one.site === site);
-  if (!found) throw new Error(`there is no layer ${site}`);
-  return found;
+  const layer = trace.layers.find((candidate) => candidate.site === site);
+  if (!layer) throw new Error(`there is no layer ${site}`);
+  return layer;
 }
 
 export function stackOf(trace: TraceProps, name: string): StackProps {
-  const found = trace.stacks.find((one) => one.name === name);
-  if (!found) throw new Error(`there is no stack ${name}`);
-  return found;
+  const stack = trace.stacks.find((candidate) => candidate.name === name);
+  if (!stack) throw new Error(`there is no stack ${name}`);
+  return stack;
 }
 
 /** The address of a head, as Python prints it. */

@@ -32,18 +32,18 @@ test("a word stands in the middle of its pieces, as they are read", () => {
 });
 
 test("arcs lead from head to dependent, and those that agree are told", () => {
-  const found = goldArcs({ gold, tree }, words);
-  expect(found.map(({ dependent, head, isRight }) => [dependent, head, isRight])).toEqual([
+  const arcs = goldArcs({ gold, tree }, words);
+  expect(arcs.map(({ dependent, head, isRight }) => [dependent, head, isRight])).toEqual([
     [0, 1, true],
     [2, 1, false],
     [3, 1, false],
   ]);
-  expect(inducedArcs({ gold, tree }, words).map((one) => one.isRight)).toEqual([true, false, true]);
+  expect(inducedArcs({ gold, tree }, words).map((arc) => arc.isRight)).toEqual([true, false, true]);
 });
 
 test("arcs that overlap lie on different levels, side by side on one", () => {
   const arcs = arcsOf([1, -1, 3, 1], [0, 1, 2, 3], () => false);
-  expect(arcs.map((one) => one.level)).toEqual([0, 0, 1]);
+  expect(arcs.map((arc) => arc.level)).toEqual([0, 0, 1]);
   expect(deepest(arcs)).toBe(2);
 });
 

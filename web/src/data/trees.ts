@@ -43,29 +43,29 @@ export async function loadTrees(
 /** Where each word stands among the tokens as read, null where it is left out. */
 export function placesOf({ words }: GoldProps, reading: Reading): (number | null)[] {
   return words.map((positions) => {
-    const seen = positions.map((one) => reading.groupOf[one] ?? -1).filter((one) => one >= 0);
-    return seen.length ? seen.reduce((sum, one) => sum + one, 0) / seen.length : null;
+    const seen = positions.map((position) => reading.groupOf[position] ?? -1).filter((index) => index >= 0);
+    return seen.length ? seen.reduce((sum, index) => sum + index, 0) / seen.length : null;
   });
 }
 
 /** The arcs of a tree given by heads, packed so that none lies on another. */
 export function arcsOf(heads: number[], places: (number | null)[], isRight: (word: number) => boolean): Arc[] {
-  const found: Arc[] = [];
+  const arcs: Arc[] = [];
   heads.forEach((head, word) => {
     const [from, to] = [places[word] ?? null, head >= 0 ? (places[head] ?? null) : null];
     if (from === null || to === null || from === to) return;
-    found.push({ dependent: from, head: to, word, level: 0, isRight: isRight(word) });
+    arcs.push({ dependent: from, head: to, word, level: 0, isRight: isRight(word) });
   });
   const span = ({ dependent, head }: Arc) => Math.abs(dependent - head);
   const taken: [number, number][][] = [];
-  for (const arc of [...found].sort((a, b) => span(a) - span(b))) {
+  for (const arc of [...arcs].sort((a, b) => span(a) - span(b))) {
     const [low, high] = [Math.min(arc.dependent, arc.head), Math.max(arc.dependent, arc.head)];
     let level = 0;
     while (level < MOST_LEVELS - 1 && taken[level]?.some(([from, to]) => low < to && high > from)) level++;
     arc.level = level;
     taken[level] = [...(taken[level] ?? []), [low, high]];
   }
-  return found;
+  return arcs;
 }
 
 export function goldArcs({ gold, tree }: Trees, reading: Reading): Arc[] {
@@ -78,22 +78,22 @@ export function inducedArcs({ gold, tree }: Trees, reading: Reading): Arc[] {
   return arcsOf(tree.heads, placesOf(gold, reading), isRight);
 }
 
-export const deepest = (arcs: Arc[]): number => arcs.reduce((most, one) => Math.max(most, one.level + 1), 0);
+export const deepest = (arcs: Arc[]): number => arcs.reduce((most, arc) => Math.max(most, arc.level + 1), 0);
 
 /** What is drawn, in words. */
 export function toldOf({ gold, tree }: Trees): string[] {
-  const found: string[] = [];
+  const notes: string[] = [];
   if (gold.heads.length)
-    found.push(`gold tree${tree && !tree.no_tree ? ", green where this head looks most at the head" : ""}`);
-  if (!tree) return found;
-  if (tree.no_tree) return [...found, `no tree of this head: ${tree.no_tree}`];
-  if (tree.uas === null) return [...found, "the tree of this head's attention"];
+    notes.push(`gold tree${tree && !tree.no_tree ? ", green where this head looks most at the head" : ""}`);
+  if (!tree) return notes;
+  if (tree.no_tree) return [...notes, `no tree of this head: ${tree.no_tree}`];
+  if (tree.uas === null) return [...notes, "the tree of this head's attention"];
   const percent = (share: number) => `${Math.round(share * 100)} %`;
   const others = Object.entries(tree.baselines).map(
     ([name, share]) => `${NAMES[name as keyof typeof NAMES] ?? name} ${percent(share)}`,
   );
-  found.push(
+  notes.push(
     `its own tree: ${tree.n_right} of ${tree.n_words} words have their head, UAS ${percent(tree.uas)} (root given; ${others.join(", ")})`,
   );
-  return found;
+  return notes;
 }

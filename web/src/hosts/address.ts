@@ -71,12 +71,12 @@ export function recall(name: string): string | null {
 
 /** FNV-1a with 2 × 32 bits: a name, not a secret. */
 function hashed(text: string): string {
-  let one = 0x811c9dc5;
+  let first = 0x811c9dc5;
   let two = 0x9747b28c;
   for (let i = 0; i < text.length; i++) {
     const code = text.charCodeAt(i);
-    one = Math.imul(one ^ code, 0x01000193);
+    first = Math.imul(first ^ code, 0x01000193);
     two = Math.imul(two ^ code, 0x85ebca6b);
   }
-  return (one >>> 0).toString(36) + (two >>> 0).toString(36);
+  return (first >>> 0).toString(36) + (two >>> 0).toString(36);
 }

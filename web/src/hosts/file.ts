@@ -8,22 +8,22 @@ import { partCache } from "./partCache";
 /** The parts that lie in an element, or, when it holds none, anywhere in its page. */
 export function fileSource(root: Element): Source {
   const own = root.querySelectorAll<HTMLScriptElement>("script[data-key]");
-  const found = own.length ? own : root.ownerDocument.querySelectorAll<HTMLScriptElement>("script[data-key]");
-  const scripts = new Map([...found].map((one) => [one.dataset.key ?? "", one]));
+  const elements = own.length ? own : root.ownerDocument.querySelectorAll<HTMLScriptElement>("script[data-key]");
+  const scripts = new Map([...elements].map((script) => [script.dataset.key ?? "", script]));
   return { ...inlineSource((key) => scripts.get(key)?.textContent ?? null), has: (key) => scripts.has(key) };
 }
 
 export function inlineSource(text: (key: string) => string | null): Source {
   const load = async (key: string): Promise<Part<unknown>> => {
-    const found = text(key);
-    if (found === null) {
+    const content = text(key);
+    if (content === null) {
       throw new SourceError(
         `This saved page does not hold ${described(key)}.`,
         "It was left out to keep the file small. Open the input in the workbench to see it, or save a page of that place.",
         "NotSaved",
       );
     }
-    return decode(await unpacked(found));
+    return decode(await unpacked(content));
   };
   return { isLive: false, part: partCache(load) };
 }

@@ -3,22 +3,22 @@ import { DEFAULT } from "../selection";
 import { Kernel, kernelSource, type WidgetModel, widgetAddress } from "./notebook";
 
 /** A widget's model, as far as we use it. */
-function made(state: Record<string, unknown> = {}) {
-  const hearing = new Map<string, Set<(...given: unknown[]) => void>>();
+function testModel(state: Record<string, unknown> = {}) {
+  const hearing = new Map<string, Set<(...args: unknown[]) => void>>();
   const sent: { ask: string; key?: string }[] = [];
   const model = {
     get: (name: string) => state[name],
     set(name: string, value: unknown) {
       state[name] = value;
-      for (const one of hearing.get(`change:${name}`) ?? []) one();
+      for (const listener of hearing.get(`change:${name}`) ?? []) listener();
     },
     save_changes: vi.fn(),
     send: (content: { ask: string }) => sent.push(content),
     on: (name: string, heard: never) => hearing.set(name, (hearing.get(name) ?? new Set()).add(heard)),
     off: (name: string, heard: never) => hearing.get(name)?.delete(heard),
   };
-  const say = (...given: unknown[]) => {
-    for (const one of hearing.get("msg:custom") ?? []) one(...given);
+  const say = (...args: unknown[]) => {
+    for (const listener of hearing.get("msg:custom") ?? []) listener(...args);
   };
   return { model: model as unknown as WidgetModel, sent, say, hearing };
 }
@@ -34,7 +34,7 @@ function message(props: object): DataView {
 }
 
 test("a part is asked for by its key and read from the answer's buffer", async () => {
-  const { model, sent, say } = made();
+  const { model, sent, say } = testModel();
   const part = kernelSource(new Kernel(model)).part("trace");
   expect(sent).toMatchObject([{ key: "trace" }]);
   say({ answer: sent[0]?.ask }, [message({ model: "m" })]);
@@ -42,24 +42,24 @@ test("a part is asked for by its key and read from the answer's buffer", async (
 });
 
 test("answers to another place that shows the same widget are not ours", async () => {
-  const { model, sent, say } = made();
-  const [one, other] = [new Kernel(model), new Kernel(model)].map((kernel) => kernelSource(kernel).part("trace"));
+  const { model, sent, say } = testModel();
+  const [first, other] = [new Kernel(model), new Kernel(model)].map((kernel) => kernelSource(kernel).part("trace"));
   expect(sent[0]?.ask).not.toBe(sent[1]?.ask);
   say({ answer: sent[1]?.ask }, [message({ model: "second" })]);
   say({ answer: sent[0]?.ask }, [message({ model: "first" })]);
-  expect((await one)?.props).toEqual({ model: "first" });
+  expect((await first)?.props).toEqual({ model: "first" });
   expect((await other)?.props).toEqual({ model: "second" });
 });
 
 test("what the kernel refuses is said in its words", async () => {
-  const { model, sent, say } = made();
+  const { model, sent, say } = testModel();
   const part = kernelSource(new Kernel(model)).part("layer/L9");
   say({ answer: sent[0]?.ask, problem: { error: "UnknownHeadError", message: "no L9", hint: "" } });
   await expect(part).rejects.toMatchObject({ message: "no L9", error: "UnknownHeadError" });
 });
 
 test("what is no longer wanted is not asked for, when it had to wait", async () => {
-  const { model, sent, say } = made();
+  const { model, sent, say } = testModel();
   const kernel = new Kernel(model);
   const first = [0, 1, 2].map((key) => kernel.ask({ key }));
   const stop = new AbortController();
@@ -76,7 +76,7 @@ test("what is no longer wanted is not asked for, when it had to wait", async () 
 });
 
 test("the place is the widget's, and a change by Python is heard until the end", () => {
-  const { model, hearing } = made({ _selection: { ...DEFAULT, scale: "head", site: "L3", head: 2, shown: [2] } });
+  const { model, hearing } = testModel({ _selection: { ...DEFAULT, scale: "head", site: "L3", head: 2, shown: [2] } });
   const address = widgetAddress(model);
   const moved = vi.fn();
   const stop = address.listen(moved);
@@ -90,14 +90,14 @@ test("the place is the widget's, and a change by Python is heard until the end",
 });
 
 test("a place that ends hears no more", () => {
-  const { model, hearing } = made();
+  const { model, hearing } = testModel();
   new Kernel(model).destroy();
   expect(hearing.get("msg:custom")?.size).toBe(0);
 });
 
 test("a kernel that never answers is said not to, and the next is asked", async () => {
   vi.useFakeTimers();
-  const { model, sent } = made();
+  const { model, sent } = testModel();
   const source = kernelSource(new Kernel(model));
   const parts = ["a", "b", "c", "d"].map((key) => source.part(key).catch((problem) => problem.message));
   expect(sent).toHaveLength(3);

@@ -15,8 +15,8 @@ export interface WidgetModel {
   set(name: string, value: unknown): void;
   save_changes(): void;
   send(content: unknown): void;
-  on(name: string, heard: (...given: never[]) => void): void;
-  off(name: string, heard: (...given: never[]) => void): void;
+  on(name: string, heard: (...args: never[]) => void): void;
+  off(name: string, heard: (...args: never[]) => void): void;
 }
 
 interface Answer {
@@ -56,7 +56,7 @@ export class Kernel {
         if (patience) setTimeout(() => this.#giveUp(id), patience);
       };
       signal?.addEventListener("abort", () => {
-        this.#queue = this.#queue.filter((one) => one !== put);
+        this.#queue = this.#queue.filter((message) => message !== put);
         reject(new DOMException("no longer wanted", "AbortError"));
       });
       this.#queue.push(put);

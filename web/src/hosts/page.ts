@@ -88,14 +88,14 @@ export function traceSource(id: string, gate: Gate): Source {
 }
 
 /** The parts of one trace minus another, on the tokens that both have; and what tasks there are of both. */
-export function differenceSource(one: Source, other: string): Source {
+export function differenceSource(source: Source, other: string): Source {
   return {
     isLive: true,
     task: (name, options, hear, signal) => {
-      if (!one.task) throw new SourceError("There is no model to ask here.");
-      return one.task(name, { ...options, minus: other }, hear, signal);
+      if (!source.task) throw new SourceError("There is no model to ask here.");
+      return source.task(name, { ...options, minus: other }, hear, signal);
     },
-    part: (key, signal) => one.part(minus(key, other), signal),
+    part: (key, signal) => source.part(minus(key, other), signal),
     has: (key) => !/^(gold|tree|report)/.test(key), // these are of one run
   };
 }

@@ -36,9 +36,9 @@ test("the request is stopped when nobody waits for it any more, not before", asy
     });
     return new Promise(() => {});
   });
-  const [one, other] = [new AbortController(), new AbortController()];
-  const waits = [get("a", one.signal), get("a", other.signal)].map((wait) => wait.catch((problem) => problem.name));
-  one.abort();
+  const [first, other] = [new AbortController(), new AbortController()];
+  const waits = [get("a", first.signal), get("a", other.signal)].map((wait) => wait.catch((problem) => problem.name));
+  first.abort();
   expect(await waits[0]).toBe("AbortError");
   expect(stopped).toBe(false);
   other.abort();

@@ -18,42 +18,42 @@ export function partCache(load: Load, limit = LIMIT) {
 
   function begin(key: string): Entry {
     const stop = new AbortController();
-    const entry: Entry = { part: load(key, stop.signal), bytes: 0, waiting: 0, stop };
-    entries.set(key, entry);
-    entry.part.then(
+    const cached: Entry = { part: load(key, stop.signal), bytes: 0, waiting: 0, stop };
+    entries.set(key, cached);
+    cached.part.then(
       (part) => {
-        entry.bytes = Object.values(part.arrays).reduce((sum, one) => sum + one.values.byteLength, 0);
+        cached.bytes = Object.values(part.arrays).reduce((sum, array) => sum + array.values.byteLength, 0);
         forget();
       },
-      () => entries.get(key) === entry && entries.delete(key),
+      () => entries.get(key) === cached && entries.delete(key),
     );
-    return entry;
+    return cached;
   }
 
   function forget() {
-    let total = [...entries.values()].reduce((sum, one) => sum + one.bytes, 0);
-    for (const [key, entry] of entries) {
+    let total = [...entries.values()].reduce((sum, cached) => sum + cached.bytes, 0);
+    for (const [key, cached] of entries) {
       if (total <= limit) return;
-      if (!entry.bytes) continue;
-      total -= entry.bytes;
+      if (!cached.bytes) continue;
+      total -= cached.bytes;
       entries.delete(key);
     }
   }
 
   return async <Props>(key: string, signal?: AbortSignal): Promise<Part<Props>> => {
     signal?.throwIfAborted();
-    const entry = entries.get(key) ?? begin(key);
+    const cached = entries.get(key) ?? begin(key);
     entries.delete(key);
-    entries.set(key, entry); // now the newest
-    entry.waiting++;
+    entries.set(key, cached); // now the newest
+    cached.waiting++;
     try {
-      return (await (signal ? Promise.race([entry.part, aborted(signal)]) : entry.part)) as Part<Props>;
+      return (await (signal ? Promise.race([cached.part, aborted(signal)]) : cached.part)) as Part<Props>;
     } finally {
-      entry.waiting--;
+      cached.waiting--;
       // Whoever came last and left takes the request along; what has arrived stays.
-      if (signal?.aborted && !entry.waiting && !entry.bytes) {
-        if (entries.get(key) === entry) entries.delete(key);
-        entry.stop.abort();
+      if (signal?.aborted && !cached.waiting && !cached.bytes) {
+        if (entries.get(key) === cached) entries.delete(key);
+        cached.stop.abort();
       }
     }
   };

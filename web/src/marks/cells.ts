@@ -88,15 +88,15 @@ export function drawCells(
 
 /** Which cells each pixel shows, as [first, last) pairs: one each when cells are larger than pixels. */
 function spans(cells: number, pixels: number): Int32Array {
-  const found = new Int32Array(2 * pixels);
+  const ranges = new Int32Array(2 * pixels);
   for (let i = 0; i < pixels; i++) {
     if (cells <= pixels) {
-      found[2 * i] = Math.floor(((i + 0.5) * cells) / pixels);
-      found[2 * i + 1] = (found[2 * i] as number) + 1;
+      ranges[2 * i] = Math.floor(((i + 0.5) * cells) / pixels);
+      ranges[2 * i + 1] = (ranges[2 * i] as number) + 1;
     } else {
-      found[2 * i] = Math.floor((i * cells) / pixels);
-      found[2 * i + 1] = Math.ceil(((i + 1) * cells) / pixels);
+      ranges[2 * i] = Math.floor((i * cells) / pixels);
+      ranges[2 * i + 1] = Math.ceil(((i + 1) * cells) / pixels);
     }
   }
-  return found;
+  return ranges;
 }

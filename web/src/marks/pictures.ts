@@ -87,11 +87,11 @@ export function cropped(picture: Pixels, box: Box): Pixels {
 
 /** Which of the picture's pixels each new one stands for, as [first, last) pairs. */
 function ends(from: number, to: number): Int32Array {
-  const found = new Int32Array(2 * to);
+  const ranges = new Int32Array(2 * to);
   for (let i = 0; i < to; i++) {
     const first = from <= to ? Math.floor(((i + 0.5) * from) / to) : Math.floor((i * from) / to);
-    found[2 * i] = first;
-    found[2 * i + 1] = from <= to ? first + 1 : Math.max(first + 1, Math.floor(((i + 1) * from) / to));
+    ranges[2 * i] = first;
+    ranges[2 * i + 1] = from <= to ? first + 1 : Math.max(first + 1, Math.floor(((i + 1) * from) / to));
   }
-  return found;
+  return ranges;
 }

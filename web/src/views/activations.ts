@@ -91,7 +91,8 @@ class ActivationsView implements Mounted {
     const [known, cells] = [this.of?.any, this.cells];
     if (!known || !cells) return { columns: [], rows: [], total: 0 };
     const columns = ["place", "position", "token", ...cells.columns()];
-    const positions = this.pinned === null ? Array.from({ length: this.nTokens }, (_, one) => one) : [this.pinned];
+    const positions =
+      this.pinned === null ? Array.from({ length: this.nTokens }, (_, position) => position) : [this.pinned];
     const rows: (string | number)[][] = [];
     for (let place = 0; place < known.nPlaces && rows.length < limit; place++) {
       for (const position of positions) {
@@ -191,8 +192,8 @@ class ActivationsView implements Mounted {
       this.draw();
       return;
     }
-    const told = event.of ? `, ${event.done} of ${event.of} layers` : event.ahead ? `, ${event.ahead} ahead` : "";
-    this.host.say(`Reading activations${this.host.trace.difference ? " of both runs" : ""}${told} …`);
+    const progress = event.of ? `, ${event.done} of ${event.of} layers` : event.ahead ? `, ${event.ahead} ahead` : "";
+    this.host.say(`Reading activations${this.host.trace.difference ? " of both runs" : ""}${progress} …`);
   }
 
   /** What is seen is wanted. */
@@ -255,7 +256,7 @@ class ActivationsView implements Mounted {
       height: this.surface.height,
       nPlaces: places.length,
       nTokens: this.nTokens,
-      names: Math.max(...places.map((one) => this.ruler.width(one, 12))),
+      names: Math.max(...places.map((name) => this.ruler.width(name, 12))),
       hasWords: (this.cells?.stream ?? "lens") === "lens",
     };
     return new Layout(shape, this.scroll);
@@ -367,7 +368,9 @@ class ActivationsView implements Mounted {
   private siteOfLayer(layer: number): string | null {
     const { layers } = this.host.trace;
     return (
-      layers.find((one) => one.stack === this.stackName && one.kind === "self" && one.layer === layer)?.site ?? null
+      layers.find(
+        (candidate) => candidate.stack === this.stackName && candidate.kind === "self" && candidate.layer === layer,
+      )?.site ?? null
     );
   }
 

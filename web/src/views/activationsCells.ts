@@ -124,8 +124,8 @@ export class PlainCells implements Cells {
       if (known.hasStream(stream) && !Number.isNaN(value)) lines.push(`${named(stream)}  ${number(value)}`);
     }
     const here = this.of.at(position);
-    for (const one of here?.candidates(place, position) ?? []) {
-      lines.push(`${visible(one.text)}  ${(100 * Math.exp(one.logprob)).toFixed(1)} %`);
+    for (const candidate of here?.candidates(place, position) ?? []) {
+      lines.push(`${visible(candidate.text)}  ${(100 * Math.exp(candidate.logprob)).toFixed(1)} %`);
     }
     const rank = here?.rank(place, position) ?? Number.NaN;
     if (!Number.isNaN(rank)) lines.push(`the last layer's answer is number ${rank + 1} here`);
@@ -152,7 +152,7 @@ export class PlainCells implements Cells {
     const here = this.of.at(position);
     const best = here?.candidates(place, position)[0];
     return [
-      ...this.shown.map((one) => this.of.any?.value(one, place, position) ?? Number.NaN),
+      ...this.shown.map((stream) => this.of.any?.value(stream, place, position) ?? Number.NaN),
       best?.text ?? "",
       best ? Math.exp(best.logprob) : Number.NaN,
       here ? here.rank(place, position) + 1 : Number.NaN,
@@ -160,7 +160,7 @@ export class PlainCells implements Cells {
   }
 
   private get shown(): Numbers[] {
-    return NUMBERS.filter((one) => this.of.any?.hasStream(one));
+    return NUMBERS.filter((stream) => this.of.any?.hasStream(stream));
   }
 
   private value(place: number, position: number): number {

@@ -15,15 +15,15 @@ async function cells(change: Partial<Selection>, part: Part<unknown> = signedPar
 
 describe("cells of a difference", () => {
   test("are A − B, on the root scale of the largest", async () => {
-    const found = await cells({ stream: "norm" });
-    expect(found.shade(1, 0)).toBe(1); // 4 less 1, which is the largest
-    expect(found.shade(1, 2)).toBeCloseTo(-Math.sqrt(2 / 3));
-    expect(found.shade(0, 0)).toBe(0);
-    expect(found.words(1, 0).text).toBe("+3.00");
-    expect(found.words(1, 2).text).toBe("−2.00");
-    expect(found.told().title).toBe("A − B: norm of the residual stream");
-    expect(found.told().notes).toContain("full colour: a difference of 3.00, on the root scale");
-    expect(found.tip(1, 0)).toContain("norm  +3.00: 4 less 1");
+    const signedCells = await cells({ stream: "norm" });
+    expect(signedCells.shade(1, 0)).toBe(1); // 4 less 1, which is the largest
+    expect(signedCells.shade(1, 2)).toBeCloseTo(-Math.sqrt(2 / 3));
+    expect(signedCells.shade(0, 0)).toBe(0);
+    expect(signedCells.words(1, 0).text).toBe("+3.00");
+    expect(signedCells.words(1, 2).text).toBe("−2.00");
+    expect(signedCells.told().title).toBe("A − B: norm of the residual stream");
+    expect(signedCells.told().notes).toContain("full colour: a difference of 3.00, on the root scale");
+    expect(signedCells.tip(1, 0)).toContain("norm  +3.00: 4 less 1");
   });
 
   test("hold the prediction that changed most, or the change of an answer", async () => {
@@ -43,9 +43,9 @@ describe("cells of a difference", () => {
     for (const name of ["norm", "mlp", "logprob", "answer"])
       part.arrays[`other:${name}`] = part.arrays[`one:${name}`] as Grid;
     for (const stream of ["norm", "mlp", "lens"] as const) {
-      const found = await cells({ stream }, part as Part<unknown>);
-      for (const place of [0, 1]) for (const position of [0, 1]) expect(found.shade(place, position)).toBe(0);
-      expect(found.told().notes).toContain("no difference in anything shown");
+      const signedCells = await cells({ stream }, part as Part<unknown>);
+      for (const place of [0, 1]) for (const position of [0, 1]) expect(signedCells.shade(place, position)).toBe(0);
+      expect(signedCells.told().notes).toContain("no difference in anything shown");
     }
   });
 
@@ -55,22 +55,22 @@ describe("cells of a difference", () => {
       ...part.arrays["one:norm"],
       values: Float32Array.from([1, 2, 3, 4.000001, 5, 6]),
     } as Grid;
-    const found = await cells({ stream: "norm" }, part as Part<unknown>);
-    expect(Math.abs(found.shade(1, 0))).toBeLessThan(0.2);
-    expect(found.told().notes).toContain("no difference beyond rounding");
+    const signedCells = await cells({ stream: "norm" }, part as Part<unknown>);
+    expect(Math.abs(signedCells.shade(1, 0))).toBeLessThan(0.2);
+    expect(signedCells.told().notes).toContain("no difference beyond rounding");
   });
 
   test("say why something else is drawn than was asked for", async () => {
     const part = signedPart(0);
     part.props = { ...part.props, no_lens: "the two models choose among 8 and 9 tokens" };
-    const found = await cells({ stream: "lens" }, part as Part<unknown>);
-    expect(found.stream).toBe("norm");
-    expect(found.told().notes[0]).toBe("no logit lens: the two models choose among 8 and 9 tokens");
+    const signedCells = await cells({ stream: "lens" }, part as Part<unknown>);
+    expect(signedCells.stream).toBe("norm");
+    expect(signedCells.told().notes[0]).toBe("no logit lens: the two models choose among 8 and 9 tokens");
   });
 
   test("are a table of both runs", async () => {
-    const found = await cells({ stream: "norm" });
-    const row = Object.fromEntries(found.columns().map((name, at) => [name, found.row(1, 0)[at]]));
+    const signedCells = await cells({ stream: "norm" });
+    const row = Object.fromEntries(signedCells.columns().map((name, at) => [name, signedCells.row(1, 0)[at]]));
     expect(row).toMatchObject({ "norm A": 4, "norm B": 1, "norm A − B": 3, prediction: "b" });
     expect(row["log-probability A − B"]).toBe(0);
   });

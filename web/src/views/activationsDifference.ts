@@ -51,9 +51,9 @@ export class SignedCells implements Cells {
       const text = Number.isNaN(value) ? "" : signed(value);
       return { text, isQuiet: text === "0" };
     }
-    const one = this.of.at(position)?.followed(this.whose, place, position);
-    if (!one) return { text: this.of.isLive ? "…" : "" };
-    const [text, change] = [visible(one.text), signed(moved(one))];
+    const candidate = this.of.at(position)?.followed(this.whose, place, position);
+    if (!candidate) return { text: this.of.isLive ? "…" : "" };
+    const [text, change] = [visible(candidate.text), signed(moved(candidate))];
     if (change === "0") return { text: this.whose === "either" ? text : change, isQuiet: true };
     return { text: this.whose === "either" ? text : change, whole: `${text} ${change}` };
   }
@@ -68,8 +68,8 @@ export class SignedCells implements Cells {
     }
     const here = this.of.at(position);
     const followed = this.whose === "either" ? null : here?.followed(this.whose, place, position);
-    const shown = followed ? [followed] : (here?.candidates(place, position, 6) ?? []);
-    for (const one of shown) lines.push(told(one));
+    const candidates = followed ? [followed] : (here?.candidates(place, position, 6) ?? []);
+    for (const candidate of candidates) lines.push(candidateLine(candidate));
     const answers = [here?.answer("A", place, position), here?.answer("B", place, position)];
     const isSame = answers[0]?.text === answers[1]?.text;
     answers.slice(0, isSame ? 1 : 2).forEach((answer, run) => {
@@ -93,27 +93,31 @@ export class SignedCells implements Cells {
   }
 
   columns(): string[] {
-    const names = [...this.shown.map(named), "log-probability"].map((one) => [`${one} A`, `${one} B`, `${one} A − B`]);
+    const names = [...this.shown.map(named), "log-probability"].map((name) => [
+      `${name} A`,
+      `${name} B`,
+      `${name} A − B`,
+    ]);
     return [...names.slice(0, -1).flat(), "prediction", ...(names.at(-1) ?? [])];
   }
 
   row(place: number, position: number): (string | number)[] {
-    const one = this.of.at(position)?.followed(this.whose, place, position);
+    const candidate = this.of.at(position)?.followed(this.whose, place, position);
     const none: Two = { one: Number.NaN, other: Number.NaN };
     const values = this.shown.map((stream) => this.of.any?.value(stream, place, position) ?? none);
     const parts = (two: Two) => [two.one, two.other, apart(two)];
-    return [...values.flatMap(parts), one?.text ?? "", ...parts(one ?? none)];
+    return [...values.flatMap(parts), candidate?.text ?? "", ...parts(candidate ?? none)];
   }
 
   private get shown(): Numbers[] {
-    return NUMBERS.filter((one) => this.of.any?.hasStream(one));
+    return NUMBERS.filter((stream) => this.of.any?.hasStream(stream));
   }
 
   /** A − B: of a prediction, of its probability. */
   private difference(place: number, position: number): number {
     if (this.stream === "lens") {
-      const one = this.of.at(position)?.followed(this.whose, place, position);
-      return one ? moved(one) : Number.NaN;
+      const candidate = this.of.at(position)?.followed(this.whose, place, position);
+      return candidate ? moved(candidate) : Number.NaN;
     }
     const two = this.of.any?.value(this.stream, place, position);
     return two ? apart(two) : Number.NaN;
@@ -131,11 +135,11 @@ export class SignedCells implements Cells {
   private extent(): { most: number; own: number } {
     const windows = [...this.of.all];
     if (this.known?.windows === windows.length) return this.known;
-    const found = { most: 0, own: 0, windows: windows.length };
+    const extent = { most: 0, own: 0, windows: windows.length };
     const take = (two: Two | null | undefined, how: (two: Two) => number, size: number) => {
       if (!two || Number.isNaN(two.one)) return;
-      found.most = Math.max(found.most, Math.abs(how(two)));
-      found.own = Math.max(found.own, size);
+      extent.most = Math.max(extent.most, Math.abs(how(two)));
+      extent.own = Math.max(extent.own, size);
     };
     const { stream } = this;
     for (const window of stream === "lens" ? windows : windows.slice(0, 1)) {
@@ -151,8 +155,8 @@ export class SignedCells implements Cells {
         }
       }
     }
-    this.known = found;
-    return found;
+    this.known = extent;
+    return extent;
   }
 }
 
@@ -162,6 +166,6 @@ export function three(two: Two): string {
 }
 
 /** A candidate in both runs, and the difference of its log-probabilities. */
-function told(one: Changed): string {
-  return `${visible(one.text)}  ${percent(one.one)} less ${percent(one.other)}, log-probability ${signed(apart(one))}`;
+function candidateLine(candidate: Changed): string {
+  return `${visible(candidate.text)}  ${percent(candidate.one)} less ${percent(candidate.other)}, log-probability ${signed(apart(candidate))}`;
 }

@@ -60,8 +60,8 @@ export function paint(raster: Raster, scale: number, theme: Theme, content: Cont
 }
 
 export function labels(theme: Theme, ruler: Ruler, content: Content): Label[] {
-  const found = [...placeLabels(theme, content), ...tokenLabels(theme, content)];
-  return content.layout.isReadable ? [...found, ...cellLabels(theme, ruler, content)] : found;
+  const texts = [...placeLabels(theme, content), ...tokenLabels(theme, content)];
+  return content.layout.isReadable ? [...texts, ...cellLabels(theme, ruler, content)] : texts;
 }
 
 function outline(raster: Raster, scale: number, layout: Layout, box: Box, colour: Rgb): void {
@@ -108,7 +108,7 @@ function tokenLabels(theme: Theme, { layout, texts, special, written, pinned }: 
   const isNumbered = width < READABLE.width;
   const step = isNumbered ? round(READABLE.width / width) : 1;
   const pinnedAt = pinned === null ? Number.NEGATIVE_INFINITY : layout.xOf(pinned);
-  const found: Label[] = [];
+  const labels: Label[] = [];
   for (let position = layout.visible[0]; position < layout.visible[1]; position++) {
     const isPinned = position === pinned;
     if (isNumbered && !isPinned && position % step) continue;
@@ -117,7 +117,7 @@ function tokenLabels(theme: Theme, { layout, texts, special, written, pinned }: 
     // Numbers make room for the token in focus, and end with the picture.
     if (isNumbered && !isPinned && (Math.abs(x - pinnedAt) < READABLE.width || x > right - 30)) continue;
     const isQuiet = special.has(position) || isNumbered;
-    found.push({
+    labels.push({
       text: isNumbered && !isPinned ? String(position) : (texts[position] ?? String(position)),
       x: isNumbered && isPinned ? Math.min(x, right - READABLE.width) : x,
       y: TOP / 2 + 2,
@@ -129,26 +129,26 @@ function tokenLabels(theme: Theme, { layout, texts, special, written, pinned }: 
       isWritten: position >= written,
     });
   }
-  return found;
+  return labels;
 }
 
 /** The next of 1, 2, 5, 10, 20, … */
 function round(least: number): number {
   const power = 10 ** Math.floor(Math.log10(least));
-  return ([1, 2, 5].find((one) => one * power >= least) ?? 10) * power;
+  return ([1, 2, 5].find((factor) => factor * power >= least) ?? 10) * power;
 }
 
 function cellLabels(theme: Theme, ruler: Ruler, { layout, cells, places }: Content): Label[] {
   const { width, height } = layout.cell;
   const size = Math.min(12, height - 2);
-  const found: Label[] = [];
+  const labels: Label[] = [];
   for (let position = layout.visible[0]; position < layout.visible[1]; position++) {
     const x = layout.xOf(position) + width / 2;
     if (x < layout.left + 4 || x > layout.left + layout.room + width / 2) continue;
     for (let place = 0; place < places.length; place++) {
       const { text, whole, isBold = false, isQuiet } = cells.words(place, position);
       if (!text) continue;
-      found.push({
+      labels.push({
         text: whole && ruler.width(whole, size) <= width - 8 ? whole : text,
         x,
         y: layout.yOf(place + 0.5),
@@ -160,7 +160,7 @@ function cellLabels(theme: Theme, ruler: Ruler, { layout, cells, places }: Conte
       });
     }
   }
-  return found;
+  return labels;
 }
 
 /** The colour of a shade. */

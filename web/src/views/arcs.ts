@@ -70,14 +70,14 @@ export class Arcs {
   labels(columns: Columns, scroll: number, theme: Theme): Label[] {
     const { gold } = this.trees;
     if (!this.gold.length && !gold.relations.length) return [];
-    const right = new Set(this.gold.filter((one) => one.isRight).map((one) => one.word));
+    const right = new Set(this.gold.filter((arc) => arc.isRight).map((arc) => arc.word));
     const { queries } = this.scene.layer;
     const x = this.edge(columns, "query") - GAP / 2;
     const labels: Label[] = [];
     gold.words.forEach((positions, word) => {
-      const seen = positions.map((one) => queries.groupOf[one] ?? -1).filter((one) => one >= 0);
+      const seen = positions.map((position) => queries.groupOf[position] ?? -1).filter((index) => index >= 0);
       if (!seen.length || !gold.relations[word]) return;
-      const middle = seen.reduce((sum, one) => sum + one, 0) / seen.length;
+      const middle = seen.reduce((sum, index) => sum + index, 0) / seen.length;
       const y = columns.at("query", middle, scroll);
       if (y < columns.from - 2 || y > columns.to + 2) return;
       const colour = right.has(word) ? theme.good : theme.tertiary;
@@ -90,8 +90,8 @@ export class Arcs {
   paintCells(raster: Raster, scale: number, theme: Theme, boxOf: (query: number, key: number) => Box | null): void {
     const { gold, tree } = this.trees;
     const { queries, keys } = this.scene.layer;
-    const shown = (positions: number[], reading: typeof queries) =>
-      [...new Set(positions.map((one) => reading.groupOf[one] ?? -1))].filter((one) => one >= 0);
+    const indices = (positions: number[], reading: typeof queries) =>
+      [...new Set(positions.map((position) => reading.groupOf[position] ?? -1))].filter((index) => index >= 0);
     const way = this.scene.selection.arcs;
     gold.heads.forEach((head, word) => {
       if (head < 0) return;
@@ -100,8 +100,8 @@ export class Arcs {
         way === "AT" ? [[1, 0] as const] : way === "A+AT" ? [[0, 1] as const, [1, 0] as const] : [[0, 1] as const];
       const isRight = tree?.agrees[word] ?? false;
       for (const [from, to] of ways) {
-        for (const query of shown(ends[from], queries)) {
-          for (const key of shown(ends[to], keys)) {
+        for (const query of indices(ends[from], queries)) {
+          for (const key of indices(ends[to], keys)) {
             const box = boxOf(query, key);
             const tone = isRight ? theme.good : theme.secondary;
             if (box) frame(raster, box, tone, Math.max(1, Math.round((isRight ? 2 : 1) * scale)), isRight ? 1 : 0.7);

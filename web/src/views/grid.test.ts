@@ -34,8 +34,8 @@ describe("the grid of heads", () => {
     ] as const) {
       const grid = gridOf(layers(count, heads), 860, 720, false);
       expect(grid.places).toHaveLength(count * heads);
-      expect(Math.max(...grid.places.map((one) => one.x)) + grid.size).toBeLessThanOrEqual(860);
-      expect(Math.max(...grid.places.map((one) => one.y)) + grid.size).toBeLessThanOrEqual(720);
+      expect(Math.max(...grid.places.map((place) => place.x)) + grid.size).toBeLessThanOrEqual(860);
+      expect(Math.max(...grid.places.map((place) => place.y)) + grid.size).toBeLessThanOrEqual(720);
       expect(grid.size).toBeGreaterThanOrEqual(10);
     }
   });
@@ -49,12 +49,16 @@ describe("the grid of heads", () => {
 
   it("puts encoder, decoder and cross-attention where they are largest, apart from each other", () => {
     const all = [...layers(6, 8, "encoder"), ...layers(6, 8, "decoder"), ...layers(6, 8, "decoder", "cross")];
-    expect(blocksOf(all).map((one) => one.title)).toEqual(["encoder", "decoder", "cross-attention, decoder → encoder"]);
+    expect(blocksOf(all).map((block) => block.title)).toEqual([
+      "encoder",
+      "decoder",
+      "cross-attention, decoder → encoder",
+    ]);
     const wide = gridOf(all, 1600, 500, false);
     const tall = gridOf(all, 500, 1600, false);
-    expect(new Set(wide.places.map((one) => one.y)).size).toBe(6);
-    expect(new Set(tall.places.map((one) => one.y)).size).toBe(18);
-    const seen = new Set(wide.places.map((one) => `${one.x} ${one.y}`));
+    expect(new Set(wide.places.map((place) => place.y)).size).toBe(6);
+    expect(new Set(tall.places.map((place) => place.y)).size).toBe(18);
+    const seen = new Set(wide.places.map((place) => `${place.x} ${place.y}`));
     expect(seen.size).toBe(144);
   });
 
@@ -74,7 +78,7 @@ describe("the grid of heads", () => {
 
 describe("moving from head to head", () => {
   const { places } = gridOf(layers(3, 4), 400, 300, false);
-  const at = (layer: number, head: number) => places.find((one) => one.site.layer === layer && one.head === head);
+  const at = (layer: number, head: number) => places.find((place) => place.site.layer === layer && place.head === head);
   const step = (from: ReturnType<typeof at>, by: [number, number]) => neighbour(places, from as (typeof places)[0], by);
 
   it("goes to the next in a row or column", () => {

@@ -64,17 +64,17 @@ export function gridOf(layers: SiteProps[], width: number, height: number, hasCa
   for (let abreast = 1; abreast <= blocks.length; abreast++) {
     const bands = chunks(blocks, abreast);
     const across = Math.min(
-      ...bands.map((band) => (width - 2 * MARGIN - band.length * SIDE) / sum(band.map((one) => one.columns))),
+      ...bands.map((band) => (width - 2 * MARGIN - band.length * SIDE) / sum(band.map((block) => block.columns))),
     );
-    const rows = sum(bands.map((band) => Math.max(...band.map((one) => one.layers.length))));
+    const rows = sum(bands.map((band) => Math.max(...band.map((block) => block.layers.length))));
     const down = (height - 2 * MARGIN - bands.length * (title + HEADS)) / rows;
     const pitch = Math.min(across, down);
     if (pitch > best.pitch) best = { abreast, pitch };
   }
   const bands = chunks(blocks, best.abreast);
-  const rows = sum(bands.map((band) => Math.max(...band.map((one) => one.layers.length))));
+  const rows = sum(bands.map((band) => Math.max(...band.map((block) => block.layers.length))));
   const across = Math.min(
-    ...bands.map((band) => (width - 2 * MARGIN - band.length * SIDE) / sum(band.map((one) => one.columns))),
+    ...bands.map((band) => (width - 2 * MARGIN - band.length * SIDE) / sum(band.map((block) => block.columns))),
   );
   const down = (height - 2 * MARGIN - bands.length * (title + HEADS)) / rows;
   let caption = 0;
@@ -85,7 +85,7 @@ export function gridOf(layers: SiteProps[], width: number, height: number, hasCa
   }
   const gap = gapOf(size);
   const grid: Grid = { places: [], marks: [], size, caption, width: 0, height: 0 };
-  const inner = bands.map((band) => sum(band.map((one) => SIDE + one.columns * (size + gap) - gap)));
+  const inner = bands.map((band) => sum(band.map((block) => SIDE + block.columns * (size + gap) - gap)));
   const left = Math.max(MARGIN, Math.floor((width - Math.max(...inner) - SIDE / 2) / 2));
   const tall = rows * (size + gap + caption) + bands.length * (title + HEADS);
   let y = Math.max(MARGIN, Math.floor((height - tall) / 4));
@@ -96,7 +96,7 @@ export function gridOf(layers: SiteProps[], width: number, height: number, hasCa
       x += SIDE + block.columns * (size + gap) - gap;
     }
     grid.width = Math.max(grid.width, x + MARGIN);
-    y += title + HEADS + Math.max(...band.map((one) => one.layers.length)) * (size + gap + caption);
+    y += title + HEADS + Math.max(...band.map((block) => block.layers.length)) * (size + gap + caption);
   }
   grid.height = y - gap + MARGIN;
   return grid;
@@ -129,12 +129,12 @@ export function rankedOf(
   least: number,
 ): Grid {
   let size = least;
-  for (let one = MOST; one > least; one -= 2) {
-    const columns = Math.floor((width - 2 * MARGIN + gapOf(one)) / (one + gapOf(one)));
+  for (let candidate = MOST; candidate > least; candidate -= 2) {
+    const columns = Math.floor((width - 2 * MARGIN + gapOf(candidate)) / (candidate + gapOf(candidate)));
     if (columns < 1) continue;
     const rows = Math.ceil(heads.length / columns);
-    if (rows * (one + gapOf(one) + captionOf(one)) <= height - 2 * MARGIN) {
-      size = one;
+    if (rows * (candidate + gapOf(candidate) + captionOf(candidate)) <= height - 2 * MARGIN) {
+      size = candidate;
       break;
     }
   }
@@ -143,8 +143,8 @@ export function rankedOf(
   const columns = Math.max(1, Math.floor((width - 2 * MARGIN + gap) / (size + gap)));
   const used = Math.min(columns, heads.length);
   const left = Math.max(MARGIN, Math.floor((width - used * (size + gap) + gap) / 2));
-  const places = heads.map((one, index) => ({
-    ...one,
+  const places = heads.map((head, index) => ({
+    ...head,
     x: left + (index % columns) * (size + gap),
     y: MARGIN + Math.floor(index / columns) * (size + gap + caption),
   }));
@@ -174,11 +174,11 @@ function sizeIn(pitch: number): number {
 }
 
 function chunks<Item>(items: Item[], size: number): Item[][] {
-  const found: Item[][] = [];
-  for (let i = 0; i < items.length; i += size) found.push(items.slice(i, i + size));
-  return found;
+  const slices: Item[][] = [];
+  for (let i = 0; i < items.length; i += size) slices.push(items.slice(i, i + size));
+  return slices;
 }
 
 function sum(numbers: number[]): number {
-  return numbers.reduce((total, one) => total + one, 0);
+  return numbers.reduce((total, number) => total + number, 0);
 }

@@ -98,14 +98,14 @@ class HeadView implements Mounted, Handled {
     const scale = Math.max(2, window.devicePixelRatio || 1);
     const base = this.surface.raster(scale);
     this.form.paint(base, scale);
-    const shown = this.focused(base, scale);
-    const picture = pictureOf(shown, this.labels(), scale);
+    const raster = this.focused(base, scale);
+    const picture = pictureOf(raster, this.labels(), scale);
     const { scene } = this;
     if (!scene) return picture;
     const theme = themeOf(this.element);
-    const heads = scene.shown.map((one) => ({
-      text: one.name,
-      colour: scene.colourOf(one, theme).colour,
+    const heads = scene.shown.map((head) => ({
+      text: head.name,
+      colour: scene.colourOf(head, theme).colour,
       isBold: true,
     }));
     const model = { text: this.host.trace.model, colour: theme.ink };
@@ -306,8 +306,8 @@ class HeadView implements Mounted, Handled {
 
   /** What the colours of a difference mean, for a picture that is saved. */
   private signs(): string {
-    const { one = "", other = "" } = this.host.trace.difference ?? {};
-    return `blue: more in ${one}; orange: more in ${other}`;
+    const { one: first = "", other = "" } = this.host.trace.difference ?? {};
+    return `blue: more in ${first}; orange: more in ${other}`;
   }
 
   private tell(): void {
@@ -335,7 +335,7 @@ class HeadView implements Mounted, Handled {
       return;
     }
     let drawn = 0;
-    for (const end of this.lines.endsOf(token)) for (const one of end.isDrawn) drawn += one;
+    for (const end of this.lines.endsOf(token)) for (const flag of end.isDrawn) drawn += flag;
     const reading = token.side === "query" ? scene.layer.queries : scene.layer.keys;
     const verb = token.side === "query" ? "from" : "to";
     this.host.say(

@@ -124,13 +124,13 @@ export class Ruler {
   /** How wide a text is. */
   width(text: string, size: number): number {
     const name = `${size} ${text}`;
-    let found = this.widths.get(name);
-    if (found === undefined) {
+    let width = this.widths.get(name);
+    if (width === undefined) {
       this.context.font = fontOf(size);
-      found = this.context.measureText(text).width;
-      this.widths.set(name, found);
+      width = this.context.measureText(text).width;
+      this.widths.set(name, width);
     }
-    return found;
+    return width;
   }
 
   /** The widest of a few, or what nearly all of many fit into: one long token should not take the room of all. A sample

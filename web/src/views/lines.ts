@@ -13,7 +13,7 @@ import { Arcs } from "./arcs";
 import { Columns, type Token } from "./columns";
 import { BESIDE, ICON, type Icons } from "./icons";
 import type { Label, Ruler } from "./labels";
-import type { Scene, Shown } from "./scene";
+import type { DrawnHead, Scene } from "./scene";
 
 const OTHER = { query: "key", key: "query" } as const;
 const WORTH = 0.005; // weights from here on are written out
@@ -107,15 +107,15 @@ export class LinesForm {
     this.paintRelevance(raster, scale);
     this.arcs?.paint(raster, scale, this.all().columns, this.scroll, theme);
     const curves = this.curves(raster, scale);
-    for (const shown of scene.shown) {
-      const { colour, dashed } = scene.colourOf(shown, theme);
+    for (const drawnHead of scene.shown) {
+      const { colour, dashed } = scene.colourOf(drawnHead, theme);
       if (scene.isSigned) {
-        this.drawLines(curves, shown, scale, dashed, -1);
+        this.drawLines(curves, drawnHead, scale, dashed, -1);
         curves.flush(theme.negative);
-        this.drawLines(curves, shown, scale, dashed, 1);
+        this.drawLines(curves, drawnHead, scale, dashed, 1);
         curves.flush(theme.positive);
       } else {
-        this.drawLines(curves, shown, scale, dashed, 0);
+        this.drawLines(curves, drawnHead, scale, dashed, 0);
         curves.flush(colour);
       }
     }
@@ -137,7 +137,7 @@ export class LinesForm {
     // Heads that agree would hide each other: their lines lie side by side.
     const apart = Math.min(2.2, (columns.pitch * 0.6) / ends.length);
     ends.forEach((end, which) => {
-      const { colour, dashed } = scene.colourOf(scene.shown[which] as Shown, theme);
+      const { colour, dashed } = scene.colourOf(scene.shown[which] as DrawnHead, theme);
       const aside = (which - (ends.length - 1) / 2) * apart;
       const at = (columns.at(token.side, token.index, this.scroll) + aside) * scale;
       for (let index = 0; index < end.strength.length; index++) {
@@ -219,17 +219,17 @@ export class LinesForm {
     const opposite = token.side === "query" ? scene.layer.keys : scene.layer.queries;
     const [from, to] = columns.visible(token.side, this.scroll);
     if (token.index < from || token.index >= to) return [];
-    const found = this.endsOf(token).map(({ strength, values }, which) => {
-      const most = strength.reduce((best, one, index) => (one > (strength[best] as number) ? index : best), 0);
-      const name = (scene.shown[which] as Shown).name;
+    const ends = this.endsOf(token).map(({ strength, values }, which) => {
+      const most = strength.reduce((best, weight, index) => (weight > (strength[best] as number) ? index : best), 0);
+      const name = (scene.shown[which] as DrawnHead).name;
       return {
         strength: strength[most] as number,
         text: `${name}  ${token.side === "query" ? "→" : "←"} ${opposite.texts[most]}  ${number(values[most] as number)}`,
       };
     });
-    const worth = found.filter((one) => one.strength >= WORTH);
-    const shown = new Set([...worth].sort((a, b) => b.strength - a.strength).slice(0, IN_TIP));
-    const lines = worth.filter((one) => shown.has(one)).map((one) => one.text);
+    const worth = ends.filter((end) => end.strength >= WORTH);
+    const strongest = new Set([...worth].sort((a, b) => b.strength - a.strength).slice(0, IN_TIP));
+    const lines = worth.filter((end) => strongest.has(end)).map((end) => end.text);
     return worth.length > IN_TIP ? [...lines, `and ${worth.length - IN_TIP} weaker heads`] : lines;
   }
 
@@ -244,12 +244,12 @@ export class LinesForm {
     const { scene } = this.all();
     const exact = this.exact && same(this.exact.token, token) ? this.exact : null;
     if (this.ends && same(this.ends.token, token) && this.ends.exact === exact) return this.ends.of;
-    const of = scene.shown.map((one) => this.endOf(one, token, exact));
+    const of = scene.shown.map((drawnHead) => this.endOf(drawnHead, token, exact));
     this.ends = { token, exact, of };
     return of;
   }
 
-  private endOf(one: Shown, { side, index }: Token, exact: Exactly | null): Ends {
+  private endOf(drawnHead: DrawnHead, { side, index }: Token, exact: Exactly | null): Ends {
     const { scene } = this.all();
     const count = this.count(OTHER[side]);
     const end = {
@@ -257,7 +257,7 @@ export class LinesForm {
       strength: new Float32Array(count),
       isDrawn: new Uint8Array(count),
     };
-    const { plane, lines } = one;
+    const { plane, lines } = drawnHead;
     const visit = (cell: number, other: number) => {
       end.values[other] = plane.values[cell] as number;
       end.strength[other] = plane.strength[cell] as number;
@@ -267,7 +267,7 @@ export class LinesForm {
     if (side === "query") plane.row(index, visit);
     else plane.column(index, visit);
     if (!exact) return end;
-    const heads = one.head < 0 ? scene.selection.shown : [one.head];
+    const heads = drawnHead.head < 0 ? scene.selection.shown : [drawnHead.head];
     end.values.fill(0);
     for (const head of heads) {
       const values = exact.of(head);
@@ -285,7 +285,13 @@ export class LinesForm {
   }
 
   /** The lines of a head that have an end in view; of one sign, or of both (0). */
-  private drawLines(curves: Curves, { plane, lines }: Shown, scale: number, dashed: boolean, sign: -1 | 0 | 1): void {
+  private drawLines(
+    curves: Curves,
+    { plane, lines }: DrawnHead,
+    scale: number,
+    dashed: boolean,
+    sign: -1 | 0 | 1,
+  ): void {
     const { scene, columns } = this.all();
     const [firstQuery, lastQuery] = columns.visible("query", this.scroll);
     const [firstKey, lastKey] = columns.visible("key", this.scroll);
@@ -419,7 +425,11 @@ export class LinesForm {
           size: columns.number >= 30 || !columns.isVertical ? 11 : 10,
           colour: isOne
             ? theme.secondary
-            : this.inkOn(scene.shown[which] as Shown, end.strength[index] as number, (end.values[index] as number) < 0),
+            : this.inkOn(
+                scene.shown[which] as DrawnHead,
+                end.strength[index] as number,
+                (end.values[index] as number) < 0,
+              ),
           isUpright: !columns.isVertical && !columns.isFlat,
         });
       }
@@ -428,10 +438,10 @@ export class LinesForm {
   }
 
   /** Black or white, whichever reads better on the box of a head. */
-  private inkOn(shown: Shown, strength: number, isNegative: boolean): Rgb {
+  private inkOn(drawnHead: DrawnHead, strength: number, isNegative: boolean): Rgb {
     const { scene, theme } = this.all();
     const sign = isNegative ? theme.negative : theme.positive;
-    const tone = scene.isSigned ? sign : scene.colourOf(shown, theme).colour;
+    const tone = scene.isSigned ? sign : scene.colourOf(drawnHead, theme).colour;
     const [red, green, blue] = between(theme.background, tone, shadeOf(strength));
     return 0.299 * red + 0.587 * green + 0.114 * blue > 128 ? LIGHT.ink : DARK.ink;
   }
@@ -505,7 +515,7 @@ export class LinesForm {
       bars ??
       (ends as Ends[]).map((end, which) => ({
         values: end.strength,
-        colour: scene.colourOf(scene.shown[which] as Shown, theme).colour,
+        colour: scene.colourOf(scene.shown[which] as DrawnHead, theme).colour,
       }));
     const pixels = Math.round(long * scale);
     for (const { values, colour } of sets) {

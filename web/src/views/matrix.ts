@@ -14,7 +14,7 @@ import type { Token } from "./columns";
 import { ICON, type Icons } from "./icons";
 import type { Label, Ruler } from "./labels";
 import type { Painting } from "./painting";
-import type { Scene, Shown } from "./scene";
+import type { DrawnHead, Scene } from "./scene";
 
 const MARGIN = 16;
 const GAP = 18;
@@ -128,14 +128,14 @@ export class MatrixForm {
     const isRoot = scene.isDifference || !isSigned;
     const colours = isSigned ? signedRamp(theme) : ramp(theme);
     this.panels.forEach(({ box }, index) => {
-      const shown = scene.shown[index] as Shown;
+      const drawnHead = scene.shown[index] as DrawnHead;
       const area = scaled(box, scale);
-      const found =
-        this.windows.get(this.windowName(shown)) ??
-        pooled(shown.plane, this.seen(), area.height, area.width, isSigned, isRoot);
+      const picture =
+        this.windows.get(this.windowName(drawnHead)) ??
+        pooled(drawnHead.plane, this.seen(), area.height, area.width, isSigned, isRoot);
       frame(raster, grown(area, 1), theme.line, 1);
-      if (isSigned) drawSigned(raster, found, area, colours);
-      else drawCells(raster, found.bytes, found.rows, found.columns, area, colours);
+      if (isSigned) drawSigned(raster, picture, area, colours);
+      else drawCells(raster, picture.bytes, picture.rows, picture.columns, area, colours);
       this.paintSegments(raster, area);
       this.paintRelevance(raster, box, scale);
       this.paintIcons(raster, scale, box);
@@ -234,15 +234,22 @@ export class MatrixForm {
     const { queries, keys } = scene.layer;
     const { rows, columns } = this.seen();
     const labels: Label[] = [];
-    const found = { query: new Set<number>(), key: new Set<number>() };
-    for (const { side, index } of this.matches) found[side].add(index);
+    const matched = { query: new Set<number>(), key: new Set<number>() };
+    for (const { side, index } of this.matches) matched[side].add(index);
     this.panels.forEach(({ box }, index) => {
-      const shown = scene.shown[index] as Shown;
+      const drawnHead = scene.shown[index] as DrawnHead;
       if (this.panels.length > 1) {
-        const { colour } = scene.colourOf(shown, theme);
+        const { colour } = scene.colourOf(drawnHead, theme);
         const place = { x: box.x, y: box.y - this.room.top - TITLE / 2 + 2, align: "left" as const };
         labels.push({ ...place, text: "■", width: 20, size: 11, colour });
-        labels.push({ ...place, x: box.x + 16, text: shown.name, width: box.width, size: 12, colour: theme.secondary });
+        labels.push({
+          ...place,
+          x: box.x + 16,
+          text: drawnHead.name,
+          width: box.width,
+          size: 12,
+          colour: theme.secondary,
+        });
       }
       if (!this.isReadable) {
         labels.push(...this.ticks(box));
@@ -250,7 +257,7 @@ export class MatrixForm {
       }
       const size = Math.min(13, this.cell.height - 1);
       const tone = (reading: typeof queries, side: "query" | "key", at: number) =>
-        found[side].has(at) ? theme.accent : reading.isOff[at] || reading.isSpecial[at] ? theme.tertiary : theme.ink;
+        matched[side].has(at) ? theme.accent : reading.isOff[at] || reading.isSpecial[at] ? theme.tertiary : theme.ink;
       for (let query = rows[0]; query < rows[1]; query++) {
         if (queries.isLater[query]) continue;
         labels.push({
@@ -298,9 +305,9 @@ export class MatrixForm {
     ] as const) {
       lines.push(...scene.relevanceOf(token).map((text) => `${token.side}: ${text}`));
     }
-    for (const shown of scene.shown) {
-      const value = scene.isMasked(query, key) ? Number.NEGATIVE_INFINITY : this.valueAt(shown, query, key);
-      lines.push(`${shown.name}  ${Number.isNaN(value) ? "not among the strongest" : number(value)}`);
+    for (const drawnHead of scene.shown) {
+      const value = scene.isMasked(query, key) ? Number.NEGATIVE_INFINITY : this.valueAt(drawnHead, query, key);
+      lines.push(`${drawnHead.name}  ${Number.isNaN(value) ? "not among the strongest" : number(value)}`);
     }
     return lines;
   }
@@ -312,9 +319,9 @@ export class MatrixForm {
     const { rows: tall, columns: wide } = this.seen();
     const rows: (string | number)[][] = [];
     let total = 0;
-    for (const shown of scene.shown) {
-      const { plane } = shown;
-      const window = this.windows.get(this.windowName(shown));
+    for (const drawnHead of scene.shown) {
+      const { plane } = drawnHead;
+      const window = this.windows.get(this.windowName(drawnHead));
       const exact = window?.isExact ? window : null;
       for (let query = tall[0]; query < tall[1]; query++) {
         if (queries.isOff[query]) continue;
@@ -322,7 +329,7 @@ export class MatrixForm {
           if (keys.isOff[key] || scene.isMasked(query, key) || !Number.isFinite(value)) return;
           if (++total > limit) return;
           const written = Number(value.toPrecision(6));
-          rows.push([shown.name, query, queries.texts[query] as string, key, keys.texts[key] as string, written]);
+          rows.push([drawnHead.name, query, queries.texts[query] as string, key, keys.texts[key] as string, written]);
         };
         if (exact) {
           const start = (query - tall[0]) * exact.columns - wide[0];
@@ -396,7 +403,7 @@ export class MatrixForm {
     const { scene } = this.all();
     if (!source.isLive || scene.layer.isWhole || scene.layer.site.no_weights || scene.selection.what === "scores")
       return false;
-    return scene.shown.some((one) => one.head >= 0 && !this.windows.has(this.windowName(one)));
+    return scene.shown.some((drawnHead) => drawnHead.head >= 0 && !this.windows.has(this.windowName(drawnHead)));
   }
 
   /** How far a brush reaches around the cell under the pointer: about three pixels, where cells are smaller. */
@@ -407,7 +414,7 @@ export class MatrixForm {
   /** Whether every weight is in the picture. */
   get isComplete(): boolean {
     const { scene } = this.all();
-    return scene.layer.isWhole || scene.shown.every((one) => this.windows.has(this.windowName(one)));
+    return scene.layer.isWhole || scene.shown.every((drawnHead) => this.windows.has(this.windowName(drawnHead)));
   }
 
   /** How many weights a side one dot stands for, 1 when none are pooled. */
@@ -421,10 +428,10 @@ export class MatrixForm {
     const box = (this.panels[0] as Panel).box;
     const size = Math.max(16, Math.min(512, Math.ceil(Math.max(box.width, box.height))));
     await Promise.all(
-      scene.shown.map(async (shown) => {
-        const name = this.windowName(shown);
-        if (shown.head < 0 || this.windows.has(name)) return;
-        const key = `window/${shown.name}?rows=${rows.join(":")}&columns=${columns.join(":")}&size=${size}&what=${scene.layer.what}${scene.loaded.how}`;
+      scene.shown.map(async (drawnHead) => {
+        const name = this.windowName(drawnHead);
+        if (drawnHead.head < 0 || this.windows.has(name)) return;
+        const key = `window/${drawnHead.name}?rows=${rows.join(":")}&columns=${columns.join(":")}&size=${size}&what=${scene.layer.what}${scene.loaded.how}`;
         const part = await source.part<WindowProps>(key, signal);
         const grid = part.arrays.weights as Grid;
         const values = floats(grid);
@@ -440,16 +447,16 @@ export class MatrixForm {
     );
   }
 
-  private valueAt(shown: Shown, query: number, key: number): number {
-    const found = this.windows.get(this.windowName(shown));
+  private valueAt(drawnHead: DrawnHead, query: number, key: number): number {
+    const window = this.windows.get(this.windowName(drawnHead));
     const { rows, columns } = this.seen();
-    if (found?.isExact) return found.values[(query - rows[0]) * found.columns + key - columns[0]] as number;
-    return shown.plane.at(query, key);
+    if (window?.isExact) return window.values[(query - rows[0]) * window.columns + key - columns[0]] as number;
+    return drawnHead.plane.at(query, key);
   }
 
-  private windowName(shown: Shown): string {
+  private windowName(drawnHead: DrawnHead): string {
     const { rows, columns } = this.seen();
-    return `${shown.name} ${rows.join()} ${columns.join()}`;
+    return `${drawnHead.name} ${rows.join()} ${columns.join()}`;
   }
 
   seen(): Region {
@@ -544,10 +551,10 @@ export class MatrixForm {
 function steps([first, last]: [number, number], pixels: number, apart: number): number[] {
   const least = ((last - first) * apart) / Math.max(1, pixels);
   const power = 10 ** Math.floor(Math.log10(Math.max(1, least)));
-  const step = [1, 2, 5, 10].map((one) => one * power).find((one) => one >= least) ?? 10 * power;
-  const found: number[] = [];
-  for (let at = Math.ceil(first / step) * step; at < last; at += step) found.push(at);
-  return found;
+  const step = [1, 2, 5, 10].map((factor) => factor * power).find((candidate) => candidate >= least) ?? 10 * power;
+  const positions: number[] = [];
+  for (let at = Math.ceil(first / step) * step; at < last; at += step) positions.push(at);
+  return positions;
 }
 
 /** Signed bytes are pooled already, so that the stronger sign wins; drawing takes the nearest. */

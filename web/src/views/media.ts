@@ -146,15 +146,15 @@ class MediaView implements Mounted {
     for (const panel of this.panels) {
       const values = token ? this.values(panel, token) : panel.plane.received();
       const rows: [number, (string | number)[]][] = [];
-      values.forEach((one, index) => {
-        if (Number.isNaN(one)) return;
+      values.forEach((weight, index) => {
+        if (Number.isNaN(weight)) return;
         const [query, key] = !token
           ? [-1, index]
           : token.side === "query"
             ? [token.index, index]
             : [index, token.index];
         const from = query < 0 ? ["mean", "all queries"] : [query, queries.texts[query] as string];
-        rows.push([one, [panel.name, ...from, key, keys.texts[key] as string, Number(one.toPrecision(6))]]);
+        rows.push([weight, [panel.name, ...from, key, keys.texts[key] as string, Number(weight.toPrecision(6))]]);
       });
       all.push(...rows.sort((a, b) => b[0] - a[0]).map(([, row]) => row));
     }
@@ -255,8 +255,8 @@ class MediaView implements Mounted {
     const heads = panel.head < 0 ? (this.scene as Scene).selection.shown : [panel.head];
     const sum = new Float32Array(exact.of(heads[0] as number).length);
     for (const head of heads) {
-      exact.of(head).forEach((one, index) => {
-        sum[index] = (sum[index] as number) + one / heads.length;
+      exact.of(head).forEach((weight, index) => {
+        sum[index] = (sum[index] as number) + weight / heads.length;
       });
     }
     return sum;
@@ -305,7 +305,7 @@ class MediaView implements Mounted {
   private tell(): void {
     const { line, notes } = this.form.told();
     const scene = this.scene as Scene;
-    const left = scene.selection.rollout ? [] : scene.notes().filter((one) => !one.startsWith("the first token"));
+    const left = scene.selection.rollout ? [] : scene.notes().filter((note) => !note.startsWith("the first token"));
     if (scene.unchanged && !scene.selection.rollout) left.unshift(scene.unchanged);
     this.host.say(line, [...notes, ...left]);
   }

@@ -1,7 +1,7 @@
 /** The model view: every head of every layer as a small picture, on one screen. */
 
 import type { MapsProps, MethodProps, SiteProps } from "../contract";
-import { along, Measures, number, spoken, told } from "../data/measures";
+import { along, Measures, number, spoken, titleOf } from "../data/measures";
 import { mediumOf } from "../data/media";
 import { diverging } from "../data/relevance";
 import { headName } from "../data/trace";
@@ -113,7 +113,7 @@ class ModelView implements Mounted {
 
   numbers(limit: number): { columns: string[]; rows: (string | number)[][]; total: number } {
     const places = this.grid?.places ?? [];
-    const names = this.measures.methods.map((one) => one.name);
+    const names = this.measures.methods.map((method) => method.name);
     const rows = places.slice(0, limit).map(({ site, head }) => {
       const name = headName(site.site, head);
       return [name, site.site, head, ...names.map((method) => this.measures.of(name, method))];
@@ -157,7 +157,7 @@ class ModelView implements Mounted {
     // A saved page holds one size of maps: whichever it is will do.
     const sizes = this.host.source.isLive
       ? [wanted]
-      : [wanted, ...[...SIZES].reverse().filter((one) => one !== wanted)];
+      : [wanted, ...[...SIZES].reverse().filter((size) => size !== wanted)];
     let problem: unknown;
     for (const size of sizes) {
       try {
@@ -178,8 +178,8 @@ class ModelView implements Mounted {
       Array.from({ length: site.n_heads }, (_, head) => ({ site, head, name: headName(site.site, head) })),
     );
     const value = (name: string) => {
-      const found = this.measures.of(name, method);
-      return Number.isNaN(found) ? Number.NEGATIVE_INFINITY : found;
+      const value = this.measures.of(name, method);
+      return Number.isNaN(value) ? Number.NEGATIVE_INFINITY : value;
     };
     return heads.filter(({ name }) => this.passes(name)).sort((a, b) => value(b.name) - value(a.name) || 0);
   }
@@ -195,7 +195,7 @@ class ModelView implements Mounted {
     const width = this.scroller.clientWidth;
     const height = this.scroller.clientHeight - (colour ? 26 : 0);
     const grid =
-      sort && this.measures.methods.some((one) => one.name === sort)
+      sort && this.measures.methods.some((method) => method.name === sort)
         ? rankedOf(this.ranked(sort), width, height, blocksOf(this.host.trace.layers).length > 1 ? 72 : 40)
         : gridOf(this.host.trace.layers, width, height, this.measures.methods.length > 0);
     if (colour) {
@@ -275,7 +275,7 @@ class ModelView implements Mounted {
   }
 
   private coloured(): MethodProps | undefined {
-    return this.measures.methods.find((one) => one.name === this.selection?.colour);
+    return this.measures.methods.find((method) => method.name === this.selection?.colour);
   }
 
   /** The colour of a value of the measure that heads are coloured by; one that has both signs has two colours. */
@@ -288,7 +288,7 @@ class ModelView implements Mounted {
 
   private legend(): { x: number; width: number } {
     const left = Math.min(...(this.grid as Grid).places.map((place) => place.x));
-    return { x: left + this.ruler.width(told(this.selection?.colour ?? ""), 11) + 44, width: 96 };
+    return { x: left + this.ruler.width(titleOf(this.selection?.colour ?? ""), 11) + 44, width: 96 };
   }
 
   private labels(theme: Theme): Label[] {
@@ -306,9 +306,9 @@ class ModelView implements Mounted {
     }));
     if (colour) {
       const { x, width } = this.legend();
-      const about = this.measures.methods.find((one) => one.name === colour);
+      const about = this.measures.methods.find((candidate) => candidate.name === colour);
       const words = { y: 17, width: 200, size: 11, colour: theme.secondary } as const;
-      labels.push({ ...words, text: told(colour), x: x - 44, align: "right" });
+      labels.push({ ...words, text: titleOf(colour), x: x - 44, align: "right" });
       labels.push({ ...words, text: number(about?.low ?? 0), x: x - 8, align: "right", colour: theme.tertiary });
       labels.push({
         ...words,
@@ -366,9 +366,9 @@ class ModelView implements Mounted {
   private told(): { line: string; notes: string[] } {
     const { trace } = this.host;
     const total = trace.layers.reduce((sum, site) => sum + site.n_heads, 0);
-    const shown = this.grid?.places.filter((one) => this.passes(headName(one.site.site, one.head))).length ?? 0;
+    const count = this.grid?.places.filter((place) => this.passes(headName(place.site.site, place.head))).length ?? 0;
     const tokens = trace.stacks.map(
-      (one) => `${one.texts.length.toLocaleString("en")}${trace.stacks.length > 1 ? ` ${one.name}` : ""}`,
+      (stack) => `${stack.texts.length.toLocaleString("en")}${trace.stacks.length > 1 ? ` ${stack.name}` : ""}`,
     );
     const cells = Object.values(this.maps?.props.cells ?? {}).reduce((most, [a, b]) => Math.max(most, a, b), 1);
     const noun = trace.difference ? "differences" : "weights";
@@ -384,13 +384,13 @@ class ModelView implements Mounted {
       );
       if (this.maps?.props.note) notes.push(this.maps.props.note);
     } else if (this.selection?.thumbnails === "lines") notes.push("lines from a weight of 0.04 on");
-    const heads = shown < total ? `${shown} of ${total} heads` : `${total} heads`;
+    const heads = count < total ? `${count} of ${total} heads` : `${total} heads`;
     return { line: `${heads}, ${tokens.join(" + ")} tokens`, notes };
   }
 
   private focused(): Place | null {
     const { site, head } = this.selection as Selection;
-    return this.grid?.places.find((one) => one.site.site === site && one.head === head) ?? null;
+    return this.grid?.places.find((place) => place.site.site === site && place.head === head) ?? null;
   }
 
   private showFocus(theme: Theme): void {
@@ -423,36 +423,36 @@ class ModelView implements Mounted {
     const size = this.grid?.size ?? 0;
     const half = Math.min(5, size / 8);
     const below = (this.grid?.caption ?? 0) + half;
-    const isOn = (one: Place) =>
-      x >= one.x - half && x < one.x + size + half && y >= one.y - half && y < one.y + size + below;
-    const found = this.grid?.places.find(isOn) ?? null;
-    return found && this.passes(headName(found.site.site, found.head)) ? found : null;
+    const isOn = (place: Place) =>
+      x >= place.x - half && x < place.x + size + half && y >= place.y - half && y < place.y + size + below;
+    const place = this.grid?.places.find(isOn) ?? null;
+    return place && this.passes(headName(place.site.site, place.head)) ? place : null;
   }
 
   private point(event: PointerEvent): void {
-    const found = this.placeAt(event);
-    this.page.style.cursor = found ? "pointer" : "default";
-    if (!found) {
+    const place = this.placeAt(event);
+    this.page.style.cursor = place ? "pointer" : "default";
+    if (!place) {
       this.leave();
       return;
     }
     const at = { x: event.clientX, y: event.clientY };
-    if (found !== this.hovered) {
-      this.hovered = found;
+    if (place !== this.hovered) {
+      this.hovered = place;
       this.tipStop.abort();
       this.tipStop = new AbortController();
       this.showFocus(themeOf(this.element));
-      this.pairs = this.maps ? pooledPairs(this.host.trace, this.maps, found) : [];
+      this.pairs = this.maps ? pooledPairs(this.host.trace, this.maps, place) : [];
       this.icons = null;
-      void this.illustrate(found, this.tipStop.signal);
-      void this.sharpen(found, this.tipStop.signal);
+      void this.illustrate(place, this.tipStop.signal);
+      void this.sharpen(place, this.tipStop.signal);
     }
     this.pointer = at;
-    this.showTip(found);
+    this.showTip(place);
   }
 
   private showTip(target: Place): void {
-    const pairs = this.pairs.map((one) => toldPair(one, this.icons, this.surface.scale));
+    const pairs = this.pairs.map((pair) => toldPair(pair, this.icons, this.surface.scale));
     this.host.tip(this.pointer, [...this.describe(target), ...pairs]);
   }
 
@@ -470,10 +470,10 @@ class ModelView implements Mounted {
     if (!source.isLive || !this.maps || !isPooled(this.maps, target)) return;
     await new Promise((resolve) => setTimeout(resolve, 150));
     if (signal.aborted || !this.maps) return;
-    const found = await exactPairs(source, trace, this.maps, target, signal).catch(() => null);
+    const pairs = await exactPairs(source, trace, this.maps, target, signal).catch(() => null);
     // Where they cannot be had, the stretches that are shown stay: they are true, only less exact.
-    if (!found || signal.aborted) return;
-    this.pairs = found;
+    if (!pairs || signal.aborted) return;
+    this.pairs = pairs;
     this.showTip(target);
   }
 
@@ -482,9 +482,9 @@ class ModelView implements Mounted {
     const { trace } = this.host;
     if (mediumOf(trace, target.site) !== "image") return;
     // Without the picture, as in a page that was saved without it, the names stand alone.
-    const found = await Icons.of(this.host, plainly(trace, target.site), signal).catch(() => null);
-    if (!found || signal.aborted) return;
-    this.icons = found;
+    const icons = await Icons.of(this.host, plainly(trace, target.site), signal).catch(() => null);
+    if (!icons || signal.aborted) return;
+    this.icons = icons;
     this.showTip(target);
   }
 
@@ -492,7 +492,7 @@ class ModelView implements Mounted {
     const name = headName(site.site, head);
     const { sort, colour } = this.selection as Selection;
     const values = this.measures.striking(name, [sort, colour], 4);
-    return [name, ...values.map((one) => `${spoken(one.name)} ${number(one.value)}`)];
+    return [name, ...values.map((value) => `${spoken(value.name)} ${number(value.value)}`)];
   }
 }
 
@@ -575,15 +575,15 @@ function place(box: HTMLDivElement, at: Place | null, grid: Grid, rim: number, c
 
 /** The next head in a direction: the nearest one that lies that way, in the same row or column if there is one. */
 export function neighbour(places: Place[], from: Place, [dx, dy]: [number, number]): Place | undefined {
-  let found: Place | undefined;
+  let nearest: Place | undefined;
   let least = Number.POSITIVE_INFINITY;
-  for (const one of places) {
-    const along = (one.x - from.x) * dx + (one.y - from.y) * dy;
-    const aside = Math.abs((one.x - from.x) * dy) + Math.abs((one.y - from.y) * dx);
+  for (const place of places) {
+    const along = (place.x - from.x) * dx + (place.y - from.y) * dy;
+    const aside = Math.abs((place.x - from.x) * dy) + Math.abs((place.y - from.y) * dx);
     const distance = along + 8 * aside;
-    if (along > 0 && distance < least) [least, found] = [distance, one];
+    if (along > 0 && distance < least) [least, nearest] = [distance, place];
   }
-  if (found || !dx) return found;
+  if (nearest || !dx) return nearest;
   // Past the end of a row comes the next one, as in reading.
   const index = places.indexOf(from) + dx;
   return places[index];

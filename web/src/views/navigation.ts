@@ -11,7 +11,7 @@ type Step = 1 | -1;
 
 /** The next head of the layer; past its end the first of the next layer, and round again. */
 export function nextHead(layers: SiteProps[], { site, head }: Selection, step: Step): Partial<Selection> | null {
-  const at = layers.findIndex((one) => one.site === site);
+  const at = layers.findIndex((layer) => layer.site === site);
   const here = layers[at];
   if (!here) return null;
   const next = head + step;
@@ -22,7 +22,7 @@ export function nextHead(layers: SiteProps[], { site, head }: Selection, step: S
 }
 
 export function nextLayer(layers: SiteProps[], { site }: Selection, step: Step): Partial<Selection> | null {
-  const there = layers[layers.findIndex((one) => one.site === site) + step];
+  const there = layers[layers.findIndex((layer) => layer.site === site) + step];
   return there ? { site: there.site } : null;
 }
 

@@ -122,14 +122,14 @@ class NeuronView implements Mounted {
       ["weight", terms.weights],
       ["contribution", terms.weights.map((_, key) => lengthOf(terms, key))],
     ];
-    const shown = named.filter((one): one is [string, Float32Array] => one[1] !== null);
+    const known = named.filter((figure): figure is [string, Float32Array] => figure[1] !== null);
     const columns = [
       "query position",
       "query token",
       "key position",
       "key token",
       "masked",
-      ...shown.map(([name]) => name),
+      ...known.map(([name]) => name),
     ];
     const rows = tokens.texts
       .slice(0, limit)
@@ -139,7 +139,7 @@ class NeuronView implements Mounted {
         key,
         text,
         terms.allowed?.[key] === 0 ? "masked" : "",
-        ...shown.map(([, values]) => written(values[key])),
+        ...known.map(([, values]) => written(values[key])),
       ]);
     return { columns, rows, total };
   }
@@ -313,13 +313,13 @@ class NeuronView implements Mounted {
 
   private drawFocus(): void {
     if (!this.base) return;
-    let shown = this.base;
+    let raster = this.base;
     if (this.picture_.hovered) {
       this.front ??= new Raster(this.base.width, this.base.height);
-      shown = this.front.copyFrom(this.base);
-      this.picture_.paintFocus(shown, this.surface.scale);
+      raster = this.front.copyFrom(this.base);
+      this.picture_.paintFocus(raster, this.surface.scale);
     }
-    this.surface.show(shown, this.picture_.labels());
+    this.surface.show(raster, this.picture_.labels());
   }
 
   private order(vectors: Vectors, selection: Selection, terms: Terms | null): Int32Array {
@@ -357,7 +357,7 @@ class NeuronView implements Mounted {
     if (content.against !== null)
       notes.push(`neurons by ${size} of ${tokens.texts[content.against]} (${content.against})`);
     const folded = this.picture_.forced;
-    if (folded.length) notes.push(`folded for want of room: ${folded.map((one) => TITLES[one]).join(", ")}`);
+    if (folded.length) notes.push(`folded for want of room: ${folded.map((name) => TITLES[name]).join(", ")}`);
     return {
       line: `${sign}${content.vectors.head}, query ${content.query.text} (${terms.index}), ${count} keys, ${props.dim} neurons`,
       notes,

@@ -2,23 +2,23 @@ import { expect, test } from "vitest";
 import { type Column, layOut, layOutEvery, type Room, toggled } from "./neuronLayout";
 
 const room: Room = { width: 860, tokens: 90, dim: 32, valueDim: 32, figures: ["dots"], fold: [] };
-const open = (columns: Column[]) => columns.filter((one) => !one.isFolded).map((one) => one.name);
-const end = (columns: Column[]) => Math.max(...columns.map((one) => one.x + one.width));
+const open = (columns: Column[]) => columns.filter((column) => !column.isFolded).map((column) => column.name);
+const end = (columns: Column[]) => Math.max(...columns.map((column) => column.x + column.width));
 
 test("all columns stand side by side and fill the room", () => {
   const { columns, forced } = layOut(room);
   expect(forced).toEqual([]);
   expect(open(columns)).toEqual(["token", "key", "product", "dots", "softmax", "value", "weighted"]);
   expect(end(columns)).toBeCloseTo(860 - 16);
-  columns.slice(1).forEach((one, index) => {
+  columns.slice(1).forEach((column, index) => {
     const before = columns[index] as Column;
-    expect(one.x).toBeGreaterThan(before.x + before.width);
+    expect(column.x).toBeGreaterThan(before.x + before.width);
   });
 });
 
 test("folded columns leave their room to the others", () => {
   const wide = layOut({ ...room, fold: ["key", "value"] }).columns;
-  const width = (columns: Column[]) => columns.find((one) => one.name === "product")?.width ?? 0;
+  const width = (columns: Column[]) => columns.find((column) => column.name === "product")?.width ?? 0;
   expect(width(wide)).toBeGreaterThan(1.5 * width(layOut(room).columns));
   expect(open(wide)).not.toContain("key");
 });

@@ -45,14 +45,14 @@ export function layOut(room: Room): { columns: Column[]; forced: Heat[] } {
   const order: Name[] = ["token", "key", "product", ...room.figures, "softmax", "value", "weighted"];
   for (;;) {
     const isFolded = (name: Name) => room.fold.includes(name as Heat) || forced.includes(name as Heat);
-    const open = (["key", "product", "value", "weighted"] as Heat[]).filter((one) => !isFolded(one));
+    const open = (["key", "product", "value", "weighted"] as Heat[]).filter((name) => !isFolded(name));
     const fixed = (name: Name) =>
       name === "token" ? room.tokens : name === "softmax" ? bar : isFolded(name) ? FOLDED : FIGURE;
-    const taken = order.filter((one) => !open.includes(one as Heat)).reduce((sum, one) => sum + fixed(one), 0);
+    const taken = order.filter((name) => !open.includes(name as Heat)).reduce((sum, name) => sum + fixed(name), 0);
     const left = room.width - 2 * MARGIN - taken - gap * (order.length - 1);
-    const cells = open.reduce((sum, one) => sum + count(one), 0);
+    const cells = open.reduce((sum, name) => sum + count(name), 0);
     const cell = cells ? Math.min(MOST, left / cells) : 0;
-    const next = DISPENSABLE.find((one) => open.includes(one));
+    const next = DISPENSABLE.find((name) => open.includes(name));
     if (cells && cell < LEAST && next && open.length > 1) {
       forced.push(next);
       continue;
@@ -80,10 +80,12 @@ export function layOutEvery(width: number, tokens: number, dim: number): Column[
 
 /** What is folded after a click on a column: it opens, and where there is no room for it another one folds. */
 export function toggled(name: Heat, fold: Heat[], forced: Heat[]): Heat[] {
-  if (fold.includes(name)) return fold.filter((one) => one !== name);
+  if (fold.includes(name)) return fold.filter((column) => column !== name);
   if (!forced.includes(name)) return [...fold, name];
   const all: Heat[] = ["key", "product", "value", "weighted"];
-  const open = all.filter((one) => !fold.includes(one) && !forced.includes(one));
-  const goes = open.find((one) => one !== "product") ?? open[0];
-  return all.filter((one) => fold.includes(one) || (forced.includes(one) && one !== name) || one === goes);
+  const open = all.filter((column) => !fold.includes(column) && !forced.includes(column));
+  const goes = open.find((column) => column !== "product") ?? open[0];
+  return all.filter(
+    (column) => fold.includes(column) || (forced.includes(column) && column !== name) || column === goes,
+  );
 }

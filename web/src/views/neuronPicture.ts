@@ -241,7 +241,7 @@ export class NeuronPicture {
       labels.push(beside(`q of ${content.query.text}`, TOP.strip));
     }
     const output = this.place("output");
-    const bar = this.columns.find((one) => one.name === "softmax");
+    const bar = this.columns.find((column) => column.name === "softmax");
     const y = this.footY + (FOOT - STRIP) / 2;
     if (output) {
       const width = Math.max(40, output.x - 20 - (bar ? bar.x + bar.width : 0));
@@ -271,7 +271,7 @@ export class NeuronPicture {
 
   hit(x: number, y: number): Spot | null {
     const { content } = this.all();
-    const column = this.columns.find((one) => x >= one.x - 4 && x < one.x + one.width + 4);
+    const column = this.columns.find((candidate) => x >= candidate.x - 4 && x < candidate.x + candidate.width + 4);
     if (!column) return null;
     const still = this.still(y, x);
     if (still) return still;
@@ -283,7 +283,9 @@ export class NeuronPicture {
 
   /** A folded column, or the title of an open one, under a point: what a click folds or opens. */
   title(x: number, y: number): Heat | null {
-    const column = this.columns.find((one) => one.name in TITLES && x >= one.x - 3 && x < one.x + one.width + 3);
+    const column = this.columns.find(
+      (candidate) => candidate.name in TITLES && x >= candidate.x - 3 && x < candidate.x + candidate.width + 3,
+    );
     if (!column) return null;
     const isTitle = y < TOP.strip - 4;
     return column.isFolded || isTitle ? (column.name as Heat) : null;
@@ -332,7 +334,7 @@ export class NeuronPicture {
   /** Of a difference: the weight whose bar is full. */
   private fullWeight(): number {
     const weights = this.content?.terms?.weights;
-    return weights?.reduce((most, one) => Math.max(most, Math.abs(one)), 1e-4) ?? 1;
+    return weights?.reduce((most, value) => Math.max(most, Math.abs(value)), 1e-4) ?? 1;
   }
 
   private neuronAt(column: Column, x: number): { neuron: number; place: number } {
@@ -360,15 +362,15 @@ export class NeuronPicture {
     for (const [row, top] of rows) {
       const column = this.place(row);
       if (!column || y < top || y > top + STRIP) continue;
-      const found = this.neuronAt(column, x);
-      if (found.neuron >= 0) return { row, column: column.name, ...found };
+      const neuron = this.neuronAt(column, x);
+      if (neuron.neuron >= 0) return { row, column: column.name, ...neuron };
     }
     return null;
   }
 
   /** The column over or under which a row that stays is drawn. */
   private place(row: Spot["row"]): Column | null {
-    const open = (name: Name) => this.columns.find((one) => one.name === name && !one.isFolded) ?? null;
+    const open = (name: Name) => this.columns.find((column) => column.name === name && !column.isFolded) ?? null;
     if (row === "query") return open("key") ?? open("product");
     if (row === "output") return open("weighted") ?? open("value");
     return open("every");
@@ -432,7 +434,7 @@ export class NeuronPicture {
       const y = this.footY + (FOOT - STRIP) / 2;
       strip(this.place("query"), TOP.strip, terms.query, terms.props.largest.query ?? 1);
       strip(this.place("output"), y, terms.mixed, terms.props.largest.mixed ?? 1);
-      const bar = this.columns.find((one) => one.name === "softmax");
+      const bar = this.columns.find((column) => column.name === "softmax");
       if (terms.sink !== null && bar) this.bar(raster, scale, bar, y + STRIP / 2, terms.sink);
       return;
     }

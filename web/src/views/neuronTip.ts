@@ -92,14 +92,14 @@ export function tipOf(content: Content, spot: Spot): string[] {
   const weight = terms.weights[spot.row] as number;
   if (neuron >= 0) {
     const value = vectors.row("value", spot.row)?.[neuron];
-    const given = weighted(terms, vectors, spot.row)?.[neuron];
-    if (value === undefined || given === undefined) return [name, "loading …"];
+    const weightedValue = weighted(terms, vectors, spot.row)?.[neuron];
+    if (value === undefined || weightedValue === undefined) return [name, "loading …"];
     return [
       name,
       `value neuron ${neuron}${terms.two ? ", A − B" : ""}`,
       `v ${exact(value)}`,
       `a ${exact(weight)}`,
-      `a · v ${exact(given)}`,
+      `a · v ${exact(weightedValue)}`,
     ];
   }
   return [name, ...termsIn(terms, spot.row), `length of a · v ${exact(lengthOf(terms, spot.row))}`];
@@ -124,7 +124,7 @@ function subtracted(terms: Terms, two: NonNullable<Terms["two"]>, key: number): 
   if (terms.capped) lines.push(`after the soft cap ${exact(terms.capped[key] as number)}`);
   if (terms.bias) lines.push(`bias ${exact(terms.bias[key] as number)}`);
   if (terms.allowed?.[key] === 0) lines.push("masked");
-  const [one, other] = [two.one.weights[key] as number, two.other.weights[key] as number];
-  lines.push(`softmax ${exact(terms.weights[key] as number)}: ${exact(one)} less ${exact(other)}`);
+  const [first, other] = [two.one.weights[key] as number, two.other.weights[key] as number];
+  lines.push(`softmax ${exact(terms.weights[key] as number)}: ${exact(first)} less ${exact(other)}`);
   return lines;
 }

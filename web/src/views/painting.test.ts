@@ -3,9 +3,9 @@ import type { Reading } from "../data/reading";
 import { Painting } from "./painting";
 
 function cells(painting: Painting): string[] {
-  const found: string[] = [];
-  painting.each((query, key) => found.push(`${query},${key}`));
-  return found.sort();
+  const names: string[] = [];
+  painting.each((query, key) => names.push(`${query},${key}`));
+  return names.sort();
 }
 
 function reading(...members: number[][]): Reading {

@@ -80,20 +80,20 @@ export class Painting {
     const rows = new Map<number, Set<number>>();
     this.each((query, key) => {
       for (const row of queries.members[query] ?? []) {
-        const found = rows.get(row) ?? new Set();
-        for (const column of keys.members[key] ?? []) found.add(column);
-        rows.set(row, found);
+        const columns = rows.get(row) ?? new Set();
+        for (const column of keys.members[key] ?? []) columns.add(column);
+        rows.set(row, columns);
       }
     });
-    const found: Stretch[] = [];
-    for (const [row, columns] of [...rows].sort(([one], [other]) => one - other)) {
-      for (const column of [...columns].sort((one, other) => one - other)) {
-        const before = found.at(-1);
+    const stretches: Stretch[] = [];
+    for (const [row, columns] of [...rows].sort(([a], [b]) => a - b)) {
+      for (const column of [...columns].sort((a, b) => a - b)) {
+        const before = stretches.at(-1);
         if (before && before[0] === row && before[2] === column) before[2]++;
-        else found.push([row, column, column + 1]);
+        else stretches.push([row, column, column + 1]);
       }
     }
-    return found;
+    return stretches;
   }
 
   private dab(query: number, key: number, radius: number): void {

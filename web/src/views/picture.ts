@@ -151,11 +151,11 @@ export class PictureForm implements Form {
       labels.push({
         text: panel.name, x: box.x, y, align: "left", width: box.width * 0.6, size: 12, colour: theme.ink, isBold: isChosen && !isOne,
       }); // biome-ignore format: one label
-      const told =
+      const title =
         box.width < 150 ? number(strongest) : [`strongest ${number(strongest)}`, special].filter(Boolean).join(" · ");
       if (strongest > 0) {
         const width = box.width * (box.width < 150 ? 0.4 : 0.8);
-        labels.push({ text: told, x: box.x + box.width, y, align: "right", width, size: 11, colour: theme.tertiary });
+        labels.push({ text: title, x: box.x + box.width, y, align: "right", width, size: 11, colour: theme.tertiary });
       }
     });
     return labels;
@@ -202,8 +202,8 @@ export class PictureForm implements Form {
     const lines = panels.slice(0, IN_TIP).map((panel) => {
       const values = sight.values(panel, token);
       let best = -1;
-      values.forEach((one, index) => {
-        if (!Number.isNaN(one) && (best < 0 || one > (values[best] as number))) best = index;
+      values.forEach((weight, index) => {
+        if (!Number.isNaN(weight) && (best < 0 || weight > (values[best] as number))) best = index;
       });
       const sign = token.side === "query" ? "→" : "←";
       return best < 0
@@ -239,7 +239,7 @@ export class PictureForm implements Form {
   private scaleTold(): string {
     const { sight } = this.all();
     const isOne = sight.panels.length === 1;
-    const weakest = sight.panels.map((panel) => this.shares(panel).weakest).filter((one) => one > 0);
+    const weakest = sight.panels.map((panel) => this.shares(panel).weakest).filter((weight) => weight > 0);
     const from = weakest.length
       ? isOne
         ? `the weakest (${number(weakest[0] as number)})`
@@ -257,7 +257,7 @@ export class PictureForm implements Form {
   /** The side that the pointer chooses from: patches that look, or that are looked at. */
   private get pointed(): "query" | "key" {
     const { sight } = this.all();
-    if (!this.patches.query.some((one) => one >= 0)) return "key";
+    if (!this.patches.query.some((patch) => patch >= 0)) return "key";
     return sight.selection.direction === "from" ? "query" : "key";
   }
 
@@ -335,7 +335,7 @@ export class PictureForm implements Form {
     const first = this.firstGrid();
     // A coarser layer's patches stand for several of the input's.
     const [down, across] = [first[0] / this.grid[0], first[1] / this.grid[1]].map(
-      (one) => 2 ** Math.round(Math.log2(one)),
+      (ratio) => 2 ** Math.round(Math.log2(ratio)),
     );
     return {
       width: (picture.patch[1] * (across as number) * box.width) / picture.width,
@@ -477,10 +477,10 @@ export class PictureForm implements Form {
     if (focus) {
       const patch = this.patches[focus.side][focus.index] as number;
       if (patch >= 0) {
-        const one = snapped(scaledBox(this.patchBox(box, patch), scale), scaledBox(box, scale));
-        this.paintPatch(raster, one, scaledBox(box, scale), plain, width);
-        frame(raster, grown(one, line * 2), theme.background, line, 0.9);
-        frame(raster, grown(one, line), theme.accent, line * 2);
+        const cell = snapped(scaledBox(this.patchBox(box, patch), scale), scaledBox(box, scale));
+        this.paintPatch(raster, cell, scaledBox(box, scale), plain, width);
+        frame(raster, grown(cell, line * 2), theme.background, line, 0.9);
+        frame(raster, grown(cell, line), theme.accent, line * 2);
       }
     }
     if (beside) {
@@ -489,12 +489,12 @@ export class PictureForm implements Form {
     }
   }
 
-  private paintPatch(raster: Raster, one: Box, area: Box, plain: Uint32Array, width: number): void {
+  private paintPatch(raster: Raster, cell: Box, area: Box, plain: Uint32Array, width: number): void {
     const [left, top] = [Math.round(area.x), Math.round(area.y)];
     const height = plain.length / width;
-    for (let y = Math.max(0, one.y - top); y < Math.min(height, one.y + one.height - top); y++) {
-      const from = Math.max(0, one.x - left);
-      const to = Math.min(width, one.x + one.width - left);
+    for (let y = Math.max(0, cell.y - top); y < Math.min(height, cell.y + cell.height - top); y++) {
+      const from = Math.max(0, cell.x - left);
+      const to = Math.min(width, cell.x + cell.width - left);
       if (top + y >= 0 && top + y < raster.height && to > from) {
         raster.words.set(plain.subarray(y * width + from, y * width + to), (top + y) * raster.width + left + from);
       }
@@ -503,20 +503,20 @@ export class PictureForm implements Form {
 
   private paintArrows(raster: Raster, scale: number, panel: Panel, box: Box): void {
     const { sight, theme } = this.all();
-    let found = this.leads.get(panel.plane);
-    if (!found) {
-      found = strongestPatches(panel.plane, this.patches.query, this.patches.key);
-      this.leads.set(panel.plane, found);
+    let leads = this.leads.get(panel.plane);
+    if (!leads) {
+      leads = strongestPatches(panel.plane, this.patches.query, this.patches.key);
+      this.leads.set(panel.plane, leads);
     }
     const { focus } = sight;
     const cell = this.cell(box);
     const head = Math.max(3, Math.min(9, cell.width * 0.35)) * scale;
-    const most = found[0]?.weight ?? 1;
+    const most = leads[0]?.weight ?? 1;
     const middle = (patch: number) => {
-      const one = scaledBox(this.patchBox(box, patch), scale);
-      return { x: one.x + one.width / 2, y: one.y + one.height / 2 };
+      const cell = scaledBox(this.patchBox(box, patch), scale);
+      return { x: cell.x + cell.width / 2, y: cell.y + cell.height / 2 };
     };
-    found.slice(0, Math.ceil(found.length * sight.selection.mass)).forEach(({ query, key, weight }) => {
+    leads.slice(0, Math.ceil(leads.length * sight.selection.mass)).forEach(({ query, key, weight }) => {
       if (focus && (focus.side === "query" ? query : key) !== focus.index) return;
       const from = middle(this.patches.query[query] as number);
       const to = middle(this.patches.key[key] as number);
@@ -561,11 +561,11 @@ function heat(theme: Theme, share: number): Rgb {
 }
 
 function placesOf(patches: Int32Array, cells: number): Int32Array {
-  const found = new Int32Array(cells).fill(-1);
+  const tokens = new Int32Array(cells).fill(-1);
   patches.forEach((patch, token) => {
-    if (patch >= 0) found[patch] = token;
+    if (patch >= 0) tokens[patch] = token;
   });
-  return found;
+  return tokens;
 }
 
 function isIn({ x, y, width, height }: Box, atX: number, atY: number): boolean {

@@ -12,7 +12,7 @@ import type { Selection, Side } from "../selection";
 import { headColour, type Rgb, type Theme } from "../theme";
 import type { Token } from "./columns";
 
-export interface Shown {
+export interface DrawnHead {
   /** −1 for the mean of the shown heads. */
   head: number;
   name: string;
@@ -21,7 +21,7 @@ export interface Shown {
 }
 
 export class Scene {
-  readonly shown: Shown[];
+  readonly shown: DrawnHead[];
   readonly between: Between;
   /** How many keys each query can see. */
   private readonly reach: Int32Array;
@@ -41,7 +41,7 @@ export class Scene {
     const heads = selection.shown.length ? selection.shown : [selection.head];
     const isMean = selection.average && heads.length > 1;
     const nActive = isMean ? 1 : heads.length;
-    const show = (head: number, name: string, plane: Plane): Shown => ({
+    const show = (head: number, name: string, plane: Plane): DrawnHead => ({
       head,
       name,
       plane,
@@ -75,8 +75,8 @@ export class Scene {
   /** That two runs do not differ in the heads shown, in words; empty where they do, or where there is one run. */
   get unchanged(): string {
     if (!this.isDifference || this.furthest >= LEAST_DIFFERENCE * SEEN) return "";
-    const [one] = this.shown;
-    return `nothing changed in ${this.shown.length === 1 && one ? one.name : "these heads"}: both runs attend alike`;
+    const [first] = this.shown;
+    return `nothing changed in ${this.shown.length === 1 && first ? first.name : "these heads"}: both runs attend alike`;
   }
 
   /** Lines are coloured by sign rather than by head. */
@@ -99,24 +99,24 @@ export class Scene {
   }
 
   get drawn(): number {
-    return this.shown.reduce((sum, one) => sum + one.lines.count, 0);
+    return this.shown.reduce((sum, head) => sum + head.lines.count, 0);
   }
 
   /** What each key gets, on average over the queries and the shown heads. */
   get received(): Float32Array {
     if (this.sums) return this.sums;
-    const found = new Float32Array(this.layer.keys.texts.length);
+    const sums = new Float32Array(this.layer.keys.texts.length);
     for (const { plane } of this.shown) {
-      const one = plane.received();
-      for (let key = 0; key < found.length; key++) {
-        found[key] = (found[key] as number) + (one[key] as number) / this.shown.length;
+      const received = plane.received();
+      for (let key = 0; key < sums.length; key++) {
+        sums[key] = (sums[key] as number) + (received[key] as number) / this.shown.length;
       }
     }
-    this.sums = found;
-    return found;
+    this.sums = sums;
+    return sums;
   }
 
-  colourOf({ head }: Shown, theme: Theme): { colour: Rgb; dashed: boolean } {
+  colourOf({ head }: DrawnHead, theme: Theme): { colour: Rgb; dashed: boolean } {
     return head < 0 ? { colour: theme.ink, dashed: false } : headColour(theme, head);
   }
 
@@ -132,32 +132,32 @@ export class Scene {
     const { layer, notes } = this.loaded;
     const { what } = this.selection;
     const { hide, off, by } = this.loaded.reading;
-    const found = [...notes];
+    const all = [...notes];
     const isNormed = what !== "scores";
     if (hide.length && (layer.queries.isPartial || layer.keys.isPartial)) {
-      found.push(
+      all.push(
         `${hide.join(" and ")} ${hide.join() === "first" ? "token" : "tokens"} hidden${isNormed ? ", rows renormalised" : ""}`,
       );
     }
-    if (off.length) found.push(`${off.length} switched off${isNormed ? ", rows renormalised" : ""}`);
-    if (by !== "tokens" && what !== "scores") found.push(`by ${by}: summed over keys, averaged over queries`);
-    if (what === "scores" && this.selection.by !== "tokens") found.push("scores belong to the model's own tokens");
-    if (!layer.isWhole && !isComplete) found.push(`the ${layer.kept} strongest keys of each query`);
-    if (layer.site.no_weights) found.push(layer.site.no_weights);
-    if (this.unchanged) return found;
+    if (off.length) all.push(`${off.length} switched off${isNormed ? ", rows renormalised" : ""}`);
+    if (by !== "tokens" && what !== "scores") all.push(`by ${by}: summed over keys, averaged over queries`);
+    if (what === "scores" && this.selection.by !== "tokens") all.push("scores belong to the model's own tokens");
+    if (!layer.isWhole && !isComplete) all.push(`the ${layer.kept} strongest keys of each query`);
+    if (layer.site.no_weights) all.push(layer.site.no_weights);
+    if (this.unchanged) return all;
     if (this.isDifference) {
       const isRoot = this.selection.form === "matrix";
-      found.push(`full colour: a difference of ${number(layer.full)}${isRoot ? ", on the root scale" : ""}`);
-      if (this.furthest < layer.full * SEEN) found.push(`none here is larger than ${number(this.furthest)}`);
-      return found;
+      all.push(`full colour: a difference of ${number(layer.full)}${isRoot ? ", on the root scale" : ""}`);
+      if (this.furthest < layer.full * SEEN) all.push(`none here is larger than ${number(this.furthest)}`);
+      return all;
     }
-    if (what === "contribution") found.push("strength: share of the layer's largest value norm");
-    if (what === "scores") found.push("strength: share of the largest score");
+    if (what === "contribution") all.push("strength: share of the layer's largest value norm");
+    if (what === "scores") all.push("strength: share of the largest score");
     const share = what === "pattern" && measured !== null ? measured : this.firstShare();
-    if (this.trees) found.push(...toldOf(this.trees));
+    if (this.trees) all.push(...toldOf(this.trees));
     if (share > 0.5)
-      found.push(`the first token takes ${Math.round(share * 100)} % of the weight: hide it to see the rest`);
-    return found;
+      all.push(`the first token takes ${Math.round(share * 100)} % of the weight: hide it to see the rest`);
+    return all;
   }
 
   /** As the measure `first_token` has it: over queries that are no special tokens. */

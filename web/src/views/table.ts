@@ -1,7 +1,7 @@
 /** The lines that are drawn as rows of a table, strongest first of each query. */
 
 import type { LinesForm } from "./lines";
-import type { Scene, Shown } from "./scene";
+import type { DrawnHead, Scene } from "./scene";
 
 type Row = (string | number)[];
 
@@ -10,7 +10,7 @@ export function tableOf(scene: Scene, lines: LinesForm, limit: number): { rows: 
   const rows: Row[] = [];
   const { queries, keys } = scene.layer;
   let total = 0;
-  const add = ({ name }: Shown, pairs: { query: number; key: number; value: number; strength: number }[]) => {
+  const add = ({ name }: DrawnHead, pairs: { query: number; key: number; value: number; strength: number }[]) => {
     total += pairs.length;
     if (rows.length >= limit) return;
     pairs.sort((a, b) => b.strength - a.strength || a.query - b.query || a.key - b.key);
@@ -23,26 +23,26 @@ export function tableOf(scene: Scene, lines: LinesForm, limit: number): { rows: 
   if (pinned) {
     lines.endsOf(pinned).forEach((end, which) => {
       const pairs = Array.from(end.isDrawn, (isDrawn, other) => ({ isDrawn, other }))
-        .filter((one) => one.isDrawn)
+        .filter((end) => end.isDrawn)
         .map(({ other }) => ({
           ...(pinned.side === "query" ? { query: pinned.index, key: other } : { query: other, key: pinned.index }),
           value: end.values[other] as number,
           strength: end.strength[other] as number,
         }));
-      add(scene.shown[which] as Shown, pairs);
+      add(scene.shown[which] as DrawnHead, pairs);
     });
     return { rows, total };
   }
-  for (const shown of scene.shown) {
-    const { plane } = shown;
+  for (const drawnHead of scene.shown) {
+    const { plane } = drawnHead;
     for (let query = 0; query < plane.nQueries; query++) {
       if (rows.length >= limit) return { rows, total: scene.drawn };
       const pairs: Parameters<typeof add>[1] = [];
       plane.row(query, (cell, key) => {
-        if (!shown.lines.has(cell, query, key)) return;
+        if (!drawnHead.lines.has(cell, query, key)) return;
         pairs.push({ query, key, value: plane.values[cell] as number, strength: plane.strength[cell] as number });
       });
-      add(shown, pairs);
+      add(drawnHead, pairs);
     }
   }
   return { rows, total };

@@ -39,7 +39,7 @@ export class TimeForm implements Form {
       // Most of a long window is what a short sound was filled up with.
       this.span = sound.heard < 0.6 * sound.seconds ? [0, sound.heard * 1.15] : [0, sound.seconds];
     }
-    const names = this.hasRows ? sight.scene.layer.queries.texts : sight.panels.map((one) => one.name);
+    const names = this.hasRows ? sight.scene.layer.queries.texts : sight.panels.map((panel) => panel.name);
     const least = ruler.width("spectrogram", 11) + 12;
     const left = MARGIN + Math.min(150, Math.max(least, ruler.usual(names, 12) + 12));
     this.plot = { x: left, width: Math.max(40, width - left - MARGIN) };
@@ -167,25 +167,27 @@ export class TimeForm implements Form {
     const { sight } = this;
     const { queries } = sight.scene.layer;
     const index = this.frameAt(at.x);
-    const when = (one: number) => `${this.secondOf(one).toFixed(2)}–${this.secondOf(one + 1).toFixed(2)} s`;
+    const when = (index: number) => `${this.secondOf(index).toFixed(2)}–${this.secondOf(index + 1).toFixed(2)} s`;
     if (this.hasRows && token.side === "query") {
       if (index < 0) return [queries.texts[token.index] as string];
-      const lines = sight.panels.map((one) => `${one.name}  ${number(sight.values(one, token)[index] as number)}`);
+      const lines = sight.panels.map(
+        (panel) => `${panel.name}  ${number(sight.values(panel, token)[index] as number)}`,
+      );
       return [`${queries.texts[token.index]} → ${when(index)}`, ...lines.slice(0, IN_TIP)];
     }
     const { focus } = sight;
     if (!this.hasRows && focus && (focus.index !== token.index || focus.side !== token.side)) {
       const arrow = focus.side === "query" ? [focus.index, token.index] : [token.index, focus.index];
       const lines = sight.panels.map(
-        (one) => `${one.name}  ${number(sight.values(one, focus)[token.index] as number)}`,
+        (panel) => `${panel.name}  ${number(sight.values(panel, focus)[token.index] as number)}`,
       );
       return [`${when(arrow[0] as number)} → ${when(arrow[1] as number)}`, ...lines.slice(0, IN_TIP)];
     }
     const lines = sight.panels.slice(0, IN_TIP).map((panel) => {
       const values = sight.values(panel, token);
       let best = -1;
-      values.forEach((one, place) => {
-        if (!Number.isNaN(one) && (best < 0 || one > (values[best] as number))) best = place;
+      values.forEach((weight, place) => {
+        if (!Number.isNaN(weight) && (best < 0 || weight > (values[best] as number))) best = place;
       });
       if (best < 0) return panel.name;
       const name = this.hasRows ? (queries.texts[best] as string) : when(best);
@@ -197,7 +199,7 @@ export class TimeForm implements Form {
   told(): { line: string; notes: string[] } {
     const { sight, sound } = this;
     const { focus, scene } = sight;
-    const when = (one: number) => `${this.secondOf(one).toFixed(2)} s`;
+    const when = (index: number) => `${this.secondOf(index).toFixed(2)} s`;
     const line = this.hasRows
       ? focus?.side === "query"
         ? `what ${scene.layer.queries.texts[focus.index]} attends to in time`
@@ -282,10 +284,10 @@ export class TimeForm implements Form {
     const [from, to] = this.seen;
     const least = ((to - from) * 64) / this.plot.width;
     const power = 10 ** Math.floor(Math.log10(least));
-    const step = [1, 2, 5, 10].map((one) => one * power).find((one) => one >= least) ?? 10 * power;
-    const found: number[] = [];
-    for (let at = Math.ceil(from / step - 1e-9) * step; at <= to + 1e-9; at += step) found.push(at);
-    return found;
+    const step = [1, 2, 5, 10].map((factor) => factor * power).find((candidate) => candidate >= least) ?? 10 * power;
+    const seconds: number[] = [];
+    for (let at = Math.ceil(from / step - 1e-9) * step; at <= to + 1e-9; at += step) seconds.push(at);
+    return seconds;
   }
 
   private shareAfter(second: number): number {
@@ -293,9 +295,9 @@ export class TimeForm implements Form {
     const first = Math.ceil((second * this.nFrames) / this.sound.seconds);
     let [after, all] = [0, 0];
     for (const { plane } of sight.panels) {
-      plane.received().forEach((one, index) => {
-        all += one;
-        if (index >= first) after += one;
+      plane.received().forEach((weight, index) => {
+        all += weight;
+        if (index >= first) after += weight;
       });
     }
     return all ? after / all : 0;
@@ -311,13 +313,12 @@ export class TimeForm implements Form {
     fillBox(raster, box, theme.panel);
     const count = envelope.length / 2;
     let most = 1e-6;
-    for (const one of envelope) most = Math.max(most, Math.abs(one));
+    for (const sample of envelope) most = Math.max(most, Math.abs(sample));
     const [from, to] = this.seen;
     for (let x = 0; x < box.width; x++) {
-      const [a, b] = [0, 1].map((one) => ((from + ((x + one) / box.width) * (to - from)) / sound.heard) * count) as [
-        number,
-        number,
-      ];
+      const [a, b] = [0, 1].map(
+        (offset) => ((from + ((x + offset) / box.width) * (to - from)) / sound.heard) * count,
+      ) as [number, number];
       let [low, high] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY];
       for (let i = Math.max(0, Math.floor(a)); i < Math.min(count, Math.max(Math.ceil(b), Math.floor(a) + 1)); i++) {
         low = Math.min(low, envelope[2 * i] as number);
@@ -364,8 +365,8 @@ export class TimeForm implements Form {
     const rows = this.hasRows ? plane.nQueries : 1;
     const strip = !this.hasRows && (focus ? sight.values(panel, focus) : plane.received());
     let most = 1e-9;
-    if (strip) for (const one of strip) most = Math.max(most, Math.abs(one || 0));
-    else for (const one of plane.strength) most = Math.max(most, one);
+    if (strip) for (const weight of strip) most = Math.max(most, Math.abs(weight || 0));
+    else for (const weight of plane.strength) most = Math.max(most, weight);
     const colours = ramp(theme);
     const wide = Math.round(box.width);
     const [from, to] = this.seen;
@@ -374,7 +375,7 @@ export class TimeForm implements Form {
     const [left, top] = [Math.round(box.x), Math.round(box.y)];
     for (let row = 0; row < rows; row++) {
       line.fill(0);
-      if (strip) line.set(strip.map((one) => Math.abs(one || 0)));
+      if (strip) line.set(strip.map((weight) => Math.abs(weight || 0)));
       else
         plane.row(row, (cell, key) => {
           line[key] = plane.strength[cell] as number;

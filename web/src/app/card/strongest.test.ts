@@ -24,11 +24,15 @@ const find = (count: number, from: number) =>
   strongest(source, trace(), site, 0, count, from, new AbortController().signal);
 
 test("the strongest come first, without the query that sees itself alone", async () => {
-  expect((await find(3, 0)).map((one) => `${one.from} → ${one.to}`)).toEqual(["the → <s>", "cat → the", "sat → cat"]);
+  expect((await find(3, 0)).map((pair) => `${pair.from} → ${pair.to}`)).toEqual([
+    "the → <s>",
+    "cat → the",
+    "sat → cat",
+  ]);
 });
 
 test("the first token can be left out", async () => {
-  expect((await find(2, 1)).map((one) => [one.query, one.key])).toEqual([
+  expect((await find(2, 1)).map((pair) => [pair.query, pair.key])).toEqual([
     [2, 1],
     [3, 2],
   ]);

@@ -26,18 +26,24 @@ export async function strongest(
 ): Promise<Connection[]> {
   const { layer } = await loadLayer(source, trace, site, DEFAULT, signal);
   const plane = layer.head(head);
-  const found: Connection[] = [];
+  const strongestPairs: Connection[] = [];
   let least = 0;
   for (let query = site.is_causal && site.n_keys > 1 ? 1 : 0; query < plane.nQueries; query++) {
     plane.row(query, (cell, key) => {
       const weight = plane.values[cell] ?? 0;
       if (key < from || !(weight > least)) return;
-      found.push({ query, key, from: layer.queries.texts[query] ?? "", to: layer.keys.texts[key] ?? "", weight });
-      if (found.length <= count) return;
-      found.sort((one, other) => other.weight - one.weight);
-      found.length = count;
-      least = found.at(-1)?.weight ?? 0;
+      strongestPairs.push({
+        query,
+        key,
+        from: layer.queries.texts[query] ?? "",
+        to: layer.keys.texts[key] ?? "",
+        weight,
+      });
+      if (strongestPairs.length <= count) return;
+      strongestPairs.sort((a, b) => b.weight - a.weight);
+      strongestPairs.length = count;
+      least = strongestPairs.at(-1)?.weight ?? 0;
     });
   }
-  return found.sort((one, other) => other.weight - one.weight);
+  return strongestPairs.sort((a, b) => b.weight - a.weight);
 }

@@ -4,11 +4,11 @@ import type { SiteProps, StackProps } from "../../contract";
 import { positionOf } from "../../data/reading";
 import { siteOf, stackOf } from "../../data/trace";
 import type { Selection } from "../../selection";
-import type { Shown } from "../workbench.svelte";
+import type { OpenRun } from "../workbench.svelte";
 
 export interface TokenPlace {
   /** The run itself: what is worked out of one run is asked of it. */
-  shown: Shown;
+  run: OpenRun;
   position: number;
   stack: StackProps;
   /** The layer in focus, and the layers of its stack that MLP neurons are named by. */
@@ -21,15 +21,15 @@ export interface TokenPlace {
 }
 
 /** Null where no token is in focus. */
-export function tokenPlace({ trace }: Shown, shown: Shown, selection: Selection): TokenPlace | null {
+export function tokenPlace({ trace }: OpenRun, run: OpenRun, selection: Selection): TokenPlace | null {
   const site = siteOf(trace, selection.site);
   const stack = stackOf(trace, site.stack);
   const position = positionOf(stack, selection);
   if (position === null) return null;
-  const layers = trace.layers.filter((one) => one.stack === site.stack && one.kind === "self");
-  const own = layers.find((one) => one.layer === site.layer)?.site ?? site.site;
-  const attending = trace.layers.filter((one) => one.stack === site.stack && one.layer === site.layer);
-  return { shown, position, stack, site, layers, own, attending };
+  const layers = trace.layers.filter((layer) => layer.stack === site.stack && layer.kind === "self");
+  const own = layers.find((layer) => layer.layer === site.layer)?.site ?? site.site;
+  const attending = trace.layers.filter((layer) => layer.stack === site.stack && layer.layer === site.layer);
+  return { run, position, stack, site, layers, own, attending };
 }
 
 /** A log-probability, without the sign of what rounds to nothing. */

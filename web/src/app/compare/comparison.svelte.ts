@@ -8,14 +8,14 @@ import { fitted, type Selection, type Side } from "../../selection";
 import { isAborted, problemOf, type SourceError } from "../../source";
 import type { Mounted } from "../../views/view";
 import { QUEUED } from "../progress";
-import type { Shown, Workbench } from "../workbench.svelte";
+import type { OpenRun, Workbench } from "../workbench.svelte";
 
 /** The other run, once it is there. */
 export interface Compared {
   /** Null where it could not be run. */
-  other: Shown | null;
+  other: OpenRun | null;
   aligned: Aligned | null;
-  difference: Shown | null;
+  difference: OpenRun | null;
   /** Why there is no other run, or why the two cannot be aligned. */
   problem: SourceError | null;
   /** Whether the server holds no such run, and the user has not asked for it. */
@@ -31,7 +31,7 @@ export class Comparing {
   problem = $state.raw<SourceError | null>(null);
   aligned = $state.raw<Aligned | null>(null);
   /** The run on screen minus the other, as if it were a run. */
-  difference = $state.raw<Shown | null>(null);
+  difference = $state.raw<OpenRun | null>(null);
   /** The view of the other run, where it stands beside. */
   beside: Mounted | null = null;
   #stop: AbortController | null = null;
@@ -48,16 +48,16 @@ export class Comparing {
 
   /** Run something, and compare what is on screen with it. */
   async with(request: RunRequest, mode?: Selection["compare"]) {
-    const { shown } = this.bench;
-    if (!shown) return;
+    const { shown: run } = this.bench;
+    if (!run) return;
     this.#stop?.abort();
     const stop = new AbortController();
     this.#stop = stop;
     this.problem = null;
     this.progress = QUEUED;
     try {
-      const compared = await this.#compared(shown, request, stop.signal, true);
-      if (this.#stop !== stop || this.bench.shown !== shown) return;
+      const compared = await this.#compared(run, request, stop.signal, true);
+      if (this.#stop !== stop || this.bench.shown !== run) return;
       this.take(compared);
       this.bench.allow("compare");
       this.#turn(mode ?? (compared.difference ? "difference" : "side"));
@@ -69,13 +69,13 @@ export class Comparing {
   }
 
   /** For a run that is about to be shown: what it is compared with; null for nothing. */
-  async prepare(shown: Shown, other: RunRequest | null | undefined, signal: AbortSignal): Promise<Compared | null> {
+  async prepare(run: OpenRun, other: RunRequest | null | undefined, signal: AbortSignal): Promise<Compared | null> {
     const request = other === undefined ? this.bench.other?.request : other;
     if (!request || this.bench.home.kind !== "page") return null;
     const known = this.bench.other;
-    if (other === undefined && known) return this.#aligned(shown, known, signal);
+    if (other === undefined && known) return this.#aligned(run, known, signal);
     try {
-      return await this.#compared(shown, request, signal, shown.gate?.isOpen ?? false);
+      return await this.#compared(run, request, signal, run.gate?.isOpen ?? false);
     } catch (thrown) {
       if (isAborted(thrown)) throw thrown;
       return { other: null, aligned: null, difference: null, problem: problemOf(thrown) };
@@ -96,8 +96,8 @@ export class Comparing {
 
   /** The other run on screen, compared with this one. */
   swap() {
-    const { shown, other, selection } = this.bench;
-    if (shown?.request && other?.request) void this.bench.exchange(other.request, shown.request, selection);
+    const { shown: run, other, selection } = this.bench;
+    if (run?.request && other?.request) void this.bench.exchange(other.request, run.request, selection);
   }
 
   leave() {
@@ -121,46 +121,46 @@ export class Comparing {
 
   /** The selection, as the other run shows it: the same head, or the one chosen for it, and the tokens that correspond. */
   selectionBeside(selection: Selection): Selection {
-    const { shown, other } = this.bench;
-    if (!shown || !other) return selection;
+    const { shown: run, other } = this.bench;
+    if (!run || !other) return selection;
     const own = /^(.*L\d+)H(\d+)$/.exec(selection.beside);
     const place = own ? { site: own[1] ?? "", head: Number(own[2]), shown: [Number(own[2])] } : {};
     const plain = { ...selection, ...place, token: null, off: this.aligned?.off("one", selection.off) ?? [] };
     const next = fitted(plain, other.trace);
     if (!selection.token || !this.aligned) return next;
-    const traces = { one: shown.trace, other: other.trace };
+    const traces = { one: run.trace, other: other.trace };
     const token = this.aligned.token("one", selection.token, traces, { one: selection, other: next });
     return { ...next, token };
   }
 
   /** A change that was made in the view of the other run, as a change here. */
   changeFromBeside(change: Partial<Selection>): Partial<Selection> {
-    const { shown, other, selection } = this.bench;
-    if (!shown || !other) return {};
+    const { shown: run, other, selection } = this.bench;
+    if (!run || !other) return {};
     const { site, head, shown: heads, token, off, ...rest } = change;
-    const found: Partial<Selection> = rest;
+    const changes: Partial<Selection> = rest;
     const own = this.selectionBeside(selection);
     if (site !== undefined || head !== undefined) {
       const isSame = !this.aligned?.props.no_difference;
       if (isSame)
-        Object.assign(found, { site: site ?? own.site, head: head ?? own.head, ...(heads ? { shown: heads } : {}) });
-      else found.beside = `${site ?? own.site}H${head ?? own.head}`;
+        Object.assign(changes, { site: site ?? own.site, head: head ?? own.head, ...(heads ? { shown: heads } : {}) });
+      else changes.beside = `${site ?? own.site}H${head ?? own.head}`;
     }
     if (token !== undefined) {
-      const traces = { one: shown.trace, other: other.trace };
-      found.token = token && (this.aligned?.token("other", token, traces, { one: selection, other: own }) ?? null);
+      const traces = { one: run.trace, other: other.trace };
+      changes.token = token && (this.aligned?.token("other", token, traces, { one: selection, other: own }) ?? null);
     }
-    if (off !== undefined) found.off = this.aligned?.off("other", off) ?? [];
-    return found;
+    if (off !== undefined) changes.off = this.aligned?.off("other", off) ?? [];
+    return changes;
   }
 
   /** The pointer is on a token of one run: show its partner in the other. */
   point(from: Run, token: Token | null) {
-    const { shown, other, selection, view } = this.bench;
-    if (!shown || !other || selection.compare !== "side" || !/^(head|activations)$/.test(selection.scale)) return;
+    const { shown: run, other, selection, view } = this.bench;
+    if (!run || !other || selection.compare !== "side" || !/^(head|activations)$/.test(selection.scale)) return;
     const target = from === "one" ? this.beside : view;
     const how = { one: selection, other: this.selectionBeside(selection) };
-    const traces = { one: shown.trace, other: other.trace };
+    const traces = { one: run.trace, other: other.trace };
     target?.highlight?.(token && (this.aligned?.token(from, token, traces, how) ?? null));
   }
 
@@ -170,28 +170,28 @@ export class Comparing {
     this.bench.relinked();
   }
 
-  async #compared(shown: Shown, request: RunRequest, signal: AbortSignal, isConfirmed: boolean): Promise<Compared> {
+  async #compared(openRun: OpenRun, request: RunRequest, signal: AbortSignal, isConfirmed: boolean): Promise<Compared> {
     const id = await (isConfirmed ? run(request, (event) => this.#hear(event), signal) : keptRun(request, signal));
     if (id === null) return { other: null, aligned: null, difference: null, problem: null, isAbsent: true };
-    const gate = new Gate(isConfirmed, (task) => shown.gate?.miss(task));
+    const gate = new Gate(isConfirmed, (task) => openRun.gate?.miss(task));
     const source = traceSource(id, gate);
     const trace = (await source.part<TraceProps>("trace", signal)).props;
-    return this.#aligned(shown, { request, trace, source, gate }, signal);
+    return this.#aligned(openRun, { request, trace, source, gate }, signal);
   }
 
   #hear(event: RunEvent) {
     if (this.progress && event.state !== "done") this.progress = event;
   }
 
-  async #aligned(shown: Shown, other: Shown, signal: AbortSignal): Promise<Compared> {
+  async #aligned(run: OpenRun, other: OpenRun, signal: AbortSignal): Promise<Compared> {
     const { id } = other.trace;
     try {
-      const aligned = new Aligned(await shown.source.part<AlignmentProps>(minus("alignment", id), signal));
+      const aligned = new Aligned(await run.source.part<AlignmentProps>(minus("alignment", id), signal));
       if (aligned.props.no_difference) return { other, aligned, difference: null, problem: null };
-      const source = differenceSource(shown.source, id);
+      const source = differenceSource(run.source, id);
       const trace = (await source.part<TraceProps>("trace", signal)).props;
-      const difference: Shown = { request: shown.request, trace, source };
-      if (shown.gate) difference.gate = shown.gate;
+      const difference: OpenRun = { request: run.request, trace, source };
+      if (run.gate) difference.gate = run.gate;
       return { other, aligned, difference, problem: null };
     } catch (thrown) {
       if (isAborted(thrown)) throw thrown;

@@ -46,12 +46,12 @@ describe("reading and writing", () => {
 });
 
 describe("words", () => {
-  const [one, two] = trace().stacks[0]?.texts ?? [];
+  const [first, two] = trace().stacks[0]?.texts ?? [];
   test.each([
     ["silence('L0H1')", "silence L0H1"],
-    ["block('L0H1', [0], 1)", `block ${one} → ${two} in L0H1`],
+    ["block('L0H1', [0], 1)", `block ${first} → ${two} in L0H1`],
     ["block('L0H1', -99, 'x')", "block token -99 → x in L0H1"],
-    ["set_weight('L0H1', 1, 0, 0.8, renormalise=False)", `${two} → ${one} = 0.8 in L0H1, row's sum not kept at 1`],
+    ["set_weight('L0H1', 1, 0, 0.8, renormalise=False)", `${two} → ${first} = 0.8 in L0H1, row's sum not kept at 1`],
     ["temperature(None, 2.0)", "temperature 2 in all heads"],
     ["set_neuron('L0', 'mlp', 7, 1.5)", "MLP neuron 7 of L0 = 1.5"],
     ["scale_neuron('L0H1', 'key', 3, -2)", "key 3 of L0H1 × −2"],
@@ -59,8 +59,8 @@ describe("words", () => {
     ["replace_token(1, 'nurse')", `${two} becomes nurse`],
     ["patch('L0H1', model.run('another text'))", "L0H1 from another text"],
     ["something_new('L0H1')", "something_new('L0H1')"],
-  ])("%s", (text, said) => {
-    expect(spoken(text, trace())).toBe(said);
+  ])("%s", (text, phrase) => {
+    expect(spoken(text, trace())).toBe(phrase);
   });
 
   test("a run is named by what it goes without", () => {

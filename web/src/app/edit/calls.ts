@@ -19,8 +19,8 @@ export class Call {
 
 /** The Python of an edit. Options that are undefined are left out. */
 export function call(name: string, args: Value[], options: Record<string, Value | undefined> = {}): string {
-  const given = Object.entries(options).filter((one): one is [string, Value] => one[1] !== undefined);
-  return String(new Call(name, args, Object.fromEntries(given)));
+  const set = Object.entries(options).filter((pair): pair is [string, Value] => pair[1] !== undefined);
+  return String(new Call(name, args, Object.fromEntries(set)));
 }
 
 /** The other run that a patch takes something from, as Python: `model.run('its text')`. */
@@ -42,7 +42,7 @@ function literal(value: Value): string {
   if (typeof value === "string") return /['"\\\p{Cc}]/u.test(value) ? JSON.stringify(value) : `'${value}'`;
   if (typeof value === "number") return String(value);
   return `{${Object.entries(value)
-    .map(([key, one]) => `${literal(key)}: ${literal(one)}`)
+    .map(([key, content]) => `${literal(key)}: ${literal(content)}`)
     .join(", ")}}`;
 }
 
@@ -50,8 +50,8 @@ function literal(value: Value): string {
 export function parsed(text: string): Call | null {
   try {
     const reader = new Reader(text.trim().replace(/^(hs|headscope)\./, ""));
-    const found = reader.value();
-    return reader.isOver && found instanceof Call ? found : null;
+    const call = reader.value();
+    return reader.isOver && call instanceof Call ? call : null;
   } catch {
     return null;
   }
@@ -107,17 +107,17 @@ class Reader {
 
   private object(): Value {
     this.expect("{");
-    const found: Record<string, Value> = {};
+    const pairs: Record<string, Value> = {};
     while (!this.take("}")) {
       const key = this.value();
       this.expect(":");
-      found[String(key)] = this.value();
+      pairs[String(key)] = this.value();
       if (!this.take(",")) {
         this.expect("}");
         break;
       }
     }
-    return found;
+    return pairs;
   }
 
   private string(quote: string): string {
@@ -132,9 +132,9 @@ class Reader {
   private match(pattern: RegExp): string {
     this.skip();
     pattern.lastIndex = this.at;
-    const found = pattern.exec(this.text)?.[0] ?? "";
-    this.at += found.length;
-    return found;
+    const match = pattern.exec(this.text)?.[0] ?? "";
+    this.at += match.length;
+    return match;
   }
 
   private take(letter: string): boolean {
@@ -161,16 +161,16 @@ export interface Word {
 
 /** What an edit does, in words: "silence L3H2", "block She → nurse in L5H0". */
 export function words(text: string, trace: TraceProps | null): Word[] {
-  const found = parsed(text);
-  if (!found) return [{ text }];
-  const { args, options } = found;
+  const call = parsed(text);
+  if (!call) return [{ text }];
+  const { args, options } = call;
   const place = args[0] === null ? "all heads" : String(args[0] ?? options.head ?? "");
   const stack = stackOf(place, trace);
   const keys = stackOf(place, trace, true);
   const only: Word[] = options.tokens === undefined ? [] : [{ text: " at " }, token(options.tokens, stack)];
   const kept: Word[] = options.renormalise === false ? [{ text: ", row's sum not kept at 1" }] : [];
-  const plain = (said: string): Word[] => [{ text: said }, ...only];
-  switch (found.name) {
+  const plain = (phrase: string): Word[] => [{ text: phrase }, ...only];
+  switch (call.name) {
     case "silence":
       return plain(`silence ${place}`);
     case "scale":
@@ -230,15 +230,15 @@ export function words(text: string, trace: TraceProps | null): Word[] {
 /** The words as one text. */
 export function spoken(text: string, trace: TraceProps | null): string {
   return words(text, trace)
-    .map((one) => one.text)
+    .map((word) => word.text)
     .join("");
 }
 
 /** A run's edits in a few words: "without L3H2 and L4H0". */
 export function summary(edits: string[]): string {
   const calls = edits.map(parsed);
-  const silenced = calls.every((one) => one?.name === "silence" && !Object.keys(one.options).length);
-  if (silenced && calls.length) return `without ${joined(calls.map((one) => String(one?.args[0])))}`;
+  const silenced = calls.every((call) => call?.name === "silence" && !Object.keys(call.options).length);
+  if (silenced && calls.length) return `without ${joined(calls.map((call) => String(call?.args[0])))}`;
   const [first = ""] = edits;
   const place = String(calls[0]?.args[0]);
   // Which tokens it is about only the run itself can say.
@@ -249,15 +249,15 @@ export function summary(edits: string[]): string {
     uniform: `uniform in ${place}`,
     replace_token: "a token replaced",
   };
-  const said = brief[calls[0]?.name ?? ""] ?? spoken(first, null);
-  return edits.length > 1 ? `${said} and ${edits.length - 1} more` : said;
+  const phrase = brief[calls[0]?.name ?? ""] ?? spoken(first, null);
+  return edits.length > 1 ? `${phrase} and ${edits.length - 1} more` : phrase;
 }
 
 /** Whether an edit is about heads or neurons alone, so that it means the same for another input. */
 export function isOfModel(text: string): boolean {
-  const found = parsed(text);
+  const call = parsed(text);
   const names = /^(silence|scale|mean_ablate|temperature|uniform|distance_bias|(set|scale|add)_neuron)$/;
-  return !!found && names.test(found.name) && !("tokens" in found.options);
+  return !!call && names.test(call.name) && !("tokens" in call.options);
 }
 
 function joined(names: string[]): string {
@@ -287,18 +287,18 @@ function shortened(text: string): string {
 
 function stackOf(place: string, trace: TraceProps | null, isKeys = false): string[] {
   const site = place.replace(/H\d+$/, "");
-  const layer = trace?.layers.find((one) => one.site === site);
+  const layer = trace?.layers.find((layer) => layer.site === site);
   const name = isKeys ? layer?.key_stack : layer?.stack;
-  return (trace?.stacks.find((one) => one.name === name) ?? trace?.stacks[0])?.texts ?? [];
+  return (trace?.stacks.find((stack) => stack.name === name) ?? trace?.stacks[0])?.texts ?? [];
 }
 
 /** The tokens that a choice names, by their texts where they are known. */
 function token(choice: Value | undefined, texts: string[]): Word {
-  const one = (value: Value | undefined): string => {
+  const nameOf = (value: Value | undefined): string => {
     if (typeof value !== "number") return value instanceof Call ? String(value) : String(value);
     return texts[value < 0 ? texts.length + value : value]?.trim() || `token ${value}`;
   };
-  if (!Array.isArray(choice)) return { text: one(choice), strong: true };
-  const few = choice.slice(0, 4).map(one).join(" ");
+  if (!Array.isArray(choice)) return { text: nameOf(choice), strong: true };
+  const few = choice.slice(0, 4).map(nameOf).join(" ");
   return { text: choice.length > 4 ? `${few} …` : few, strong: true };
 }

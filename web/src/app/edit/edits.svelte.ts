@@ -37,7 +37,7 @@ export class Edits {
   /** Give the edit of this kind that begins with these arguments a new form; null takes it away. What a slider does on
    *  its way is one step: `gesture` names it until it ends. */
   put(name: string, start: Value[], call: string | null, gesture = "") {
-    const at = this.list.findIndex((one) => isOf(one, name, start));
+    const at = this.list.findIndex((edit) => isOf(edit, name, start));
     if (at < 0 && call === null) return;
     const next = [...this.list];
     if (call === null) next.splice(at, 1);
@@ -48,9 +48,9 @@ export class Edits {
 
   /** The number (or true, where there is none) after these arguments in the edit of this kind that is switched on. */
   of(name: string, start: Value[]): number | boolean {
-    const found = this.list.find((one) => one.isOn && isOf(one, name, start));
-    const value = found && parsed(found.call)?.args[start.length];
-    return typeof value === "number" ? value : !!found;
+    const edit = this.list.find((candidate) => candidate.isOn && isOf(candidate, name, start));
+    const value = edit && parsed(edit.call)?.args[start.length];
+    return typeof value === "number" ? value : !!edit;
   }
 
   end() {
@@ -58,7 +58,7 @@ export class Edits {
   }
 
   turn(index: number, isOn: boolean) {
-    this.#turn(this.list.map((one, place) => (place === index ? { ...one, isOn } : one)));
+    this.#turn(this.list.map((edit, place) => (place === index ? { ...edit, isOn } : edit)));
   }
 
   remove(index: number) {
@@ -130,15 +130,19 @@ export class Edits {
 
 /** The edits that are switched on, as a run takes them. */
 export function calls(edits: Edit[]): string[] {
-  return edits.filter((one) => one.isOn).map((one) => one.call);
+  return edits.filter((edit) => edit.isOn).map((edit) => edit.call);
 }
 
 /** Edits of some tokens are none of the head's own. */
 function isOf(edit: Edit, name: string, start: Value[]): boolean {
-  const found = parsed(edit.call);
-  return found?.name === name && start.every((one, index) => found.args[index] === one) && !("tokens" in found.options);
+  const call = parsed(edit.call);
+  return (
+    call?.name === name &&
+    start.every((argument, index) => call.args[index] === argument) &&
+    !("tokens" in call.options)
+  );
 }
 
-function same(one: Edit[], other: Edit[]): boolean {
-  return JSON.stringify(one) === JSON.stringify(other);
+function same(before: Edit[], other: Edit[]): boolean {
+  return JSON.stringify(before) === JSON.stringify(other);
 }

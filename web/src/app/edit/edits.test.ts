@@ -46,7 +46,7 @@ test("undo and redo lead through every step", () => {
 test("a slider on its way is one step", () => {
   for (const value of [0.9, 0.8, 0.7]) edits.put("scale", ["L0H0"], `scale('L0H0', ${value})`, "scale L0H0");
   edits.end();
-  expect(asked.map((one) => one[1])).toEqual(["keep", "replace", "replace"]);
+  expect(asked.map((call) => call[1])).toEqual(["keep", "replace", "replace"]);
   expect(edits.of("scale", ["L0H0"])).toBe(0.7);
   edits.put("scale", ["L0H0"], "scale('L0H0', 0.2)", "scale L0H0");
   edits.undo();
@@ -61,7 +61,7 @@ test("a head's own edit is found, taken away, and not taken for that of its toke
   edits.put("silence", ["L0H0"], "silence('L0H0')");
   expect(edits.of("silence", ["L0H0"])).toBe(true);
   edits.put("silence", ["L0H0"], null);
-  expect(edits.list.map((one) => one.call)).toEqual(["silence('L0H0', tokens=[1])"]);
+  expect(edits.list.map((edit) => edit.call)).toEqual(["silence('L0H0', tokens=[1])"]);
 });
 
 test("what could not be run leaves the stack as it was", () => {

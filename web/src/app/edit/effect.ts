@@ -15,14 +15,14 @@ export function candidatesAt(part: Part<EffectProps>, place: number): Candidate[
   const { candidates, before, after } = part.arrays;
   if (!candidates || !before || !after) return [];
   const width = candidates.shape[1] ?? 0;
-  const [was, now] = [before, after].map((one) => floats(one, place * width, (place + 1) * width));
-  const found: Candidate[] = [];
+  const [was, now] = [before, after].map((grid) => floats(grid, place * width, (place + 1) * width));
+  const answers: Candidate[] = [];
   for (let rank = 0; rank < width; rank++) {
     const index = candidates.values[place * width + rank] as number;
     if (index < 0) continue;
-    found.push({ text: part.props.texts[index] ?? "", before: was?.[rank] ?? 0, after: now?.[rank] ?? 0 });
+    answers.push({ text: part.props.texts[index] ?? "", before: was?.[rank] ?? 0, after: now?.[rank] ?? 0 });
   }
-  return found;
+  return answers;
 }
 
 /** A change of log-probability: always with its sign. */
@@ -39,6 +39,6 @@ export function divergence(value: number): string {
 }
 
 /** An answer without what cannot be seen, unless that is all there is. */
-export function said(text: string): string {
+export function visibleAnswer(text: string): string {
   return text.trim() || text.replaceAll("\n", "↵").replaceAll(/\s/g, "␣") || "(empty)";
 }

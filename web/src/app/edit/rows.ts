@@ -9,11 +9,11 @@ export interface Row {
   said: string;
 }
 
-const none = (said: string): Row => ({ weights: [], said });
+const none = (problem: string): Row => ({ weights: [], said: problem });
 
 /** Reads `0.5, 0, 0.5` (from the first key on), or for tokens alike `1, 4-6, nurse`: positions, ranges and words. */
 export function rowOf(kind: Kind, text: string, keys: string[]): Row {
-  const pieces = text.split(kind === "weights" ? /[\s,;[\]]+/ : /[,;]+/).filter((one) => one.trim());
+  const pieces = text.split(kind === "weights" ? /[\s,;[\]]+/ : /[,;]+/).filter((piece) => piece.trim());
   if (!pieces.length) return none("");
   return kind === "weights" ? weighted(pieces, keys.length) : alike(pieces, keys);
 }
@@ -23,7 +23,7 @@ function weighted(pieces: string[], count: number): Row {
   const wrong = pieces.find((_, index) => !(Number.isFinite(weights[index]) && (weights[index] as number) >= 0));
   if (wrong !== undefined) return none(`${wrong} is no weight: numbers from 0 on, with commas between`);
   if (weights.length > count) return none(`${weights.length} weights, but there are ${count} tokens to look at`);
-  const sum = weights.reduce((all, one) => all + one, 0);
+  const sum = weights.reduce((all, weight) => all + weight, 0);
   if (!sum) return none("at least one weight has to be above 0");
   const rest = weights.length < count ? `, the other ${count - weights.length} are 0` : "";
   return { weights: padded(weights, count), said: `sum ${Number(sum.toPrecision(4))}${rest}` };
@@ -31,9 +31,9 @@ function weighted(pieces: string[], count: number): Row {
 
 function alike(pieces: string[], keys: string[]): Row {
   const chosen = new Set<number>();
-  for (const piece of pieces.map((one) => one.trim())) {
+  for (const piece of pieces.map((text) => text.trim())) {
     const range = /^(\d{1,9})(?:\s*[-–]\s*(\d{1,9}))?$/.exec(piece);
-    const named = keys.flatMap((one, index) => (one.trim() === piece ? [index] : []));
+    const named = keys.flatMap((text, index) => (text.trim() === piece ? [index] : []));
     if (range) {
       const [from, to] = [Number(range[1]), Number(range[2] ?? range[1])];
       if (from > to || to >= keys.length) return none(`${piece}: tokens are numbered from 0 to ${keys.length - 1}`);

@@ -36,17 +36,17 @@ describe("what is asked", () => {
   });
 
   test("looks for the word, not the place, in other inputs", () => {
-    const found = optionsOf(query({ from: word("She", [9]), to: word("nurse", [5]), over: "lines", lines: "x" }));
-    expect(found).toMatchObject({ source: "She", target: "nurse" });
+    const options = optionsOf(query({ from: word("She", [9]), to: word("nurse", [5]), over: "lines", lines: "x" }));
+    expect(options).toMatchObject({ source: "She", target: "nurse" });
   });
 
   test("comes back from a link as it was", () => {
-    for (const one of [
+    for (const search of [
       query({ from: word("She", [9]), to: word("nurse"), site: "L3" }),
       query({ by: "painted", cells: [[1, 0, 3]], site: "L0" }),
       query({ by: "effect", token: " was", position: 0, ablate: "mean" }),
     ]) {
-      expect(parseQuery(queryText(one))).toEqual(one);
+      expect(parseQuery(queryText(search))).toEqual(search);
     }
   });
 

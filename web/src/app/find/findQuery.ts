@@ -67,20 +67,21 @@ export function lacking(query: FindQuery): string {
 /** The options of the server's task: what the kind of search has no use for is left out. */
 export function optionsOf(query: FindQuery): Record<string, unknown> {
   const { by, over } = query;
-  const found: Record<string, unknown> = { by };
+  const options: Record<string, unknown> = { by };
   // Positions belong to one input: elsewhere the word itself is looked for.
   const named = ({ text, at }: Named) => (at && over === "run" ? at : text.trim());
-  if (by === "example") Object.assign(found, { source: named(query.from), target: named(query.to), site: query.site });
-  if (by === "pattern") found.pattern = query.pattern;
-  if (by === "painted") Object.assign(found, { cells: query.cells, site: query.site });
+  if (by === "example")
+    Object.assign(options, { source: named(query.from), target: named(query.to), site: query.site });
+  if (by === "pattern") options.pattern = query.pattern;
+  if (by === "painted") Object.assign(options, { cells: query.cells, site: query.site });
   if (by === "effect") {
-    Object.assign(found, { token: query.token, position: query.position, ablate: query.ablate });
+    Object.assign(options, { token: query.token, position: query.position, ablate: query.ablate });
   }
   if (by !== "painted" && over !== "run") {
-    found.over = over;
-    if (over === "lines") found.lines = query.lines.split("\n").filter((line) => line.trim());
+    options.over = over;
+    if (over === "lines") options.lines = query.lines.split("\n").filter((line) => line.trim());
   }
-  return found;
+  return options;
 }
 
 /** For a link; empty where it would make the link too long. */
@@ -97,32 +98,32 @@ export function queryText(query: FindQuery): string {
 /** Reads what a link carries; null where that is not understood. */
 export function parseQuery(text: string): FindQuery | null {
   if (!text) return null;
-  let given: Record<string, unknown>;
+  let raw: Record<string, unknown>;
   try {
-    given = JSON.parse(text);
+    raw = JSON.parse(text);
   } catch {
     return null;
   }
-  if (!given || typeof given !== "object") return null;
-  const found: FindQuery = structuredClone(EMPTY_QUERY);
+  if (!raw || typeof raw !== "object") return null;
+  const query: FindQuery = structuredClone(EMPTY_QUERY);
   for (const name of ["pattern", "site", "token", "lines"] as const) {
-    if (typeof given[name] === "string") found[name] = given[name] as string;
+    if (typeof raw[name] === "string") query[name] = raw[name] as string;
   }
-  found.by = choice(given.by, ["example", "pattern", "painted", "effect"], found.by);
-  found.over = choice(given.over, ["run", "lines", "sample", "repeated"], found.over);
-  found.ablate = choice(given.ablate, ["zero", "mean"], found.ablate);
-  for (const name of ["from", "to"] as const) found[name] = named(given[name]) ?? found[name];
-  if (isPlace(given.position)) found.position = given.position;
-  if (Array.isArray(given.cells)) {
-    found.cells = given.cells.filter(
-      (one): one is Stretch => Array.isArray(one) && one.length === 3 && one.every(isPlace),
+  query.by = choice(raw.by, ["example", "pattern", "painted", "effect"], query.by);
+  query.over = choice(raw.over, ["run", "lines", "sample", "repeated"], query.over);
+  query.ablate = choice(raw.ablate, ["zero", "mean"], query.ablate);
+  for (const name of ["from", "to"] as const) query[name] = named(raw[name]) ?? query[name];
+  if (isPlace(raw.position)) query.position = raw.position;
+  if (Array.isArray(raw.cells)) {
+    query.cells = raw.cells.filter(
+      (cell): cell is Stretch => Array.isArray(cell) && cell.length === 3 && cell.every(isPlace),
     );
   }
-  return lacking(found) ? null : found;
+  return lacking(query) ? null : query;
 }
 
-function named(given: unknown): Named | null {
-  const { text, at } = (given ?? {}) as Partial<Named>;
+function named(raw: unknown): Named | null {
+  const { text, at } = (raw ?? {}) as Partial<Named>;
   if (typeof text !== "string") return null;
   return { text, at: Array.isArray(at) && at.every(isPlace) ? at : null };
 }
@@ -131,6 +132,6 @@ function isPlace(value: unknown): value is number {
   return Number.isInteger(value) && (value as number) >= 0;
 }
 
-function choice<Value extends string>(given: unknown, known: Value[], usual: Value): Value {
-  return known.includes(given as Value) ? (given as Value) : usual;
+function choice<Value extends string>(raw: unknown, known: Value[], usual: Value): Value {
+  return known.includes(raw as Value) ? (raw as Value) : usual;
 }

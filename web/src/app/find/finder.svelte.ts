@@ -54,11 +54,11 @@ export class Finder {
 
   /** A token was clicked: left is what looks, right what is looked at. */
   take(side: "query" | "key", index: number) {
-    const { shown, selection } = this.bench;
-    if (!shown) return;
-    const site = siteOf(shown.trace, selection.site);
+    const { shown: run, selection } = this.bench;
+    if (!run) return;
+    const site = siteOf(run.trace, selection.site);
     const [stack, length] = side === "query" ? [site.stack, site.n_queries] : [site.key_stack, site.n_keys];
-    const reading = readingOf(stackOf(shown.trace, stack), length, selection);
+    const reading = readingOf(stackOf(run.trace, stack), length, selection);
     const at = reading.members[index];
     if (!at) return;
     this.query[side === "query" ? "from" : "to"] = { text: (reading.texts[index] ?? "").trim(), at };
@@ -68,19 +68,19 @@ export class Finder {
   /** A word that is typed. Patches go by their place in the picture, which the model has no word for. */
   typed(side: "from" | "to", text: string) {
     this.query[side] = { text, at: null };
-    const { shown, selection } = this.bench;
+    const { shown: run, selection } = this.bench;
     const patch = text.trim().replace(/^(\d+)\s*[·.,]\s*(\d+)$/, "$1·$2");
-    if (!shown?.trace.stacks.some((one) => one.looks === "image") || !patch) return;
-    const site = siteOf(shown.trace, selection.site);
+    if (!run?.trace.stacks.some((stack) => stack.looks === "image") || !patch) return;
+    const site = siteOf(run.trace, selection.site);
     const [stack, length] = side === "from" ? [site.stack, site.n_queries] : [site.key_stack, site.n_keys];
-    const index = readingOf(stackOf(shown.trace, stack), length, selection).texts.indexOf(patch);
+    const index = readingOf(stackOf(run.trace, stack), length, selection).texts.indexOf(patch);
     if (index >= 0) this.take(side === "from" ? "query" : "key", index);
   }
 
   /** Paint on the matrix of the layer in view. Another size of matrix begins anew. */
   paint() {
-    const { shown, selection } = this.bench;
-    if (!shown) return;
+    const { shown: run, selection } = this.bench;
+    if (!run) return;
     if (selection.scale !== "head" || selection.form !== "matrix") this.bench.select({ scale: "head", form: "matrix" });
     const { queries, keys } = this.#readings();
     if (this.painting?.queries === queries.texts.length && this.painting.keys === keys.texts.length) return;
@@ -103,8 +103,8 @@ export class Finder {
   }
 
   async #find(): Promise<void> {
-    const { shown } = this.bench;
-    if (!shown?.source.task || this.lacks) return;
+    const { shown: run } = this.bench;
+    if (!run?.source.task || this.lacks) return;
     if (this.query.by === "painted" && this.painting) {
       const { queries, keys } = this.#readings();
       this.query.cells = this.painting.stretches(queries, keys);
@@ -121,11 +121,11 @@ export class Finder {
       const hear = (event: RunEvent) => {
         if (this.#stop === stop) this.progress = event;
       };
-      const found = await shown.source.task<FoundProps>("find", optionsOf(query), hear, stop.signal);
-      if (this.#stop !== stop || this.bench.shown !== shown) return;
-      this.found = found;
-      this.bench.addMeasure(measureOf(found));
-      this.bench.select({ find: queryText(query), colour: found.props.method.name, least: 0 });
+      const part = await run.source.task<FoundProps>("find", optionsOf(query), hear, stop.signal);
+      if (this.#stop !== stop || this.bench.shown !== run) return;
+      this.found = part;
+      this.bench.addMeasure(measureOf(part));
+      this.bench.select({ find: queryText(query), colour: part.props.method.name, least: 0 });
     } catch (thrown) {
       if (this.#stop !== stop) return;
       if (isAborted(thrown)) this.wasStopped = true;
@@ -168,12 +168,12 @@ export class Finder {
   }
 
   #readings() {
-    const { shown, selection } = this.bench;
-    if (!shown) throw new Error("nothing is shown");
-    const site = siteOf(shown.trace, selection.site);
+    const { shown: run, selection } = this.bench;
+    if (!run) throw new Error("nothing is shown");
+    const site = siteOf(run.trace, selection.site);
     return {
-      queries: readingOf(stackOf(shown.trace, site.stack), site.n_queries, selection),
-      keys: readingOf(stackOf(shown.trace, site.key_stack), site.n_keys, selection),
+      queries: readingOf(stackOf(run.trace, site.stack), site.n_queries, selection),
+      keys: readingOf(stackOf(run.trace, site.key_stack), site.n_keys, selection),
     };
   }
 }
@@ -188,8 +188,8 @@ export function ranked(part: Part<FoundProps>, byWeight = false): FoundHead[] {
     Float32Array,
     Float32Array,
   ];
-  const above = (one: FoundHead) => one.value - (byWeight || Number.isNaN(one.baseline) ? 0 : one.baseline);
-  const key = part.props.order === "size" ? (one: FoundHead) => Math.abs(one.value) : above;
+  const above = (head: FoundHead) => head.value - (byWeight || Number.isNaN(head.baseline) ? 0 : head.baseline);
+  const key = part.props.order === "size" ? (head: FoundHead) => Math.abs(head.value) : above;
   return part.props.heads
     .map((head, index) => ({
       head,
@@ -198,8 +198,8 @@ export function ranked(part: Part<FoundProps>, byWeight = false): FoundHead[] {
       low: low[index] as number,
       high: high[index] as number,
     }))
-    .filter((one) => !Number.isNaN(one.value))
-    .sort((one, other) => key(other) - key(one));
+    .filter((head) => !Number.isNaN(head.value))
+    .sort((a, b) => key(b) - key(a));
 }
 
 /** What was found, here or by a use case, as one more measure of heads. */

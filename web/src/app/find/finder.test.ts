@@ -11,7 +11,7 @@ const grid = (...values: number[]) => ({
   values: Float32Array.from(values),
 });
 
-function found(order: "above" | "size", values: number[], baselines: number[]): Part<FoundProps> {
+function foundPart(order: "above" | "size", values: number[], baselines: number[]): Part<FoundProps> {
   const none = values.map(() => Number.NaN);
   return {
     kind: "found",
@@ -34,14 +34,14 @@ function found(order: "above" | "size", values: number[], baselines: number[]): 
 }
 
 test("what is furthest above its own baseline comes first, and what is not known is left out", () => {
-  const heads = ranked(found("above", [0.9, 0.5, Number.NaN], [0.9, 0.1, 0])).map((one) => one.head);
+  const heads = ranked(foundPart("above", [0.9, 0.5, Number.NaN], [0.9, 0.1, 0])).map((head) => head.head);
   expect(heads).toEqual(["L0H1", "L0H0"]);
-  expect(ranked(found("above", [0.9, 0.5, Number.NaN], [0.9, 0.1, 0]), true)[0]?.head).toBe("L0H0");
+  expect(ranked(foundPart("above", [0.9, 0.5, Number.NaN], [0.9, 0.1, 0]), true)[0]?.head).toBe("L0H0");
 });
 
 test("an effect counts by its size, either way", () => {
   const none = [Number.NaN, Number.NaN, Number.NaN];
-  expect(ranked(found("size", [0.1, -0.4, 0.2], none)).map((one) => one.head)).toEqual(["L0H1", "L0H2", "L0H0"]);
+  expect(ranked(foundPart("size", [0.1, -0.4, 0.2], none)).map((head) => head.head)).toEqual(["L0H1", "L0H2", "L0H0"]);
 });
 
 test("a found measure stands beside those of the trace, in the order of its heads", () => {
@@ -50,9 +50,9 @@ test("a found measure stands beside those of the trace, in the order of its head
     props: { heads: ["L0H1", "L0H0"], methods: [{ name: "distance", about: "", baseline: null, low: 0, high: 9 }] },
     arrays: { distance: grid(4, 5) },
   };
-  const all = joined([measureOf(found("above", [0.9, 0.5], [0, 0])), own]);
+  const all = joined([measureOf(foundPart("above", [0.9, 0.5], [0, 0])), own]);
   const measures = new Measures(all);
-  expect(measures.methods.map((one) => one.name)).toEqual(["she → nurse", "distance"]);
+  expect(measures.methods.map((method) => method.name)).toEqual(["she → nurse", "distance"]);
   expect(measures.of("L0H0", "she → nurse")).toBeCloseTo(0.9);
   expect(measures.of("L0H0", "distance")).toBe(5);
   expect(joined([null, null])).toBeNull();

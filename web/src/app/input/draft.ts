@@ -39,13 +39,13 @@ export const EMPTY: Draft = {
 /** The forms that fit a model, the usual one first. What is not known before it is loaded is taken to be text. */
 export function formsOf(model: ModelProps | undefined): Form[] {
   const kinds = model?.kinds ?? [];
-  const found = FORMS.filter((one) => kinds.includes(one));
-  return found.length ? found : ["text"];
+  const forms = FORMS.filter((form) => kinds.includes(form));
+  return forms.length ? forms : ["text"];
 }
 
 /** Whether the page has a form for this model. */
 export function hasForm(model: ModelProps | undefined): boolean {
-  return !model?.kinds.length || FORMS.some((one) => model.kinds.includes(one));
+  return !model?.kinds.length || FORMS.some((form) => model.kinds.includes(form));
 }
 
 /** Whether a form takes a picture or a sound, and which. */
@@ -54,7 +54,8 @@ export function mediaOf(form: Form): "image" | "audio" | null {
 }
 
 export function draftOf(request: RunRequest, forms: Form[]): Draft {
-  const media = request.text !== null ? "text-image" : (forms.find((one) => mediaOf(one) !== null) ?? "image");
+  const media =
+    request.text !== null ? "text-image" : (forms.find((candidate) => mediaOf(candidate) !== null) ?? "image");
   const form: Form = request.media
     ? media
     : request.chat
@@ -70,7 +71,7 @@ export function draftOf(request: RunRequest, forms: Form[]): Draft {
     text: request.text ?? "",
     pair: request.pair ?? "",
     target: request.target ?? "",
-    turns: request.chat?.map((one) => ({ ...one })) ?? EMPTY.turns.map((one) => ({ ...one })),
+    turns: request.chat?.map((turn) => ({ ...turn })) ?? EMPTY.turns.map((turn) => ({ ...turn })),
     cut: request.truncate,
     write: request.generate,
     media: request.media ?? "",
@@ -92,7 +93,10 @@ export function requestFrom(draft: Draft): RunRequest {
     case "audio":
       return requestOf({ ...common, media: draft.media, target: draft.target.trim() ? draft.target : null });
     case "chat":
-      return requestOf({ ...common, chat: draft.turns.filter((one) => one.content.trim()).map((one) => ({ ...one })) });
+      return requestOf({
+        ...common,
+        chat: draft.turns.filter((turn) => turn.content.trim()).map((turn) => ({ ...turn })),
+      });
   }
 }
 
@@ -112,7 +116,7 @@ export function missing(draft: Draft, longest: number): string {
   const media = mediaOf(draft.form);
   if (media && !draft.media) return media === "image" ? "Choose a picture first." : "Choose a sound first.";
   if (media && draft.form !== "text-image") return "";
-  const text = draft.form === "chat" ? draft.turns.map((one) => one.content).join("") : draft.text;
+  const text = draft.form === "chat" ? draft.turns.map((turn) => turn.content).join("") : draft.text;
   if (!text.trim()) return draft.form === "chat" ? "Write at least one turn." : "Type a text to run.";
   if (draft.form === "pair" && !draft.pair.trim()) return "Type the second text too, or switch to one text.";
   const length =
@@ -145,8 +149,8 @@ export function shortName(model: string): string {
 /** A run's name: of the preset it came from, or its first words; of an edited run, what was edited. */
 export function nameOf(request: RunRequest, models: ModelProps[]): string {
   if (request.edits.length) return `… ${summary(request.edits)}`;
-  const presets = models.find((one) => one.name === request.model)?.presets ?? [];
-  const preset = presets.find((one) => sameRequest(presetRequest(request.model, one), request));
+  const presets = models.find((model) => model.name === request.model)?.presets ?? [];
+  const preset = presets.find((candidate) => sameRequest(presetRequest(request.model, candidate), request));
   if (preset) return preset.name;
   if (request.media && request.text === null) return mediaName(request.media);
   return shortened(words(request.text) ?? request.chat?.at(-1)?.content ?? "");

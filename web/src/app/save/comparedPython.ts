@@ -10,14 +10,14 @@ export interface Second {
 }
 
 /** The view of their difference; where there is none, one relation in both. */
-export function pythonOfTwo(one: Second, other: Second, difference: TraceProps | null, selection: Selection): string {
-  const isSame = one.trace.model === other.trace.model;
+export function pythonOfTwo(first: Second, other: Second, difference: TraceProps | null, selection: Selection): string {
+  const isSame = first.trace.model === other.trace.model;
   const second = run(other.trace, other.request);
   const lines = [
-    imports(one.request, other.request),
+    imports(first.request, other.request),
     "",
-    `model = hs.load(${literal(one.trace.model)})`,
-    `one = ${run(one.trace, one.request)}`,
+    `model = hs.load(${literal(first.trace.model)})`,
+    `one = ${run(first.trace, first.request)}`,
     ...(isSame ? [] : [`second = hs.load(${literal(other.trace.model)})`]),
     `other = ${isSame ? second : second.replace(/^model\./, "second.")}`,
     "comparison = hs.compare(one, other)",

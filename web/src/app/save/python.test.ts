@@ -80,11 +80,11 @@ describe("code that gives what is on screen", () => {
   });
 
   test("measures from elsewhere are worked out first, or left out", () => {
-    const found = { code: "scores = hs.find_heads(trace, example=('a', 'b'))\n", name: "scores" };
-    const elsewhere = { "a → b": found, "corpus:induction": null };
+    const search = { code: "scores = hs.find_heads(trace, example=('a', 'b'))\n", name: "scores" };
+    const elsewhere = { "a → b": search, "corpus:induction": null };
     const model = { ...fitted(DEFAULT, trace()), colour: "a → b", sort: "corpus:induction", least: 0.4 };
     expect(python(trace(), request, model, elsewhere)).toContain(
-      `${found.code}view = hs.model_view(trace, "L0H0", colour=scores, least=0.4)`,
+      `${search.code}view = hs.model_view(trace, "L0H0", colour=scores, least=0.4)`,
     );
     const report = python(trace(), request, { ...model, colour: "corpus:induction" }, elsewhere);
     expect(report).toContain('view = hs.model_view(trace, "L0H0")\n');
@@ -146,8 +146,8 @@ test("tokens in focus by their own positions", () => {
 
 test("the difference of two runs, neuron by neuron", () => {
   const at = { ...DEFAULT, scale: "neuron", site: "L1", head: 2, shown: [2] } satisfies Selection;
-  const one = { trace: trace(), request };
-  expect(pythonOfTwo(one, one, trace(), at)).toContain('view = hs.neuron_view(comparison, "L1H2")');
+  const side = { trace: trace(), request };
+  expect(pythonOfTwo(side, side, trace(), at)).toContain('view = hs.neuron_view(comparison, "L1H2")');
 });
 
 test("neurons as they are looked at", () => {

@@ -11,7 +11,7 @@ import { isPreset as isShipped, mediaName } from "../input/media";
 /** JSON's strings, numbers and lists are Python's too. */
 type Value = string | number | string[] | number[];
 export const literal = (value: Value): string =>
-  Array.isArray(value) ? `[${value.map((one) => JSON.stringify(one)).join(", ")}]` : JSON.stringify(value);
+  Array.isArray(value) ? `[${value.map((element) => JSON.stringify(element)).join(", ")}]` : JSON.stringify(value);
 
 /** A measure that is not the run's own: lines that give it, and the variable that it is then in. */
 export interface Given {
@@ -57,7 +57,7 @@ export function setup(trace: TraceProps, request: RunRequest | null): string {
 }
 
 export function imports(...requests: (RunRequest | null)[]): string {
-  const isPreset = requests.some((one) => one?.media && isShipped(one.media));
+  const isPreset = requests.some((candidate) => candidate?.media && isShipped(candidate.media));
   return `import headscope as hs${isPreset ? "\nfrom headscope.server.media import preset" : ""}`;
 }
 
@@ -73,7 +73,7 @@ function hasMedia(trace: TraceProps, request: RunRequest | null): boolean {
 
 /** The picture or the sound: one that comes with Headscope, or a file by its name as far as that is known here. */
 function mediaOf(trace: TraceProps, request: RunRequest | null): string {
-  const isSound = trace.stacks.some((one) => one.looks === "sound");
+  const isSound = trace.stacks.some((stack) => stack.looks === "sound");
   const name = request?.media ? mediaName(request.media) : "path/to/file";
   if (request?.media && isShipped(request.media))
     return isSound ? `audio=preset(${literal(name)}).sound()` : `image=preset(${literal(name)}).picture()`;
@@ -82,36 +82,36 @@ function mediaOf(trace: TraceProps, request: RunRequest | null): string {
 
 /** Where the answer that was chosen came from. */
 function explained(trace: TraceProps, selection: Selection): string {
-  const one = parseRelevance(selection.relevance);
-  if (!one) return "";
-  const given = [`target=${one.other === null ? one.target : `(${one.target}, ${one.other})`}`];
-  if (one.position >= 0) given.push(`position=${one.position}`);
-  if (one.rule !== "cp") given.push(`rule=${literal(one.rule)}`);
-  if (trace.edits.length) given.push(`interventions=[${trace.edits.join(", ")}]`);
+  const question = parseRelevance(selection.relevance);
+  if (!question) return "";
+  const options = [`target=${question.other === null ? question.target : `(${question.target}, ${question.other})`}`];
+  if (question.position >= 0) options.push(`position=${question.position}`);
+  if (question.rule !== "cp") options.push(`rule=${literal(question.rule)}`);
+  if (trace.edits.length) options.push(`interventions=[${trace.edits.join(", ")}]`);
   return [
-    `found = hs.relevance(model, trace.inputs, ${given.join(", ")})`,
+    `found = hs.relevance(model, trace.inputs, ${options.join(", ")})`,
     "found.token_relevance()  # [token]; found.heads, found.bias_share",
   ].join("\n");
 }
 
 export function run(trace: TraceProps, request: RunRequest | null): string {
-  const given: string[] = [];
+  const options: string[] = [];
   if (request?.chat) {
-    const turns = request.chat.map((one) => `{"role": ${literal(one.role)}, "content": ${literal(one.content)}}`);
-    given.push(`[${turns.join(", ")}]`);
+    const turns = request.chat.map((turn) => `{"role": ${literal(turn.role)}, "content": ${literal(turn.content)}}`);
+    options.push(`[${turns.join(", ")}]`);
   } else {
     const text = request?.text ?? trace.text;
-    if (text !== null) given.push(literal(text));
-    if (hasMedia(trace, request)) given.push(mediaOf(trace, request));
+    if (text !== null) options.push(literal(text));
+    if (hasMedia(trace, request)) options.push(mediaOf(trace, request));
   }
-  if (trace.edits.length) given.push(`interventions=[${trace.edits.join(", ")}]`);
+  if (trace.edits.length) options.push(`interventions=[${trace.edits.join(", ")}]`);
   const pair = request ? request.pair : trace.pair;
   const target = request ? request.target : trace.target;
-  if (pair !== null) given.push(`pair=${literal(pair)}`);
-  if (target !== null) given.push(`target=${literal(target)}`);
-  if (request?.truncate) given.push("truncate=True");
-  if (request?.generate) return `model.generate(${given.join(", ")}, max_new_tokens=${request.generate}).trace`;
-  return `model.run(${given.join(", ")})`;
+  if (pair !== null) options.push(`pair=${literal(pair)}`);
+  if (target !== null) options.push(`target=${literal(target)}`);
+  if (request?.truncate) options.push("truncate=True");
+  if (request?.generate) return `model.generate(${options.join(", ")}, max_new_tokens=${request.generate}).trace`;
+  return `model.run(${options.join(", ")})`;
 }
 
 /** The weights themselves. */
@@ -130,9 +130,9 @@ function numbers(trace: TraceProps, selection: Selection): string[] {
  *  positions: `without` takes the same ones out of each. */
 function reading(trace: TraceProps, { by, hide, off }: Selection): string | null {
   const gone = trace.stacks.map((stack) => new Set([...hiddenPositions(stack, hide), ...offPositions(stack, off)]));
-  const all = [...new Set(gone.flatMap((one) => [...one]))].sort((one, other) => one - other);
+  const all = [...new Set(gone.flatMap((positions) => [...positions]))].sort((a, b) => a - b);
   const isSame = trace.stacks.every(({ texts }, index) =>
-    all.every((one) => one >= texts.length || gone[index]?.has(one)),
+    all.every((position) => position >= texts.length || gone[index]?.has(position)),
   );
   if (!isSame) return null;
   return (all.length ? `.without(${literal(all)})` : "") + (by === "tokens" ? "" : `.${by}()`);
@@ -140,64 +140,64 @@ function reading(trace: TraceProps, { by, hide, off }: Selection): string | null
 
 function headView(trace: TraceProps, selection: Selection): string {
   const heads = selection.shown.map((head) => headName(selection.site, head));
-  const given = [literal(heads.length === 1 ? (heads[0] ?? "") : heads)];
+  const options = [literal(heads.length === 1 ? (heads[0] ?? "") : heads)];
   const put = (name: string, value: Value, usual: Value) => {
-    if (literal(value) !== literal(usual)) given.push(`${name}=${literal(value)}`);
+    if (literal(value) !== literal(usual)) options.push(`${name}=${literal(value)}`);
   };
-  if (selection.average) given.push("average=True");
+  if (selection.average) options.push("average=True");
   put("form", selection.form, DEFAULT.form);
   put("axis", selection.axis, DEFAULT.axis);
   put("what", selection.what, DEFAULT.what);
   put("by", selection.by, DEFAULT.by);
   put("hide", selection.hide, []);
-  put("off", trace.stacks.length > 1 ? selection.off : selection.off.map((one) => Number(one.split(":")[1])), []);
-  if (selection.filter !== "all") given.push(`${selection.filter}=${selection[selection.filter]}`);
+  put("off", trace.stacks.length > 1 ? selection.off : selection.off.map((name) => Number(name.split(":")[1])), []);
+  if (selection.filter !== "all") options.push(`${selection.filter}=${selection[selection.filter]}`);
   put("pair", selection.pair, DEFAULT.pair);
   put("direction", selection.direction, DEFAULT.direction);
-  if (selection.arrows) given.push("arrows=True");
-  if (selection.rollout) given.push("rollout=True");
-  if (selection.step !== null) given.push(`step=${selection.step}`);
+  if (selection.arrows) options.push("arrows=True");
+  if (selection.rollout) options.push("rollout=True");
+  if (selection.step !== null) options.push(`step=${selection.step}`);
   if (selection.token) {
     const { side, index } = selection.token;
-    given.push(side === "query" ? `token=${index}` : `token=("key", ${index})`);
+    options.push(side === "query" ? `token=${index}` : `token=("key", ${index})`);
   }
-  return `hs.head_view(trace, ${given.join(", ")})`;
+  return `hs.head_view(trace, ${options.join(", ")})`;
 }
 
 function neuronView(trace: TraceProps, selection: Selection): string {
-  const given = [literal(headName(selection.site, selection.head))];
-  if (selection.token) given.push(`token=${queryOf(selection, siteOf(trace, selection.site))}`);
-  if (selection.order !== "index") given.push(`sort=${selection.against ?? literal(selection.order)}`);
-  if (selection.every) given.push(`every=${literal(selection.every)}`);
-  if (selection.fold.length) given.push(`fold=${literal(selection.fold)}`);
-  return `hs.neuron_view(trace, ${given.join(", ")})`;
+  const options = [literal(headName(selection.site, selection.head))];
+  if (selection.token) options.push(`token=${queryOf(selection, siteOf(trace, selection.site))}`);
+  if (selection.order !== "index") options.push(`sort=${selection.against ?? literal(selection.order)}`);
+  if (selection.every) options.push(`every=${literal(selection.every)}`);
+  if (selection.fold.length) options.push(`fold=${literal(selection.fold)}`);
+  return `hs.neuron_view(trace, ${options.join(", ")})`;
 }
 
 function activationsView(trace: TraceProps, selection: Selection): string {
-  const given = ["trace", "model"];
-  const stack = trace.layers.find((one) => one.site === selection.site)?.stack;
-  const usual = trace.stacks.some((one) => one.name === "decoder") ? "decoder" : "main";
+  const options = ["trace", "model"];
+  const stack = trace.layers.find((layer) => layer.site === selection.site)?.stack;
+  const usual = trace.stacks.some((candidate) => candidate.name === "decoder") ? "decoder" : "main";
   const how = [
     ...(trace.edits.length && !trace.difference ? [`interventions=[${trace.edits.join(", ")}]`] : []),
     ...(stack && stack !== usual ? [`stack=${literal(stack)}`] : []),
   ];
-  if (how.length) given[1] = `model.activations(trace, ${how.join(", ")})`;
+  if (how.length) options[1] = `model.activations(trace, ${how.join(", ")})`;
   const token = stack ? positionOf(stackOf(trace, stack), selection) : null;
-  if (token !== null) given.push(`token=${token}`);
-  if (selection.stream !== DEFAULT.stream) given.push(`stream=${literal(selection.stream)}`);
-  if (trace.difference && selection.whose !== DEFAULT.whose) given.push(`whose=${literal(selection.whose)}`);
-  if (selection.step !== null) given.push(`step=${selection.step}`);
-  return `hs.activations_view(${given.join(", ")})`;
+  if (token !== null) options.push(`token=${token}`);
+  if (selection.stream !== DEFAULT.stream) options.push(`stream=${literal(selection.stream)}`);
+  if (trace.difference && selection.whose !== DEFAULT.whose) options.push(`whose=${literal(selection.whose)}`);
+  if (selection.step !== null) options.push(`step=${selection.step}`);
+  return `hs.activations_view(${options.join(", ")})`;
 }
 
 function modelView(_: TraceProps, selection: Selection, elsewhere: Elsewhere = {}): string {
-  const given = [literal(headName(selection.site, selection.head))];
+  const options = [literal(headName(selection.site, selection.head))];
   // A measure that is not the run's own is a variable, or cannot be said.
-  const told = (name: string) => (name in elsewhere ? (elsewhere[name]?.name ?? "") : name && literal(name));
-  const [sort, colour] = [told(selection.sort), told(selection.colour)];
-  if (selection.thumbnails !== DEFAULT.thumbnails) given.push(`thumbnails=${literal(selection.thumbnails)}`);
-  if (sort) given.push(`sort=${sort}`);
-  if (colour) given.push(`colour=${colour}`);
-  if (colour && selection.least) given.push(`least=${selection.least}`);
-  return `hs.model_view(trace, ${given.join(", ")})`;
+  const argument = (name: string) => (name in elsewhere ? (elsewhere[name]?.name ?? "") : name && literal(name));
+  const [sort, colour] = [argument(selection.sort), argument(selection.colour)];
+  if (selection.thumbnails !== DEFAULT.thumbnails) options.push(`thumbnails=${literal(selection.thumbnails)}`);
+  if (sort) options.push(`sort=${sort}`);
+  if (colour) options.push(`colour=${colour}`);
+  if (colour && selection.least) options.push(`least=${selection.least}`);
+  return `hs.model_view(trace, ${options.join(", ")})`;
 }

@@ -11,7 +11,7 @@ import { isAborted, problemOf } from "../../source";
 import { queryOf } from "../../views/neuron";
 import { shortName } from "../input/draft";
 import { TOO_LONG } from "../link";
-import type { Shown, Workbench } from "../workbench.svelte";
+import type { OpenRun, Workbench } from "../workbench.svelte";
 import { pythonOfTwo } from "./comparedPython";
 import { type Elsewhere, namesFile, python, setup } from "./python";
 import { csv, json } from "./tableFiles";
@@ -21,17 +21,17 @@ const MOST_ROWS = 1_000_000;
 
 export function savePage(bench: Workbench) {
   return attempt(bench, async () => {
-    const { shown, selection } = bench;
-    if (!shown) return;
-    if (selection.scale === "activations" && shown.source.task) await readAll(bench, bench.pictured ?? shown);
-    const page = await pageOf(bench, shown.trace.id);
+    const { shown: run, selection } = bench;
+    if (!run) return;
+    if (selection.scale === "activations" && run.source.task) await readAll(bench, bench.pictured ?? run);
+    const page = await pageOf(bench, run.trace.id);
     download(page, `${fileName(bench)}.html`);
     bench.say(`Saved ${fileName(bench)}.html (${size(page)}). It opens without a server.`);
   });
 }
 
 /** A saved page cannot ask for more: what single tokens have is read of all of them first. */
-async function readAll(bench: Workbench, { source, trace }: Shown): Promise<void> {
+async function readAll(bench: Workbench, { source, trace }: OpenRun): Promise<void> {
   const { stack } = siteOf(trace, bench.selection.site);
   const count = stackOf(trace, stack).texts.length;
   const of = trace.difference ? differencesOf(source, stack) : activationsOf(source, stack);
@@ -80,8 +80,8 @@ export function saveNumbers(bench: Workbench, format: "csv" | "json") {
 /** Every number there is, from the server. */
 export function saveTable(bench: Workbench, format: "csv" | "parquet" | "json") {
   return attempt(bench, async () => {
-    const { shown, selection } = bench;
-    if (!shown) return;
+    const { shown: run, selection } = bench;
+    if (!run) return;
     const heads = selection.scale === "head" ? selection.shown : [selection.head];
     const ofHeads = {
       format,
@@ -95,18 +95,18 @@ export function saveTable(bench: Workbench, format: "csv" | "parquet" | "json") 
     const ofNeurons = {
       format,
       minus: subtracted(bench),
-      ...neuronOptions(selection, siteOf(shown.trace, selection.site)),
+      ...neuronOptions(selection, siteOf(run.trace, selection.site)),
     };
     const options = selection.scale === "neuron" ? ofNeurons : ofHeads;
     bench.say("Collecting the numbers …");
     let kept = "all";
     let file: Blob;
     try {
-      file = await table(shown.trace.id, options);
+      file = await table(run.trace.id, options);
     } catch (thrown) {
       // All are too many: those that pass the filter may not be.
       if (problemOf(thrown).error !== "TooManyNumbersError" || selection.filter === "all") throw thrown;
-      file = await table(shown.trace.id, { ...options, ...lineFilter(selection) });
+      file = await table(run.trace.id, { ...options, ...lineFilter(selection) });
       kept = "filtered";
     }
     download(file, `${fileName(bench)}-${kept}.${format}`);
@@ -148,22 +148,22 @@ export function copyLink(bench: Workbench) {
 export function copyPython(bench: Workbench) {
   return attempt(bench, async () => {
     if (!bench.shown) return;
-    const { shown, other, selection, comparing } = bench;
+    const { shown: run, other, selection, comparing } = bench;
     const isTwo = comparing.isOn && other;
     const code = isTwo
-      ? pythonOfTwo(shown, other, comparing.difference?.trace ?? null, selection)
-      : python(shown.trace, shown.request, selection, elsewhere(bench));
+      ? pythonOfTwo(run, other, comparing.difference?.trace ?? null, selection)
+      : python(run.trace, run.request, selection, elsewhere(bench));
     await copy(code);
-    const isTold = [shown, ...(isTwo ? [other] : [])].some((one) => namesFile(one.trace, one.request));
+    const isTold = [run, ...(isTwo ? [other] : [])].some((side) => namesFile(side.trace, side.request));
     bench.say(isTold ? "Python copied: it names your file, give its folder too." : "Python copied: it runs as pasted.");
   });
 }
 
 /** Measures that the run itself does not have, and the Python of what was looked for. */
 function elsewhere({ extra, finder }: Workbench): Elsewhere {
-  const names = Object.values(extra).flatMap((one) => one.props.methods.map((method) => method.name));
-  const found = finder.found?.props;
-  const own = found ? { [found.method.name]: { code: found.python, name: "scores" } } : {};
+  const names = Object.values(extra).flatMap((part) => part.props.methods.map((method) => method.name));
+  const search = finder.found?.props;
+  const own = search ? { [search.method.name]: { code: search.python, name: "scores" } } : {};
   return { ...Object.fromEntries(names.map((name) => [name, null])), ...own };
 }
 
@@ -190,8 +190,8 @@ export async function attempt(bench: Workbench, act: () => Promise<void>) {
 }
 
 function fileName(bench: Workbench): string {
-  const { shown, selection } = bench;
-  const model = shortName(shown?.trace.model ?? "");
+  const { shown: run, selection } = bench;
+  const model = shortName(run?.trace.model ?? "");
   const place = selection.scale !== "model" ? `-${headName(selection.site, selection.head)}` : "";
   return `headscope-${model}${place}`.replace(/[^\w.-]+/g, "-");
 }

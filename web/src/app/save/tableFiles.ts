@@ -16,8 +16,8 @@ export function csv({ columns, rows }: Sheet): string {
 
 /** One object a row; numbers that JSON cannot hold (−∞, NaN) as null. */
 export function json({ columns, rows }: Sheet): string {
-  const value = (one: string | number | undefined) =>
-    typeof one === "number" && !Number.isFinite(one) ? null : (one ?? null);
+  const value = (cell: string | number | undefined) =>
+    typeof cell === "number" && !Number.isFinite(cell) ? null : (cell ?? null);
   const objects = rows.map((row) => Object.fromEntries(columns.map((name, index) => [name, value(row[index])])));
-  return `[\n${objects.map((one) => `  ${JSON.stringify(one)}`).join(",\n")}\n]\n`;
+  return `[\n${objects.map((row) => `  ${JSON.stringify(row)}`).join(",\n")}\n]\n`;
 }
