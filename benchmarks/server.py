@@ -36,7 +36,7 @@ def child(tile: str) -> None:
     from headscope.server.catalogue import Catalogue
     from headscope.server.messages import RunRequest
     from headscope.server.options import Limits, Options
-    from headscope.server.run_server import bound, configured
+    from headscope.server.run_server import listening_socket, server_config
     from headscope.server.runs import Run
     from headscope.server.workbench import Workbench
 
@@ -48,9 +48,9 @@ def child(tile: str) -> None:
     workbench.runs.cache.put("trace", Run("trace", RunRequest("gpt2-small"), trace, 0.0), trace.nbytes())
     if tile == "computed":
         workbench.parts.cache.put = lambda *entry: None
-    listener = bound("127.0.0.1", 0)
+    listener = listening_socket("127.0.0.1", 0)
     print(json.dumps({"port": listener.getsockname()[1], "token": workbench.access.token}), flush=True)
-    uvicorn.Server(configured(workbench)).run([listener])
+    uvicorn.Server(server_config(workbench)).run([listener])
 
 
 class Client:

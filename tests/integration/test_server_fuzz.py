@@ -17,7 +17,7 @@ from schemathesis.specs.openapi.checks import content_type_conformance, response
 
 from headscope.server.access import Access
 from headscope.server.options import Limits, Options
-from headscope.server.run_server import bound, configured
+from headscope.server.run_server import listening_socket, server_config
 from headscope.server.workbench import Workbench
 
 CHECKS = [not_a_server_error, content_type_conformance, response_schema_conformance]
@@ -64,8 +64,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     static = tmp_path_factory.mktemp("static")
     limits = Limits(body_bytes=20_000, characters=2_000, turns=5)
     workbench = Workbench(Options(static=static, allow=(static,), limits=limits), Access())
-    with bound("127.0.0.1", 0) as listener:
-        running = uvicorn.Server(configured(workbench))
+    with listening_socket("127.0.0.1", 0) as listener:
+        running = uvicorn.Server(server_config(workbench))
         thread = threading.Thread(target=running.run, args=([listener],))
         thread.start()
         try:

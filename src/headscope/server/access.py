@@ -59,7 +59,7 @@ class Access:
     def of(cls, host: str, port: int, trusted: tuple[str, ...] = ()) -> "Access":
         """For a server at this address. Cookies do not tell ports apart, so the name does."""
         own = () if is_everywhere(host) else (host,)
-        return cls(frozenset(one.lower() for one in (*LOOPBACK, *own, *trusted)), f"headscope-{port}")
+        return cls(frozenset(name.lower() for name in (*LOOPBACK, *own, *trusted)), f"headscope-{port}")
 
     def ticket(self) -> str:
         """A token for one use: the address a browser is started with can be read in the list of processes."""
@@ -67,13 +67,13 @@ class Access:
         self.tickets.add(new)
         return new
 
-    def lets_in(self, given: str) -> bool:
+    def lets_in(self, secret: str) -> bool:
         """Whether this is the token, or a ticket that was not used before."""
-        ticket = next((one for one in self.tickets if _same(one, given)), None)
+        ticket = next((ticket for ticket in self.tickets if _same(ticket, secret)), None)
         if ticket is not None:
             self.tickets.discard(ticket)
             return True
-        return _same(self.token, given)
+        return _same(self.token, secret)
 
     def check_host(self, headers: Headers) -> None:
         """Refuse names that are not ours."""
@@ -97,8 +97,8 @@ class Access:
 
     def check_secret(self, headers: Headers) -> None:
         """Refuse whoever has neither the cookie nor the token."""
-        kind, _, given = headers.get("authorization", "").partition(" ")
-        if kind.lower() == "bearer" and _same(self.token, given.strip()):
+        kind, _, token = headers.get("authorization", "").partition(" ")
+        if kind.lower() == "bearer" and _same(self.token, token.strip()):
             return
         if not self.knows(headers):
             raise Refused(
@@ -182,13 +182,13 @@ class Guard:
 
     def _let_in(self, scope: Scope, headers: Headers) -> Response:
         """Exchange the token for a cookie, and take it out of the address."""
-        given = parse_qsl(scope["query_string"].decode("latin-1"))
-        tokens = [value for name, value in given if name == "token"]
-        if not any(self.access.lets_in(one) for one in tokens) and not self.access.knows(headers):
+        parameters = parse_qsl(scope["query_string"].decode("latin-1"))
+        tokens = [value for name, value in parameters if name == "token"]
+        if not any(self.access.lets_in(token) for token in tokens) and not self.access.knows(headers):
             return PlainTextResponse(
                 "This is not the token of this server. Open the address that it printed last.", 401
             )
-        rest = urlencode([(name, value) for name, value in given if name != "token"])
+        rest = urlencode([(name, value) for name, value in parameters if name != "token"])
         answer = RedirectResponse(f"/?{rest}" if rest else "/", 303, {"Cache-Control": "no-store"})
         answer.set_cookie(self.access.cookie_name, self.access.cookie, httponly=True, samesite="strict")
         return answer
@@ -251,8 +251,8 @@ def is_loopback(host: str) -> bool:
 
 
 def _too_large(limit: int) -> Refused:
-    told = f"the request is larger than {limit:,} bytes, the most this server takes."
-    return Refused(413, "TooLarge", told, "Send a shorter text or a smaller file.", {"Connection": "close"})
+    message = f"the request is larger than {limit:,} bytes, the most this server takes."
+    return Refused(413, "TooLarge", message, "Send a shorter text or a smaller file.", {"Connection": "close"})
 
 
 def _host_name(host: str) -> str | None:
@@ -262,6 +262,6 @@ def _host_name(host: str) -> str | None:
         return None
 
 
-def _same(secret: str, given: str) -> bool:
+def _same(secret: str, candidate: str) -> bool:
     """Compared in constant time: how long it takes tells nothing."""
-    return hmac.compare_digest(secret.encode(), given.encode("utf-8", "surrogateescape"))
+    return hmac.compare_digest(secret.encode(), candidate.encode("utf-8", "surrogateescape"))

@@ -64,14 +64,16 @@ OnlyKept = Annotated[bool, Query(description="Return the kept result, or the sta
 Responses = dict[int | str, dict[str, Any]]
 
 
-def _answers(told: str, *kinds: str, schema: dict[str, str] | None = None) -> Responses:
+def _answers(description: str, *kinds: str, schema: dict[str, str] | None = None) -> Responses:
     """The description of an answer that is not JSON."""
-    return {200: {"content": {kind: {"schema": schema or {"type": "string"}} for kind in kinds}, "description": told}}
+    return {
+        200: {"content": {kind: {"schema": schema or {"type": "string"}} for kind in kinds}, "description": description}
+    }
 
 
 REFUSALS: Responses = {
-    status: {"model": Problem, "description": told}
-    for status, told in {
+    status: {"model": Problem, "description": description}
+    for status, description in {
         401: "No cookie and no token.",
         403: "Another host, another page, or something this server may not read.",
         404: "There is no such thing (any more).",
@@ -157,7 +159,7 @@ def _add_models_and_runs(app: FastAPI, workbench: Workbench) -> None:
     @app.post("/api/models", responses=BUSY)
     async def load_model(wanted: LoadRequest, request: Request) -> ModelProps:
         """Load a model, if it is not yet, and tell what it takes."""
-        name = await asyncio.to_thread(catalogue.permitted, wanted.name)
+        name = await asyncio.to_thread(catalogue.resolve, wanted.name)
         if catalogue.is_loaded(name):
             return catalogue.props(name)
 
@@ -165,7 +167,7 @@ def _add_models_and_runs(app: FastAPI, workbench: Workbench) -> None:
             catalogue.load(name)
             return RunEvent("done")
 
-        await _done(jobs, jobs.submit(f"load {name}", work), request)
+        await _await_job(jobs, jobs.submit(f"load {name}", work), request)
         return catalogue.props(name)
 
     events = _answers("A RunEvent a line.", NDJSON) | BUSY
@@ -222,7 +224,7 @@ def _add_edits(app: FastAPI, workbench: Workbench) -> None:
             write_model(catalogue.load(run.request.model), run.interventions, folder)
             return RunEvent("done")
 
-        await _done(jobs, jobs.submit(f"save {id} {folder}", work), request)
+        await _await_job(jobs, jobs.submit(f"save {id} {folder}", work), request)
         return SavedModel(str(folder))
 
 
@@ -232,7 +234,7 @@ def _add_traces(app: FastAPI, workbench: Workbench) -> None:
     @app.get("/api/traces", response_model=list[Remembered])
     def history() -> Response:
         """The runs that are remembered, up to 200, the newest first."""
-        rows = [json.dumps(asdict(run.told())) for run in runs.cache.newest_first()[:MOST_REMEMBERED]]
+        rows = [json.dumps(asdict(run.summary())) for run in runs.cache.newest_first()[:MOST_REMEMBERED]]
         return Response(f"[{','.join(rows)}]", media_type="application/json")
 
     @app.get("/api/traces/{id}/table", responses=_answers("A file.", *TYPES.values()), response_class=Response)
@@ -253,18 +255,18 @@ def _add_traces(app: FastAPI, workbench: Workbench) -> None:
         # By the ids of results: the same task may have been asked for more since.
         key = await asyncio.to_thread(lambda: f"page {wanted} {sorted(more)}")
 
-        def saved() -> bytes:
+        def compute() -> bytes:
             beside = {name: part for parts_of in more.values() for name, part in parts_of().items()}
             return saved_page(trace(), wanted, gold=run.gold, parts=beside)
 
         size = working_bytes(run.trace, "page", is_difference=bool(wanted.minus))
-        work = parts.get(id, key, saved, size=size, reads=reads)
+        work = parts.get(id, key, compute, size=size, reads=reads)
         return _download(await while_connected(request.receive, work), "text/html; charset=utf-8", "headscope.html")
 
     binary = {"type": "string", "format": "binary"}
     options = [
-        {"name": name, "in": "query", "required": False, "schema": {"type": "string"}, "description": told}
-        for name, told in PART_OPTIONS.items()
+        {"name": name, "in": "query", "required": False, "schema": {"type": "string"}, "description": description}
+        for name, description in PART_OPTIONS.items()
     ]
 
     @app.get(
@@ -283,16 +285,16 @@ def _add_traces(app: FastAPI, workbench: Workbench) -> None:
         size = working_bytes(run.trace, key.partition("/")[0], is_difference=bool(other))
         reads = [runs.cache.address(id), *([runs.cache.address(other)] if other else [])]
 
-        def made() -> bytes:
+        def compute() -> bytes:
             if whole == "report":
                 return workbench.reports.part(run.request.model).encode()
             return part(run.trace, whole, id=id, find=lambda _: second or run.trace, gold=run.gold).encode()
 
-        work = parts.get(id, whole, made, size=size, reads=reads)
+        work = parts.get(id, whole, compute, size=size, reads=reads)
         return Response(await while_connected(request.receive, work), media_type=BYTES, headers=FOREVER)
 
 
-async def _done(jobs: Jobs, job: Job, request: Request) -> None:
+async def _await_job(jobs: Jobs, job: Job, request: Request) -> None:
     """Wait for a job whose answer is one word; leaving stops it, and what went wrong is refused."""
     try:
         last = await while_connected(request.receive, job.end())
@@ -319,10 +321,10 @@ def _download(data: bytes, kind: str, name: str) -> Response:
 
 def _describe(app: FastAPI, access: Access) -> None:
     """Serve the description. It says how one is let in; the checks themselves are made before FastAPI is asked."""
-    made = app.openapi
+    default_openapi = app.openapi
 
-    def described() -> dict[str, Any]:
-        schema = made()
+    def description() -> dict[str, Any]:
+        schema = default_openapi()
         schema.setdefault("components", {})["securitySchemes"] = {
             "token": {"type": "http", "scheme": "bearer"},
             "cookie": {"type": "apiKey", "in": "cookie", "name": access.cookie_name},
@@ -330,5 +332,5 @@ def _describe(app: FastAPI, access: Access) -> None:
         schema["security"] = [{"token": []}, {"cookie": []}]
         return schema
 
-    app.openapi = described  # type: ignore[method-assign]
-    app.add_route("/api/openapi.json", lambda request: JSONResponse(described()), include_in_schema=False)
+    app.openapi = description  # type: ignore[method-assign]
+    app.add_route("/api/openapi.json", lambda request: JSONResponse(description()), include_in_schema=False)

@@ -31,10 +31,10 @@ class Catalogue:
     def __init__(self, options: Options):
         self.options = options
         self.builtin = builtin_models()
-        self.given = list(dict.fromkeys(self.canonical(one) for one in options.models))
+        self.startup_models = list(dict.fromkeys(self.canonical(name) for name in options.models))
         # What the page wrote it may read again.
         roots = [*options.allow, *([options.save_to] if options.save_to else [])]
-        self._roots = [one.expanduser().resolve() for one in roots]
+        self._roots = [root.expanduser().resolve() for root in roots]
         self._models: OrderedDict[str, Model] = OrderedDict()
         self._known: dict[str, ModelProps] = {}
 
@@ -42,7 +42,7 @@ class Catalogue:
     def default(self) -> str:
         """The model that the page opens with."""
         own = "builtin:gpt" if "builtin:gpt" in self.builtin else next(iter(self.builtin), "")
-        return self.given[0] if self.given else own
+        return self.startup_models[0] if self.startup_models else own
 
     @staticmethod
     def canonical(name: str) -> str:
@@ -51,41 +51,41 @@ class Catalogue:
             return name
         return str(Path(name).expanduser().resolve())
 
-    def permitted(self, name: str) -> str:
+    def resolve(self, name: str) -> str:
         """The model's one name, if it may be loaded here; refused otherwise, whether it exists or not."""
         if not name.strip() or "\0" in name or len(name) > 1000:
             raise Refused(422, "UnknownModel", "a model is named by a built-in name, a folder or a hub id.")
         try:
-            found, is_path = self.canonical(name), _is_path(name)
+            canonical, is_path = self.canonical(name), _is_path(name)
         except (OSError, RuntimeError, ValueError) as error:  # a loop of links, an unknown user's home, a strange name
-            raise self._outside(name) from error
-        if found in self.given or found in self.builtin:
-            return found
-        if found.startswith("builtin:"):
-            told = f"there is no {found}: the built-in models are {', '.join(self.builtin)}."
-            raise Refused(404, "UnknownModel", told)
+            raise self._folder_refusal(name) from error
+        if canonical in self.startup_models or canonical in self.builtin:
+            return canonical
+        if canonical.startswith("builtin:"):
+            message = f"there is no {canonical}: the built-in models are {', '.join(self.builtin)}."
+            raise Refused(404, "UnknownModel", message)
         if is_path:
-            if any(Path(found).is_relative_to(root) for root in self._roots):
-                return found
-            raise self._outside(name)
-        if not HUB_ID.fullmatch(found) or ".." in found:
-            raise Refused(422, "UnknownModel", f"{found!r} is neither a built-in model, a folder nor a hub id.")
+            if any(Path(canonical).is_relative_to(root) for root in self._roots):
+                return canonical
+            raise self._folder_refusal(name)
+        if not HUB_ID.fullmatch(canonical) or ".." in canonical:
+            raise Refused(422, "UnknownModel", f"{canonical!r} is neither a built-in model, a folder nor a hub id.")
         if not self.options.allow_hub:
             raise Refused(
                 403,
                 "HubNotAllowed",
-                f"{found} would be fetched from the hub, which this server was not started for.",
-                "Start it with --allow-hub, or with the model: headscope serve " + found,
+                f"{canonical} would be fetched from the hub, which this server was not started for.",
+                "Start it with --allow-hub, or with the model: headscope serve " + canonical,
             )
-        return found
+        return canonical
 
-    def _outside(self, name: str) -> Refused:
-        roots = ", ".join(str(one) for one in self._roots)
-        told = f"it loads models from {roots}" if roots else "it loads no folders"
+    def _folder_refusal(self, name: str) -> Refused:
+        roots = ", ".join(str(root) for root in self._roots)
+        permission = f"it loads models from {roots}" if roots else "it loads no folders"
         return Refused(
             403,
             "FolderNotAllowed",
-            f"this server may not read {name!r}: {told}.",
+            f"this server may not read {name!r}: {permission}.",
             "Start it with --allow DIR to let it load models under that folder.",
         )
 
@@ -100,18 +100,18 @@ class Catalogue:
             return self._models[name]
         begun = time.monotonic()
         model = load(name)
-        self._known[name] = self._described(name, model)
+        self._known[name] = self._model_props(name, model)
         self._models[name] = model
-        others = [one for one in self._models if one not in self.builtin and one not in self.given]
-        for one in others[: max(0, len(others) - self.options.limits.other_models)]:
-            del self._models[one]
+        others = [name for name in self._models if name not in self.builtin and name not in self.startup_models]
+        for other in others[: max(0, len(others) - self.options.limits.other_models)]:
+            del self._models[other]
         level = logging.DEBUG if name in self.builtin else logging.INFO
         logger.log(level, "loaded %s in %.1f s", name, time.monotonic() - begun)
         return model
 
     def load_builtin(self) -> None:
         """Load what is small and always there, the default first, so that the page finds it ready."""
-        for name in sorted(self.builtin, key=lambda one: one != self.default):
+        for name in sorted(self.builtin, key=lambda name: name != self.default):
             try:
                 self.load(name)
             except HeadscopeError as error:
@@ -132,9 +132,12 @@ class Catalogue:
 
     def all(self) -> list[ModelProps]:
         """Every model that can be chosen: those given at the start, the built-in ones, others that were loaded."""
-        return [self.props(name) for name in dict.fromkeys([self.default, *self.given, *self.builtin, *self._models])]
+        return [
+            self.props(name)
+            for name in dict.fromkeys([self.default, *self.startup_models, *self.builtin, *self._models])
+        ]
 
-    def _described(self, name: str, model: Model) -> ModelProps:
+    def _model_props(self, name: str, model: Model) -> ModelProps:
         intake = Intake.of(model.processor, model.module, model.stacks if model.has_layout else None)
         kinds = kinds_of(intake)
         limit = intake.limit("text") if "text" in intake.kinds else None
@@ -162,8 +165,8 @@ class Catalogue:
         if not name.startswith("builtin:"):
             return ""
         card = BUILTIN / name.removeprefix("builtin:") / "README.md"
-        found = re.search(r"^description: *\"?(.*?)\"?$", card.read_text(encoding="utf-8"), re.MULTILINE)
-        return found.group(1) if found else ""
+        match = re.search(r"^description: *\"?(.*?)\"?$", card.read_text(encoding="utf-8"), re.MULTILINE)
+        return match.group(1) if match else ""
 
 
 def kinds_of(intake: Intake) -> list[str]:
@@ -182,7 +185,7 @@ def kinds_of(intake: Intake) -> list[str]:
             kinds.append("text")
             if not intake.is_causal and len(intake.kinds) == 1:
                 kinds.append("pair")
-        if any(getattr(one, "chat_template", None) for one in (intake.tokenizer, intake.processor)):
+        if any(getattr(processor, "chat_template", None) for processor in (intake.tokenizer, intake.processor)):
             kinds.append("chat")
     if intake.has_two_towers or "text-image" in kinds:
         return kinds
@@ -197,11 +200,15 @@ def shape_of(layers: Iterable[AttentionLayer]) -> str:
     for layer in layers:
         name = layer.site.stack if layer.site.kind == "self" else "cross"
         heads.setdefault(name, []).append(layer.n_heads)
-    told = {
+    shapes = {
         name: f"{len(counts)} × {min(counts)}" + (f"–{max(counts)}" if max(counts) > min(counts) else "")
         for name, counts in heads.items()
     }
-    return next(iter(told.values())) if len(told) == 1 else ", ".join(f"{name} {one}" for name, one in told.items())
+    return (
+        next(iter(shapes.values()))
+        if len(shapes) == 1
+        else ", ".join(f"{name} {shape}" for name, shape in shapes.items())
+    )
 
 
 def _is_path(name: str) -> bool:

@@ -30,14 +30,14 @@ def samples_of(source: Path | None) -> list[PresetProps]:
 
 
 def _first(stream: Corpus) -> list[PresetProps]:
-    found: dict[str, PresetProps] = {}
+    samples: dict[str, PresetProps] = {}
     for example in itertools.islice(stream.read(), N_LOOKED_AT):
         sample = _sample(example) if isinstance(example, Example) else None
         if sample is not None:
-            found.setdefault(sample.text or "", sample)
-        if len(found) == N_SAMPLES:
+            samples.setdefault(sample.text or "", sample)
+        if len(samples) == N_SAMPLES:
             break
-    return list(found.values())
+    return list(samples.values())
 
 
 def _sample(example: Example) -> PresetProps | None:
@@ -51,6 +51,6 @@ def _sample(example: Example) -> PresetProps | None:
         return PresetProps(text, "", text)
     tree = to_conllu(example)
     # A word that the text has in another form than its own cannot be told without the line of the token it is part of.
-    if [(one.text, one.spans) for one in parse_conllu(tree)] != [(example.text, example.spans)]:
+    if [(sentence.text, sentence.spans) for sentence in parse_conllu(tree)] != [(example.text, example.spans)]:
         return None
     return PresetProps(text, "", tree)

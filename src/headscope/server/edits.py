@@ -53,12 +53,12 @@ class SavedModel:
     folder: str
 
 
-def checked(edits: Sequence[str], most: int) -> list[str]:
+def canonical_edits(edits: Sequence[str], most: int) -> list[str]:
     """Each edit in the one way to write it; refused, with the reason, if it is none."""
     if len(edits) > most:
-        told = f"there are {len(edits)} edits; this server takes up to {most} at a time."
-        raise Refused(413, "TooLarge", told, "Take some of them out.")
-    return [canonical(one) for one in edits]
+        message = f"there are {len(edits)} edits; this server takes up to {most} at a time."
+        raise Refused(413, "TooLarge", message, "Take some of them out.")
+    return [canonical(edit) for edit in edits]
 
 
 def edits_in(text: str) -> list[str]:
@@ -71,25 +71,25 @@ def edits_in(text: str) -> list[str]:
 
 def other_runs(edits: Sequence[str]) -> list[OtherRun]:
     """The other runs that edits take something from."""
-    return [run for one in edits for run in read(one).runs]
+    return [run for edit in edits for run in read(edit).runs]
 
 
-def made(edits: Sequence[str], model: Model, known: dict[str, Trace], **keeping: Any) -> list[Intervention]:
+def interventions_of(edits: Sequence[str], model: Model, known: dict[str, Trace], **keeping: Any) -> list[Intervention]:
     """The interventions themselves; other runs are taken from those known (by how they print), or run.
 
     `keeping` bounds such a run as it does the run that is edited: its `budget`, and the `cancel` that stops it.
     """
 
     def run(other: OtherRun) -> Trace:
-        found = known.get(repr(other))
-        if found is not None:
-            return found
+        trace = known.get(repr(other))
+        if trace is not None:
+            return trace
         if "text" not in Intake.of(model.processor, model.module).kinds:
             # A string would be read as the path of a file, and which files to open is not the page's to choose.
             raise InputError(f"{model.name} reads no text, so {other!r} cannot be run here.")
         return other.of(model, **keeping)
 
-    return [parse(one, run) for one in edits]
+    return [parse(edit, run) for edit in edits]
 
 
 def edits_file(interventions: Sequence[Intervention]) -> tuple[bytes, str]:
@@ -101,8 +101,8 @@ def edits_file(interventions: Sequence[Intervention]) -> tuple[bytes, str]:
             return path.read_bytes(), "edits.json"
         packed = io.BytesIO()
         with zipfile.ZipFile(packed, "w") as archive:
-            for one in files:
-                archive.write(one, one.name)
+            for file in files:
+                archive.write(file, file.name)
         return packed.getvalue(), "edits.zip"
 
 
@@ -116,8 +116,8 @@ def place_for(name: str, save_to: Path | None) -> Path:
             "Start it with --save-to DIR, or use the Python: hs.bake(model, edits, folder).",
         )
     if not FOLDER_NAME.fullmatch(name) or name.endswith("."):
-        told = f"{name[:80]!r} cannot be the name of a folder here: use letters, digits, '.', '-' and '_'."
-        raise Refused(422, "InputError", told)
+        message = f"{name[:80]!r} cannot be the name of a folder here: use letters, digits, '.', '-' and '_'."
+        raise Refused(422, "InputError", message)
     folder = save_to.expanduser().resolve() / name
     if folder.exists():
         raise Refused(409, "InputError", f"there is a {name!r} in {folder.parent} already.", "Choose another name.")

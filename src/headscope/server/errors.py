@@ -59,11 +59,11 @@ def answer_of(request: Any, error: Exception) -> JSONResponse:
         status = 404 if isinstance(error, LookupError) else 422
         return JSONResponse(asdict(problem_of(error)), status)
     if isinstance(error, RequestValidationError):
-        told = "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors()[:5])
-        return JSONResponse(asdict(Problem("InvalidRequest", f"this request cannot be read: {told}.")), 422)
+        reason = "; ".join(f"{'.'.join(map(str, detail['loc']))}: {detail['msg']}" for detail in error.errors()[:5])
+        return JSONResponse(asdict(Problem("InvalidRequest", f"this request cannot be read: {reason}.")), 422)
     if isinstance(error, HTTPException):
         asked = f"{request.method} {request.url.path[:200]}"
-        told = {404: "there is nothing at this address", 405: "this address does not take this method"}
-        message = f"{asked}: {told.get(error.status_code, error.detail)}."
+        reasons = {404: "there is nothing at this address", 405: "this address does not take this method"}
+        message = f"{asked}: {reasons.get(error.status_code, error.detail)}."
         return JSONResponse(asdict(Problem("HttpError", message)), error.status_code, headers=error.headers)
     return JSONResponse(asdict(unexpected(request.scope["id"])), 500)

@@ -64,10 +64,10 @@ class TableQuery:
         return self._heads(trace)
 
     def _heads(self, trace: Trace) -> View:
-        hide, off = _listed(self.hide), _listed(self.off)
+        hide, off = _split(self.hide), _split(self.off)
         return head_view(
             trace,
-            _listed(self.heads) or None,
+            _split(self.heads) or None,
             what=self.what,
             by=self.by,
             hide=hide,  # type: ignore[arg-type]
@@ -83,70 +83,73 @@ def saved_page(
     trace: Trace, wanted: PageRequest, *, gold: Example | None = None, parts: Mapping[str, Part] | None = None
 ) -> bytes:
     """One HTML file that opens where the workbench is; `parts` are shown beside those of the trace."""
-    shown = list(dict.fromkeys(wanted.selection.shown))  # each head once, however often it is named
-    wanted = replace(wanted, selection=replace(wanted.selection, shown=shown))
-    held = dict(parts or {})
-    view = checked_view(
-        trace, wanted, {held[key].props["method"]["name"] for key in ("found", "evidence") if key in held}
+    heads = list(dict.fromkeys(wanted.selection.shown))  # each head once, however often it is named
+    wanted = replace(wanted, selection=replace(wanted.selection, shown=heads))
+    own_parts = dict(parts or {})
+    view = view_of(
+        trace, wanted, {own_parts[key].props["method"]["name"] for key in ("found", "evidence") if key in own_parts}
     )
-    if wanted.view == "activations" and not any(key.startswith("activations/") for key in held):
+    if wanted.view == "activations" and not any(key.startswith("activations/") for key in own_parts):
         raise InputError("the activations of this run were not read yet: open its activations, then save.")
     # What is not in the file cannot be asked for there: without a tree, none is drawn.
     selection = view.selection if gold is not None else replace(view.selection, arcs="none")
-    if f"relevance?of={selection.relevance}" not in held:
+    if f"relevance?of={selection.relevance}" not in own_parts:
         selection = replace(selection, relevance="")
-    if "found" not in held:
+    if "found" not in own_parts:
         selection = replace(selection, find="")
-    return replace(view, selection=selection, gold=gold, parts=held).html().encode()
+    return replace(view, selection=selection, gold=gold, parts=own_parts).html().encode()
 
 
-def checked_view(trace: Trace, wanted: PageRequest, elsewhere: Container[str] = ()) -> View:
+def view_of(trace: Trace, wanted: PageRequest, elsewhere: Container[str] = ()) -> View:
     """The view of a selection, made the way people make it, so that what does not fit is refused in words.
 
     `elsewhere` are measures that are not the trace's, and are there all the same.
     """
-    told = wanted.selection
+    selection = wanted.selection
     if wanted.view == "activations":
-        if told.site:
-            trace.find(told.site)  # says which there are
-        elif told.token is not None:
+        if selection.site:
+            trace.find(selection.site)  # says which there are
+        elif selection.token is not None:
             raise InputError("a token was chosen, but no layer to say of which stack: give `site` too.")
     elif wanted.view == "model":
-        site = told.site and f"{told.site}H{told.head}"
-        sort, colour = (one if is_own(one) and one not in elsewhere else "" for one in (told.sort, told.colour))
-        least = told.least if colour else 0.0
-        model_view(trace, site or None, thumbnails=told.thumbnails, sort=sort, colour=colour, least=least)
+        site = selection.site and f"{selection.site}H{selection.head}"
+        sort, colour = (
+            measure if is_own(measure) and measure not in elsewhere else ""
+            for measure in (selection.sort, selection.colour)
+        )
+        least = selection.least if colour else 0.0
+        model_view(trace, site or None, thumbnails=selection.thumbnails, sort=sort, colour=colour, least=least)
     elif wanted.view == "neuron":
-        sort = told.order if told.against is None or told.order != "token" else told.against
-        query = query_of(trace.layer(told.site), told.token) if told.site else -1
-        head = f"{told.site}H{told.head}" if told.site else None
-        return neuron_view(trace, head, token=query, sort=sort, every=told.every, fold=told.fold)
+        sort = selection.order if selection.against is None or selection.order != "token" else selection.against
+        query = query_of(trace.layer(selection.site), selection.token) if selection.site else -1
+        head = f"{selection.site}H{selection.head}" if selection.site else None
+        return neuron_view(trace, head, token=query, sort=sort, every=selection.every, fold=selection.fold)
     else:
-        if told.site and not told.shown:
+        if selection.site and not selection.shown:
             raise InputError("no head is shown: the selection's `shown` is empty.")
         view = head_view(
             trace,
-            [f"{told.site}H{index}" for index in told.shown] if told.site else None,
-            average=told.average,
-            form=told.form,
-            axis=told.axis,
-            what=told.what,
-            by=told.by,
-            hide=told.hide,
-            off=told.off,
-            filter=told.filter,
-            threshold=told.threshold,
-            mass=told.mass,
-            top=told.top,
-            pair=told.pair,
-            token=None if told.token is None else (told.token.side, told.token.index),
-            direction=told.direction,
-            arrows=told.arrows,
-            rollout=told.rollout,
+            [f"{selection.site}H{index}" for index in selection.shown] if selection.site else None,
+            average=selection.average,
+            form=selection.form,
+            axis=selection.axis,
+            what=selection.what,
+            by=selection.by,
+            hide=selection.hide,
+            off=selection.off,
+            filter=selection.filter,
+            threshold=selection.threshold,
+            mass=selection.mass,
+            top=selection.top,
+            pair=selection.pair,
+            token=None if selection.token is None else (selection.token.side, selection.token.index),
+            direction=selection.direction,
+            arrows=selection.arrows,
+            rollout=selection.rollout,
         )
-        if not told.site:
+        if not selection.site:
             return view
-    return View(wanted.view, trace, told)
+    return View(wanted.view, trace, selection)
 
 
 def is_own(name: str) -> bool:
@@ -154,5 +157,5 @@ def is_own(name: str) -> bool:
     return not name.startswith(PREFIX) and name != "relevance"
 
 
-def _listed(told: str) -> list[str]:
-    return [one for one in told.split(",") if one]
+def _split(text: str) -> list[str]:
+    return [word for word in text.split(",") if word]

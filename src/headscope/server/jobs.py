@@ -138,9 +138,9 @@ class Jobs:
         self._running = self._waiting.popleft()
         self._begun = time.monotonic()
         future = asyncio.get_running_loop().run_in_executor(self._pool, _do, self._running)
-        future.add_done_callback(self._finished)
+        future.add_done_callback(self._finish)
 
-    def _finished(self, future: "asyncio.Future[RunEvent]") -> None:
+    def _finish(self, future: "asyncio.Future[RunEvent]") -> None:
         job, self._running = self._running, None
         assert job is not None
         self._forget(job)

@@ -66,7 +66,7 @@ class Media:
     working_bytes: int = 0
     """The most memory that opening it for a model takes."""
 
-    def told(self) -> MediaProps:
+    def props(self) -> MediaProps:
         """As the page shows it."""
         return MediaProps(self.id, self.kind, self.about, list(self.notes))
 
@@ -131,7 +131,7 @@ class MediaStore:
         self._pool.shutdown(wait=False, cancel_futures=True)
 
 
-def given_media(media: Media, takes: Intake, model: str) -> tuple[dict[str, Any], list[str]]:
+def media_inputs(media: Media, takes: Intake, model: str) -> tuple[dict[str, Any], list[str]]:
     """What `Model.run` is given, and what is done to it on the way, in words; refused where the model takes no such."""
     if media.kind not in takes.kinds:
         what = {"image": "a picture", "audio": "a sound"}[media.kind]
@@ -206,8 +206,10 @@ def _readable(data: bytes) -> Iterator[Image.Image]:
     except Image.DecompressionBombError as error:
         raise Refused(413, "TooLarge", f"the picture has too many pixels: {error}") from error
     except (OSError, ValueError, SyntaxError, EOFError, IndexError) as error:
-        told = f"the picture cannot be read to its end: {error}."
-        raise Refused(422, "DamagedImage", told, "Save or download it again; the file seems to be cut off.") from error
+        message = f"the picture cannot be read to its end: {error}."
+        raise Refused(
+            422, "DamagedImage", message, "Save or download it again; the file seems to be cut off."
+        ) from error
 
 
 def _thumbnail(picture: Image.Image) -> bytes:
@@ -219,23 +221,23 @@ def _thumbnail(picture: Image.Image) -> bytes:
 
 
 def _too_many_pixels(size: tuple[int, int], most: int) -> Refused:
-    told = f"the picture has {size[0]:,} × {size[1]:,} pixels; this server takes up to {most // 10**6} million."
-    return Refused(413, "TooLarge", told, "Make it smaller: models look at a few hundred pixels a side.")
+    message = f"the picture has {size[0]:,} × {size[1]:,} pixels; this server takes up to {most // 10**6} million."
+    return Refused(413, "TooLarge", message, "Make it smaller: models look at a few hundred pixels a side.")
 
 
 def _sound(id: str, data: bytes, most_seconds: int) -> Media:
     try:
         samples, rate = read_channels(io.BytesIO(data))
     except InputError as error:
-        told = str(error)
+        message = str(error)
         raise Refused(
-            422, "DamagedSound", told, "Write it as 16-bit PCM: ffmpeg -i SOUND -c:a pcm_s16le OUT.wav"
+            422, "DamagedSound", message, "Write it as 16-bit PCM: ffmpeg -i SOUND -c:a pcm_s16le OUT.wav"
         ) from error
     if not len(samples) or rate <= 0:
         raise Refused(422, "DamagedSound", "the sound has no samples.", "Choose another file.")
     if len(samples) / rate > most_seconds:
-        told = f"the sound is {len(samples) / rate:,.0f} s long; this server takes up to {most_seconds} s."
-        raise Refused(413, "TooLarge", told, "Cut it: ffmpeg -i SOUND -t 30 OUT.wav")
+        message = f"the sound is {len(samples) / rate:,.0f} s long; this server takes up to {most_seconds} s."
+        raise Refused(413, "TooLarge", message, "Cut it: ffmpeg -i SOUND -t 30 OUT.wav")
     n_channels = samples.shape[1]
     notes = [f"{n_channels} channels are mixed down to one"] if n_channels > 1 else []
     about = f"{len(samples) / rate:.2f} s at {rate:,} samples a second"

@@ -20,7 +20,7 @@ def add_media(app: FastAPI, store: MediaStore) -> None:
     @app.post("/api/media", openapi_extra={"requestBody": body})
     async def upload(request: Request) -> MediaProps:
         """Upload a picture or a sound, as bare bytes; its id is for `media` of a run."""
-        return (await store.add(await request.body())).told()
+        return (await store.add(await request.body())).props()
 
     png: dict[int | str, dict[str, Any]] = {200: {"content": {"image/png": binary}, "description": "A small picture."}}
 

@@ -40,9 +40,9 @@ class Memory:
         self._changed = threading.Condition()
 
     @property
-    def used(self) -> int:
+    def used_bytes(self) -> int:
         """Bytes that are cached or reserved."""
-        return self._cached.total() + self._reserved()
+        return self._cached.total() + self._reserved_bytes()
 
     @contextmanager
     def reserve(
@@ -94,7 +94,7 @@ class Memory:
         with self._changed:
             return [value for address, (value, _) in reversed(self._entries.items()) if address[0] == cache]
 
-    def _reserved(self) -> int:
+    def _reserved_bytes(self) -> int:
         return sum(room.size for room in self._reservations)
 
     def _size_of(self, addresses: Collection[Address]) -> int:
@@ -103,13 +103,13 @@ class Memory:
     def _fits(self, room: Reservation) -> bool:
         """Whether there is room once everything is evicted that nobody reads."""
         reads = [address for other in (*self._reservations, room) for address in other.reads]
-        return self._reserved() + room.size + self._size_of(reads) <= self.limit
+        return self._reserved_bytes() + room.size + self._size_of(reads) <= self.limit
 
     def _evict(self, most: int = 0, newest: Address | None = None) -> list[Any]:
         """Take out the oldest entries until the limit holds, and that of the newest entry's own cache."""
         evicted, stay = [], {address for room in self._reservations for address in room.reads} | {newest}
         for address in list(self._entries):
-            is_full = self.used > self.limit
+            is_full = self.used_bytes > self.limit
             is_cache_full = newest is not None and address[0] == newest[0] and self._cached[newest[0]] > most
             if (is_full or is_cache_full) and address not in stay:
                 evicted.append(self._remove(address))

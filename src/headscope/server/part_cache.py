@@ -43,7 +43,7 @@ class Parts:
         if going is None:
             work = self._pool.submit(self._compute, place, compute, size, reads)
             going = self._going[place] = started = _Going(work)
-            going.shared.add_done_callback(lambda _: self._finished(place, started))
+            going.shared.add_done_callback(lambda _: self._finish(place, started))
         going.n_waiting += 1
         try:
             return await asyncio.shield(going.shared)
@@ -71,7 +71,7 @@ class Parts:
                 self.cache.put(place, data, len(data), room)
             return data
 
-    def _finished(self, place: Place, going: "_Going") -> None:
+    def _finish(self, place: Place, going: "_Going") -> None:
         self._forget(place, going)
         if not going.shared.cancelled():
             going.shared.exception()  # asked for, in case that everybody has left: asyncio would log it

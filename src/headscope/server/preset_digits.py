@@ -29,7 +29,7 @@ _STROKES: dict[str, list[Stroke]] = {
 }
 
 
-def _drawn(name: str) -> Callable[[], bytes]:
+def _png_maker(name: str) -> Callable[[], bytes]:
     def make() -> bytes:
         fine = Image.new("L", (_SIDE * _FINE, _SIDE * _FINE))
         pen, radius = ImageDraw.Draw(fine), _WIDTH * _FINE / 2
@@ -45,4 +45,4 @@ def _drawn(name: str) -> Callable[[], bytes]:
     return make
 
 
-DIGITS = {name: _drawn(name) for name in _STROKES}
+DIGITS = {name: _png_maker(name) for name in _STROKES}

@@ -39,19 +39,22 @@ def presets_of(intake: Intake, kinds: Sequence[str], *, can_write: bool) -> list
     """Inputs for any model, once it is known what it takes."""
     if "text-image" in kinds:
         return _with_pictures(intake)
-    found: list[PresetProps] = []
+    presets: list[PresetProps] = []
     if "source-target" in kinds:
         # A model that cannot write the target is given one.
-        texts = [one.text or "" for one in builtin_presets("translate")]
-        found = [PresetProps(text, "", text, target=None if can_write else text) for text in texts]
+        texts = [preset.text or "" for preset in builtin_presets("translate")]
+        presets = [PresetProps(text, "", text, target=None if can_write else text) for text in texts]
     elif "pair" in kinds:
-        found = [PresetProps(one.name, "", _masked(one.text, intake), one.pair) for one in builtin_presets("bert")]
+        presets = [
+            PresetProps(preset.name, "", _replace_mask(preset.text, intake), preset.pair)
+            for preset in builtin_presets("bert")
+        ]
     elif "text" in kinds:
-        found = [PresetProps(one.name, "", one.text) for one in builtin_presets("gpt")]
-    if found:
-        found = [one for one in found if _is_read(intake, one)] or _own_words(intake)
+        presets = [PresetProps(preset.name, "", preset.text) for preset in builtin_presets("gpt")]
+    if presets:
+        presets = [preset for preset in presets if _is_read(intake, preset)] or _own_words(intake)
     is_grey = getattr(intake.section("vision"), "num_channels", 3) == 1
-    return found + media_presets(kinds, is_grey=is_grey)
+    return presets + media_presets(kinds, is_grey=is_grey)
 
 
 def _with_pictures(intake: Intake) -> list[PresetProps]:
@@ -62,7 +65,7 @@ def _with_pictures(intake: Intake) -> list[PresetProps]:
     return [PresetProps(name, "", asked, media=f"{PRESET}{name}") for name in PICTURES]
 
 
-def _masked(text: str | None, intake: Intake) -> str | None:
+def _replace_mask(text: str | None, intake: Intake) -> str | None:
     mask = getattr(intake.tokenizer, "mask_token", None)
     return text.replace(MASK, mask) if text and mask else text
 
@@ -92,5 +95,5 @@ def _own_words(intake: Intake) -> list[PresetProps]:
     if not words:
         return []
     # A very small vocabulary, as of a model that sorts three letters, is gone through more than once.
-    found = PresetProps("words of its vocabulary", "", " ".join((words * N_WORDS)[:N_WORDS]))
-    return [found] if _is_read(intake, found) else []
+    preset = PresetProps("words of its vocabulary", "", " ".join((words * N_WORDS)[:N_WORDS]))
+    return [preset] if _is_read(intake, preset) else []

@@ -17,14 +17,14 @@ class Reports:
 
     def __init__(self, folders: tuple[Path, ...], catalogue: Catalogue):
         self.catalogue = catalogue
-        self.given: dict[str, HeadsReport] = {}
+        self.startup_reports: dict[str, HeadsReport] = {}
         for folder in folders:
             report = HeadsReport.load(folder)
-            self.given[self._model_of(report)] = report
+            self.startup_reports[self._model_of(report)] = report
 
     def check(self) -> None:
         """Refuse reports of other heads or other weights than those of the model that they name; loads the models."""
-        for name, report in self.given.items():
+        for name, report in self.startup_reports.items():
             check(report, self.catalogue.load(name))
 
     def part(self, model: str) -> Part:
@@ -34,28 +34,28 @@ class Reports:
 
     def has(self, model: str) -> bool:
         """Whether anything is known of a model's heads."""
-        return model in self.given or self._shipped(model).is_file()
+        return model in self.startup_reports or self._builtin_report(model).is_file()
 
     def _of(self, model: str) -> HeadsReport | None:
-        if model in self.given:
-            return self.given[model]
-        return HeadsReport.load(self._shipped(model).parent) if self.has(model) else None
+        if model in self.startup_reports:
+            return self.startup_reports[model]
+        return HeadsReport.load(self._builtin_report(model).parent) if self.has(model) else None
 
-    def _shipped(self, model: str) -> Path:
+    def _builtin_report(self, model: str) -> Path:
         name = model.removeprefix("builtin:") if model in self.catalogue.builtin else ""
         return BUILTIN / name / "heads.json"
 
     def _model_of(self, report: HeadsReport) -> str:
         """The name under which this server offers the model of a report: a folder is known by its last part."""
-        offered = [*self.catalogue.given, *self.catalogue.builtin]
+        offered = [*self.catalogue.startup_models, *self.catalogue.builtin]
         wanted = report.about["model"]
-        found = next((one for one in offered if wanted in (one, Path(one).name)), None)
-        if found is None:
+        name = next((name for name in offered if wanted in (name, Path(name).name)), None)
+        if name is None:
             raise LoadError(
                 f"the report in {report.folder} is of {wanted}, and this workbench offers {', '.join(offered)}: start "
                 "it with that model too, headscope serve MODEL --report DIR."
             )
-        return found
+        return name
 
 
 def check(report: HeadsReport, model: Model) -> None:

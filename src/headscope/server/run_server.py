@@ -36,14 +36,14 @@ def serve(
     """Serve until the process is told to stop; `say` prints for people, `announce` is given the address to open."""
     check_static(options.static)
     log.set_up(debug=debug)
-    listener = bound(options.host, options.port)
+    listener = listening_socket(options.host, options.port)
     try:
         port = listener.getsockname()[1]
         if options.port and port != options.port:
             say(f"Port {options.port} is taken; using {port}.")
         access = Access.of(options.host, port, options.trusted_hosts)
         workbench = Workbench(replace(options, port=port), access)
-        for name in workbench.catalogue.given:
+        for name in workbench.catalogue.startup_models:
             say(f"Loading {name}")
             workbench.catalogue.load(name)
         workbench.reports.check()
@@ -51,7 +51,7 @@ def serve(
         address = address_of(options.host, port, options.trusted_hosts)
         announce(f"{address}?token={access.token}")
         log.silence_warnings()
-        server = _Server(configured(workbench), workbench)
+        server = _Server(server_config(workbench), workbench)
         if opens_browser:
             server.opens = f"{address}?token={access.ticket()}"
         _run(server, listener)
@@ -65,7 +65,7 @@ def serve(
         os._exit(0)
 
 
-def configured(workbench: Workbench) -> uvicorn.Config:
+def server_config(workbench: Workbench) -> uvicorn.Config:
     """How uvicorn runs the application."""
     return uvicorn.Config(
         application(workbench),
@@ -99,7 +99,7 @@ class _Server(uvicorn.Server):
         await super().shutdown(sockets)
 
 
-def bound(host: str, port: int) -> socket.socket:
+def listening_socket(host: str, port: int) -> socket.socket:
     """A listening socket at this port, or at the next free one; any free one for port 0."""
     for tried in range(port, min(port + TRIES, 65536) if port else 1):
         try:

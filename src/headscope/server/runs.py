@@ -25,7 +25,7 @@ from headscope.server.catalogue import Catalogue
 from headscope.server.errors import Refused
 from headscope.server.jobs import Job, Jobs
 from headscope.server.log import logger
-from headscope.server.media import Media, MediaStore, given_media
+from headscope.server.media import Media, MediaStore, media_inputs
 from headscope.server.memory import Cache, Memory
 from headscope.server.messages import ChatMessage, Remembered, RunEvent, RunRequest
 from headscope.server.options import Limits
@@ -57,7 +57,7 @@ class Run:
         """Tokens of all stacks."""
         return sum(len(tokens) for tokens in self.trace.tokens.values())
 
-    def told(self) -> Remembered:
+    def summary(self) -> Remembered:
         """As the page's history shows it."""
         return Remembered(self.id, self.request, self.when, self.n_tokens)
 
@@ -106,8 +106,8 @@ class Runs:
         """Not for the event loop: edits are parsed, folders looked up, presets drawn."""
         # A field of the page that was left empty is one that was not filled in.
         pair, target = request.pair or None, request.target or None
-        calls = edits.checked(request.edits, self.limits.edits)
-        model = self.catalogue.permitted(request.model)
+        calls = edits.canonical_edits(request.edits, self.limits.edits)
+        model = self.catalogue.resolve(request.model)
         request = replace(request, model=model, pair=pair, target=target, edits=calls)
         id = self.id_of(request)
         if self.cache.get(id) is not None:
@@ -143,30 +143,30 @@ class Runs:
 
     def id_of(self, request: RunRequest) -> str:
         """The hash of model, input and record."""
-        told = json.dumps([self._salt, asdict(request)], sort_keys=True)
-        return hashlib.sha256(told.encode()).hexdigest()[:16]
+        question = json.dumps([self._salt, asdict(request)], sort_keys=True)
+        return hashlib.sha256(question.encode()).hexdigest()[:16]
 
     def _check(self, request: RunRequest) -> None:
         """Refuse what is too much, or nothing, before it waits."""
         if request.text is not None and request.chat is not None:
             raise Refused(422, "InputError", "give a text or a chat, one of the two.")
         if not 0 <= request.generate <= MOST_WRITTEN:
-            told = f"generate={request.generate} tokens; this server has a model write up to {MOST_WRITTEN}."
-            raise Refused(422, "InputError", told)
+            message = f"generate={request.generate} tokens; this server has a model write up to {MOST_WRITTEN}."
+            raise Refused(422, "InputError", message)
         if request.generate and (request.pair or request.target):
-            told = "a pair is not continued, and a target that is given is not written: leave out one of the two."
-            raise Refused(422, "InputError", told)
+            message = "a pair is not continued, and a target that is given is not written: leave out one of the two."
+            raise Refused(422, "InputError", message)
         if request.text is None and request.chat is None and request.media is None:
             raise Refused(422, "InputError", "there is nothing to run: give a text, a chat, a picture or a sound.")
         turns = request.chat or []
         if len(turns) > self.limits.turns:
-            told = f"the chat has {len(turns)} turns; this server takes up to {self.limits.turns}."
-            raise Refused(413, "TooLarge", told, "Leave out the oldest turns.")
-        texts = [request.text, request.pair, request.target, *(one.content for one in turns), *request.edits]
-        count = sum(len(one) for one in texts if one is not None)
+            message = f"the chat has {len(turns)} turns; this server takes up to {self.limits.turns}."
+            raise Refused(413, "TooLarge", message, "Leave out the oldest turns.")
+        texts = [request.text, request.pair, request.target, *(turn.content for turn in turns), *request.edits]
+        count = sum(len(text) for text in texts if text is not None)
         if count > self.limits.characters:
-            told = f"the input is {count:,} characters long; this server takes up to {self.limits.characters:,}."
-            raise Refused(413, "TooLarge", told, "Send a shorter text.")
+            message = f"the input is {count:,} characters long; this server takes up to {self.limits.characters:,}."
+            raise Refused(413, "TooLarge", message, "Send a shorter text.")
 
     def _run(self, job: Job, plan: Plan) -> RunEvent:
         """In the thread of runs."""
@@ -209,7 +209,7 @@ class Runs:
             return plan.base.trace.inputs, []
         options = {"pair": request.pair, "target": request.target, "truncate": request.truncate}
         with self.memory.reserve(media.working_bytes if media else 0, "this picture or sound"):
-            file, notes = ({}, []) if media is None else given_media(media, takes, request.model)
+            file, notes = ({}, []) if media is None else media_inputs(media, takes, request.model)
             return model.read(source, **file, **options), notes
 
     def _interventions(self, job: Job, model: Model, plan: Plan) -> tuple[Intervention, ...]:
@@ -217,7 +217,7 @@ class Runs:
         is_run = any(repr(other) not in plan.others for other in edits.other_runs(plan.request.edits))
         with self.memory.reserve(self.memory.limit // 4 if is_run else 0, "the other run of an edit"):
             keeping = {"budget": self._budget(8), "cancel": job.cancel}
-            return tuple(edits.made(plan.request.edits, model, plan.others, **keeping))
+            return tuple(edits.interventions_of(plan.request.edits, model, plan.others, **keeping))
 
     def _budget(self, part: int) -> int:
         """The most that a trace may keep: a part of what the server may use, and half of what is free."""
@@ -252,14 +252,14 @@ def _trace_of(
     request, base, keeping = plan.request, plan.base, keeping | {"record": plan.request.record}
     if request.generate:
 
-        def written(done: int, of: int) -> None:
+        def report_token(done: int, of: int) -> None:
             job.tell_from_thread(RunEvent("running", done=done, of=of))
 
-        options = {"max_new_tokens": request.generate, "progress": written}
+        options = {"max_new_tokens": request.generate, "progress": report_token}
         return model.generate(inputs, interventions=interventions, **options, **keeping).trace
 
-    def passed(done: int, of: int) -> None:
+    def report_layer(done: int, of: int) -> None:
         job.tell_from_thread(RunEvent("running", layer=done, n_layers=of))
 
-    trace = model.run(inputs, interventions, progress=passed, **keeping)
+    trace = model.run(inputs, interventions, progress=report_layer, **keeping)
     return trace if base is None or base.trace.inputs is None else replace(trace, steps=base.trace.steps)

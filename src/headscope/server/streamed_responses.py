@@ -30,8 +30,8 @@ async def while_connected(receive: Receive, work: Awaitable[Answer]) -> Answer:
             return doing.result()
         raise Left
     finally:
-        for one in (doing, leaving):
-            one.cancel()
+        for future in (doing, leaving):
+            future.cancel()
         await asyncio.gather(doing, leaving, return_exceptions=True)
 
 

@@ -12,7 +12,7 @@ def gold_of(request: RunRequest) -> Example | None:
         return None
     if request.pair is not None:
         raise InputError("a sentence with its tree, in CoNLL-U, is read by itself: leave the second text out.")
-    found = parse_conllu(request.text)
-    if len(found) != 1:
-        raise InputError(f"this is CoNLL-U of {len(found)} sentences: give one sentence, with its lines alone.")
-    return found[0]
+    sentences = parse_conllu(request.text)
+    if len(sentences) != 1:
+        raise InputError(f"this is CoNLL-U of {len(sentences)} sentences: give one sentence, with its lines alone.")
+    return sentences[0]

@@ -76,24 +76,28 @@ class Workbench:
         activations, a report, the relevance of an answer, heads that were found, a use case that they are coloured by.
         By what tells one from another; read, as parts by key, by whoever has the time.
         """
-        found: dict[str, Callable[[], dict[str, Part]]] = {}
+        readers: dict[str, Callable[[], dict[str, Part]]] = {}
         model = self.runs.find(id).request.model
         activations = self.tasks.all("activations", id, minus)
         if activations:
-            found[f"activations {' '.join(activations)}"] = lambda: _activations(activations.values())
+            readers[f"activations {' '.join(activations)}"] = lambda: _activations(activations.values())
         if self.reports.has(model):
-            found["report"] = lambda: {"report": self.reports.part(model)}
+            readers["report"] = lambda: {"report": self.reports.part(model)}
         options = options_of(selection.relevance)
-        made = None if options is None else self.tasks.result_of(TaskRequest("relevance", trace=id, options=options))
-        if made is not None:
-            found[f"relevance {selection.relevance}"] = lambda: {f"relevance?of={selection.relevance}": decode(made)}
+        relevance = (
+            None if options is None else self.tasks.result_of(TaskRequest("relevance", trace=id, options=options))
+        )
+        if relevance is not None:
+            readers[f"relevance {selection.relevance}"] = lambda: {
+                f"relevance?of={selection.relevance}": decode(relevance)
+            }
         heads = self.tasks.latest("find", id) if selection.find else None
         if heads is not None:
-            found[f"found {heads[0]}"] = lambda: {"found": decode(heads[1])}
+            readers[f"found {heads[0]}"] = lambda: {"found": decode(heads[1])}
         evidence = self.tasks.latest("use_case", model)
         if evidence is not None and {selection.sort, selection.colour} & {decode(evidence[1]).props["method"]["name"]}:
-            found[f"evidence {evidence[0]}"] = lambda: {"evidence": decode(evidence[1])}
-        return found
+            readers[f"evidence {evidence[0]}"] = lambda: {"evidence": decode(evidence[1])}
+        return readers
 
     def settings(self) -> Settings:
         """What the page is told first."""
@@ -118,6 +122,6 @@ class Workbench:
 def _activations(windows: Iterable[bytes]) -> dict[str, Part]:
     """What was read of each stack, some tokens at a time, as one part."""
     by_stack: dict[str, list[Part]] = {}
-    for one in map(decode, windows):
-        by_stack.setdefault(one.props["stack"], []).append(one)
+    for window in map(decode, windows):
+        by_stack.setdefault(window.props["stack"], []).append(window)
     return {f"activations/{stack}": joined(own) for stack, own in by_stack.items()}

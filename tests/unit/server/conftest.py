@@ -18,7 +18,7 @@ from headscope.server.access import Access
 from headscope.server.api import application
 from headscope.server.catalogue import Catalogue
 from headscope.server.options import Limits, Options
-from headscope.server.run_server import bound, configured
+from headscope.server.run_server import listening_socket, server_config
 from headscope.server.workbench import Workbench
 
 HOME = "http://127.0.0.1:8765"
@@ -91,7 +91,7 @@ def client(start) -> TestClient:
 @contextmanager
 def listening(workbench: Workbench) -> Iterator[str]:
     """The workbench at a real port: its address."""
-    server, listener = uvicorn.Server(configured(workbench)), bound("127.0.0.1", 0)
+    server, listener = uvicorn.Server(server_config(workbench)), listening_socket("127.0.0.1", 0)
     thread = threading.Thread(target=server.run, args=([listener],))
     thread.start()
     try:

@@ -14,7 +14,7 @@ from headscope.server.options import Limits, Options
 
 def refused(catalogue: Catalogue, name: str) -> Refused:
     with pytest.raises(Refused) as caught:
-        catalogue.permitted(name)
+        catalogue.resolve(name)
     return caught.value
 
 
@@ -54,20 +54,20 @@ def test_a_folder_under_an_allowed_one_has_one_name(models: Path, tmp_path: Path
     link.symlink_to(models)
     catalogue = Catalogue(Options(allow=(link,)))
     for name in (models / "gpt", link / "gpt", models / "vit" / ".." / "gpt"):
-        assert catalogue.permitted(str(name)) == str(models / "gpt")
+        assert catalogue.resolve(str(name)) == str(models / "gpt")
 
 
 def test_a_folder_given_at_the_start_needs_no_permission(models: Path) -> None:
     catalogue = Catalogue(Options(models=(str(models / "vit" / ".." / "gpt"),)))
-    assert catalogue.permitted(str(models / "gpt")) == str(models / "gpt") == catalogue.default
+    assert catalogue.resolve(str(models / "gpt")) == str(models / "gpt") == catalogue.default
     assert refused(catalogue, str(models / "vit")).status == 403
 
 
 def test_hub_ids_need_permission() -> None:
     problem = refused(Catalogue(Options()), "openai-community/gpt2")
     assert problem.status == 403 and "--allow-hub" in problem.problem.hint
-    assert Catalogue(Options(allow_hub=True)).permitted("openai-community/gpt2") == "openai-community/gpt2"
-    assert Catalogue(Options(models=("gpt2",))).permitted("gpt2") == "gpt2"
+    assert Catalogue(Options(allow_hub=True)).resolve("openai-community/gpt2") == "openai-community/gpt2"
+    assert Catalogue(Options(models=("gpt2",))).resolve("gpt2") == "gpt2"
 
 
 @pytest.mark.parametrize("name", ["", "  ", "a\0b", "x" * 2000, "a b", "a/..", "é/è?"])

@@ -40,7 +40,7 @@ class Watch:
 HEAVY = [
     (edits, "canonical"),
     (edits, "calls_in"),
-    (catalogue.Catalogue, "permitted"),
+    (catalogue.Catalogue, "resolve"),
     (media, "preset"),
     (media.MediaStore, "read"),
     (api, "place_for"),
@@ -49,7 +49,7 @@ HEAVY = [
     (api, "part"),
     (exports.TableQuery, "bytes"),
     (workbench.Workbench, "beside"),
-    (runs.Run, "told"),
+    (runs.Run, "summary"),
     (page.Path, "read_bytes"),
 ]
 

@@ -8,7 +8,7 @@ from starlette.testclient import TestClient
 
 import headscope.views.table
 import headscope.views.view
-from headscope.server.exports import checked_view
+from headscope.server.exports import view_of
 from headscope.server.messages import PageRequest
 from headscope.views.selection import Selection, Spot
 
@@ -87,10 +87,10 @@ def test_a_selection_that_does_not_fit_is_refused_in_words(
 
 def test_an_empty_selection_is_the_view_s_own(client: TestClient, id: str) -> None:
     trace = client.workbench.runs.find(id).trace  # type: ignore[attr-defined]
-    assert checked_view(trace, PageRequest("head")).selection.shown == [0, 1, 2, 3]
-    assert checked_view(trace, PageRequest("model")).kind == "model"
+    assert view_of(trace, PageRequest("head")).selection.shown == [0, 1, 2, 3]
+    assert view_of(trace, PageRequest("model")).kind == "model"
     spot = Selection(scale="head", site="L0", shown=[1], token=Spot("key", 2))
-    assert checked_view(trace, PageRequest("head", spot)).selection is spot
+    assert view_of(trace, PageRequest("head", spot)).selection is spot
 
 
 def test_a_table_is_filtered_as_the_page_filters_lines(client: TestClient, id: str) -> None:

@@ -152,7 +152,7 @@ def test_twelve_pictures_at_once_are_decoded_one_after_another(start, monkeypatc
     memory, used, decode = client.workbench.memory, [], media._picture
 
     def watched(*arguments):
-        used.append(memory.used)
+        used.append(memory.used_bytes)
         return decode(*arguments)
 
     monkeypatch.setattr(media, "_picture", watched)

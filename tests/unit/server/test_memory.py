@@ -51,7 +51,7 @@ def test_all_caches_share_one_limit() -> None:
     parts.put("a", "A", 40)
     assert runs.get("old") == "R"
     runs.put("new", "N", 40)
-    assert parts.get("a") is None and len(runs) == 2 and memory.used == 80
+    assert parts.get("a") is None and len(runs) == 2 and memory.used_bytes == 80
 
 
 def test_a_cache_keeps_to_its_share() -> None:
@@ -69,10 +69,10 @@ def test_work_that_needs_room_evicts_what_was_used_least_recently() -> None:
     for key in "ab":
         runs.put(key, key, 40)
     with memory.reserve(50, "this run"):
-        assert runs.newest_first() == ["b"] and memory.used == 90
+        assert runs.newest_first() == ["b"] and memory.used_bytes == 90
         runs.put("c", "c", 40)
-        assert runs.newest_first() == ["c"] and memory.used == 90
-    assert memory.used == 40
+        assert runs.newest_first() == ["c"] and memory.used_bytes == 90
+    assert memory.used_bytes == 40
 
 
 def test_what_was_worked_out_takes_the_place_that_was_reserved_for_it() -> None:
@@ -81,7 +81,7 @@ def test_what_was_worked_out_takes_the_place_that_was_reserved_for_it() -> None:
     runs.put("a", "a", 40)
     with memory.reserve(60, "this run") as room:
         runs.put("b", "b", 30, room)
-        assert len(runs) == 2 and room.size == 30 and memory.used == 100
+        assert len(runs) == 2 and room.size == 30 and memory.used_bytes == 100
 
 
 def test_what_is_being_read_is_not_evicted() -> None:
@@ -119,7 +119,7 @@ def test_work_waits_for_other_work_and_the_limit_always_holds() -> None:
         with memory.reserve(40, "this run"):
             with lock:
                 under_way += 1
-                most.append(memory.used)
+                most.append(memory.used_bytes)
                 n_at_once.append(under_way)
             threading.Event().wait(0.001)
             with lock:
@@ -127,7 +127,7 @@ def test_work_waits_for_other_work_and_the_limit_always_holds() -> None:
 
     with ThreadPoolExecutor(12) as pool:
         list(pool.map(work, range(48)))
-    assert max(most) <= 100 and max(n_at_once) <= 2 and memory.used == 0
+    assert max(most) <= 100 and max(n_at_once) <= 2 and memory.used_bytes == 0
 
 
 def test_work_that_waits_too_long_is_refused_and_told_when_to_come_back() -> None:
@@ -136,14 +136,14 @@ def test_work_that_waits_too_long_is_refused_and_told_when_to_come_back() -> Non
     with memory.reserve(80, "this run"), pytest.raises(Refused) as caught, late:
         pass
     assert caught.value.status == 503 and int(caught.value.headers["Retry-After"]) > 0  # type: ignore[index]
-    assert memory.used == 0
+    assert memory.used_bytes == 0
 
 
 def test_memory_is_free_again_after_an_error() -> None:
     memory = Memory(100)
     with pytest.raises(ZeroDivisionError), memory.reserve(80, "this run"):
         raise ZeroDivisionError
-    assert memory.used == 0
+    assert memory.used_bytes == 0
 
 
 def test_evicted_values_are_gone() -> None:
@@ -165,18 +165,18 @@ def task(client: TestClient, name: str, trace: str) -> bytes:
 
 def test_traces_parts_results_and_uploads_count_together(client: TestClient, run) -> None:
     memory = client.workbench.memory  # type: ignore[attr-defined]
-    assert memory.used == 0
+    assert memory.used_bytes == 0
     trace = run(client)[-1]["trace"]
-    sizes = [memory.used]
+    sizes = [memory.used_bytes]
     assert sizes[0] > client.workbench.runs.find(trace).trace.nbytes()  # type: ignore[attr-defined]
     expected = [len(client.get(f"/api/traces/{trace}/maps").content)]
-    sizes.append(memory.used)
+    sizes.append(memory.used_bytes)
     expected.append(len(task(client, "effect", trace)))
-    sizes.append(memory.used)
+    sizes.append(memory.used_bytes)
     picture = made_media.png(made_media.picture(400))
     assert client.post("/api/media", content=picture).status_code == 200
     expected.append(len(picture))
-    sizes.append(memory.used)
+    sizes.append(memory.used_bytes)
     assert all(after - before >= size for (before, after), size in zip(pairwise(sizes), expected, strict=True))
 
 
@@ -184,9 +184,9 @@ def test_the_limit_holds_at_every_step_of_many_runs(start, run, monkeypatch: pyt
     used, put = [], Memory.put
 
     def watched(self: Memory, *arguments, **more) -> None:
-        used.append((self.used, self.limit))
+        used.append((self.used_bytes, self.limit))
         put(self, *arguments, **more)
-        used.append((self.used, self.limit))
+        used.append((self.used_bytes, self.limit))
 
     monkeypatch.setattr(Memory, "put", watched)
     client = start(limits={"memory": 2_000_000})

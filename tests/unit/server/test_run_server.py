@@ -6,20 +6,20 @@ import pytest
 
 from headscope.errors import LoadError
 from headscope.server.options import Options
-from headscope.server.run_server import _warn_of_network, address_of, bound, serve
+from headscope.server.run_server import _warn_of_network, address_of, listening_socket, serve
 
 
 def test_the_next_free_port_is_taken() -> None:
-    with bound("127.0.0.1", 0) as first:
+    with listening_socket("127.0.0.1", 0) as first:
         port = first.getsockname()[1]
-        with bound("127.0.0.1", port) as second:
+        with listening_socket("127.0.0.1", port) as second:
             assert port < second.getsockname()[1] < port + 50
 
 
 def test_an_address_that_is_not_ours_is_refused() -> None:
     for host in ("192.0.2.1", "no such host", "x" * 80):
         with pytest.raises(LoadError):
-            bound(host, 0)
+            listening_socket(host, 0)
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_without_a_page_it_does_not_start(tmp_path) -> None:
 
 
 def test_a_model_that_is_not_there_ends_the_start_and_frees_the_port(static, tmp_path) -> None:
-    with bound("127.0.0.1", 0) as found:
+    with listening_socket("127.0.0.1", 0) as found:
         port = found.getsockname()[1]
     options = Options(models=(str(tmp_path / "none"),), port=port, static=static)
     with pytest.raises(LoadError, match="no folder"):

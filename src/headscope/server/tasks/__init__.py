@@ -9,6 +9,8 @@ from headscope.server.tasks.relevance import RELEVANCE
 from headscope.server.tasks.task import Desk, Task
 from headscope.server.tasks.usecase import USE_CASE
 
-TASKS: dict[str, Task] = {one.name: one for one in (ACTIVATIONS, EXAMPLES, EFFECT, WRITTEN, FIND, USE_CASE, RELEVANCE)}
+TASKS: dict[str, Task] = {
+    task.name: task for task in (ACTIVATIONS, EXAMPLES, EFFECT, WRITTEN, FIND, USE_CASE, RELEVANCE)
+}
 
 __all__ = ["TASKS", "Desk", "Task", "Tasks"]

@@ -43,29 +43,29 @@ def _activations(desk: Desk, options: ActivationsOptions) -> Part:
         raise InputError(f"count is 1 to {MOST_TOKENS} tokens, k is 1 to {MOST_CANDIDATES} candidates.")
     if desk.other is not None:
         return _difference(desk, desk.run, *desk.other, options)
-    found = streams(desk, desk.model, desk.run, options.stack)
+    activations = streams(desk, desk.model, desk.run, options.stack)
     check = partial(_check, desk)
     window = options.first, options.count, options.k
-    return activations_part(found.read(desk.model, *window, check=check, progress=desk.progress))
+    return activations_part(activations.read(desk.model, *window, check=check, progress=desk.progress))
 
 
 def _difference(desk: Desk, run: Run, model: Model, other: Run, options: ActivationsOptions) -> Part:
     comparison = compare(run.trace, other.trace)
     paired = Paired.of(desk.model, comparison, options.stack, options.first, options.count)
-    one = streams(desk, desk.model, run, paired.stack, paired.rows(0))
+    first = streams(desk, desk.model, run, paired.stack, paired.rows(0))
     # The same run twice is repeated once: then the difference is nothing, to the last bit.
     second = streams(desk, model, other, paired.stack, paired.rows(1))
     check = partial(_check, desk)
     models = desk.model, model
-    return difference_part(subtract(models, (one, second), paired, options.k, check=check, progress=desk.progress))
+    return difference_part(subtract(models, (first, second), paired, options.k, check=check, progress=desk.progress))
 
 
 def streams(desk: Desk, model: Model, run: Run, stack: str, rows: Sequence[int] = ()) -> Streams:
     """What the run left, kept for the next window of tokens; with all neurons of the tokens `rows`."""
     key = ("streams", run.id, stack)
-    found = desk.cache.get(key)
-    if not isinstance(found, Streams) or (rows and found.row_places != tuple(rows)):
-        found = watch(
+    activations = desk.cache.get(key)
+    if not isinstance(activations, Streams) or (rows and activations.row_places != tuple(rows)):
+        activations = watch(
             model,
             run.trace,
             run.interventions,
@@ -75,8 +75,8 @@ def streams(desk: Desk, model: Model, run: Run, stack: str, rows: Sequence[int] 
             cancel=desk.cancel,
             progress=desk.progress,
         )
-        desk.cache.put(key, found, found.nbytes(), desk.room)
-    return found
+        desk.cache.put(key, activations, activations.nbytes(), desk.room)
+    return activations
 
 
 def _check(desk: Desk) -> None:

@@ -28,21 +28,21 @@ def _effect(desk: Desk, options: EffectOptions) -> Part:
     run = desk.run
     assert run is not None
     k = max(1, min(options.k, 20))
-    found = effect(desk.model, run.trace.inputs, run.interventions, k=k, cancel=desk.cancel)
-    known = sorted(found.names)
-    places = np.searchsorted(known, found.ids.numpy()).astype(np.int32)
-    places[found.ids.numpy() < 0] = -1
-    loss = [None, None] if found.loss is None else [one if isfinite(one) else None for one in found.loss]
+    change = effect(desk.model, run.trace.inputs, run.interventions, k=k, cancel=desk.cancel)
+    known = sorted(change.names)
+    places = np.searchsorted(known, change.ids.numpy()).astype(np.int32)
+    places[change.ids.numpy() < 0] = -1
+    loss = [None, None] if change.loss is None else [loss if isfinite(loss) else None for loss in change.loss]
     arrays = {
-        "kl": found.kl.float().numpy(),
+        "kl": change.kl.float().numpy(),
         "candidates": places,
-        "before": found.before.numpy(),
-        "after": found.after.numpy(),
+        "before": change.before.numpy(),
+        "after": change.after.numpy(),
     }
-    first = found.positions[0] if found.positions else -1
+    first = change.positions[0] if change.positions else -1
     return Part(
         "effect",
-        EffectProps(found.stack, first, [found.names[one] for one in known], float(found.kl.mean()), *loss),
+        EffectProps(change.stack, first, [change.names[token] for token in known], float(change.kl.mean()), *loss),
         arrays,
     )
 
@@ -54,7 +54,7 @@ class WrittenOptions:
     n: int = 20
 
 
-def _written(desk: Desk, options: WrittenOptions) -> Part:
+def _write_both(desk: Desk, options: WrittenOptions) -> Part:
     run = desk.run
     assert run is not None
     count = max(1, min(options.n, MOST_TOKENS))
@@ -63,7 +63,7 @@ def _written(desk: Desk, options: WrittenOptions) -> Part:
         raise InputError("there is no text to go on from.")
     if desk.model.is_encoder_decoder:
         # The source alone: the target is what is written.
-        kept = {name: one for name, one in inputs.model_inputs.items() if not name.startswith("decoder_")}
+        kept = {name: tensor for name, tensor in inputs.model_inputs.items() if not name.startswith("decoder_")}
         inputs = replace(inputs, model_inputs=kept, tokens={"encoder": inputs.tokens["encoder"]}, target=None)
     texts = []
     for place, edits in enumerate(((), run.interventions)):
@@ -80,4 +80,4 @@ def _working_bytes(model: Model, run: Run) -> int:
 
 
 EFFECT = Task("effect", EffectOptions, _effect, working_bytes=_working_bytes)
-WRITTEN = Task("written", WrittenOptions, _written)
+WRITTEN = Task("written", WrittenOptions, _write_both)

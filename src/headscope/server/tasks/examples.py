@@ -39,26 +39,28 @@ def _examples(desk: Desk, options: ExamplesOptions) -> Part:
         desk.progress(at.n_done, at.n_examples)
 
     k = max(1, min(options.k, KEPT))
-    found = examples(
+    matches = examples(
         desk.model, desk.corpus, options.place, k=k, lowest=options.lowest, progress=progress, cancel=desk.cancel
     )
-    shown, values = zip(*map(_shown, found), strict=True) if len(found) else ((), ())
-    props = ExamplesProps(str(found.place), found.corpus, found.n_examples, found.lowest, list(shown))
+    rows, values = zip(*map(_example_props, matches), strict=True) if len(matches) else ((), ())
+    props = ExamplesProps(str(matches.place), matches.corpus, matches.n_examples, matches.lowest, list(rows))
     joined = np.concatenate(values).astype(np.float32) if values else np.zeros(0, np.float32)
     return Part("examples", props, {"values": joined})
 
 
-def _shown(one: CorpusExample) -> tuple[ExampleProps, np.ndarray]:
+def _example_props(example: CorpusExample) -> tuple[ExampleProps, np.ndarray]:
     """The stretch around what stands out: of a head, what is looked at; of anything else, the token itself."""
-    token = _plain(one.tokens[one.token])
-    texts, centre, at, told = one.tokens, one.token, one.token, token
-    if one.key is not None:
-        told = f"{token} → {_plain(one.key_tokens[one.key])}"
-        if one.key_tokens != one.tokens:  # the keys are another text
-            texts, centre, at = one.key_tokens, one.key, -1
+    token = _plain(example.tokens[example.token])
+    texts, centre, at, label = example.tokens, example.token, example.token, token
+    if example.key is not None:
+        label = f"{token} → {_plain(example.key_tokens[example.key])}"
+        if example.key_tokens != example.tokens:  # the keys are another text
+            texts, centre, at = example.key_tokens, example.key, -1
     first, last = max(0, centre - AROUND), min(len(texts), centre + AROUND + 1)
-    shown = [_plain(text) for text in texts[first:last]]
-    return ExampleProps(one.id, shown, at - first if at >= 0 else -1, one.value, told), one.values[first:last]
+    window = [_plain(text) for text in texts[first:last]]
+    return ExampleProps(example.id, window, at - first if at >= 0 else -1, example.value, label), example.values[
+        first:last
+    ]
 
 
 def _plain(text: str) -> str:

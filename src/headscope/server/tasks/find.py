@@ -53,25 +53,29 @@ class FindOptions:
 
 def patterns() -> list[PatternOffer]:
     """The patterns that have a name, as the page offers them."""
-    return [PatternOffer(one.name, one.about, one.needs) for one in MEASURES.values() if one.target is not None]
+    return [
+        PatternOffer(measure.name, measure.about, measure.needs)
+        for measure in MEASURES.values()
+        if measure.target is not None
+    ]
 
 
 def _find(desk: Desk, options: FindOptions) -> Part:
     assert desk.run is not None
-    work = {"example": _example, "pattern": _pattern, "painted": _painted, "effect": _effect}[options.by]
+    work = {"example": _example, "pattern": _pattern, "painted": _by_matrix, "effect": _effect}[options.by]
     return work(desk, desk.run.trace, options)
 
 
 def _example(desk: Desk, trace: Trace, options: FindOptions) -> Part:
     example = options.source, options.target
-    if options.over != "run" and not all(isinstance(one, str) for one in example):
+    if options.over != "run" and not all(isinstance(word, str) for word in example):
         raise InputError("positions belong to one input: type the words to look for them in several.")
     traces, calls = _traces(desk, trace, options)
-    problems = [lacking(one, example) for one in traces]
-    kept = [one for one, problem in zip(traces, problems, strict=True) if problem is None]
-    code = _made(options, [call for call, problem in zip(calls, problems, strict=True) if problem is None])
+    problems = [lacking(trace, example) for trace in traces]
+    kept = [trace for trace, problem in zip(traces, problems, strict=True) if problem is None]
+    code = _traces_code(options, [call for call, problem in zip(calls, problems, strict=True) if problem is None])
     if not kept:
-        first = next(one for one in problems if one is not None)
+        first = next(problem for problem in problems if problem is not None)
         raise first if len(traces) == 1 else UnknownTokenError(f"in none of {len(traces)} inputs: {first}")
     notes = []
     if len(kept) < len(traces):
@@ -81,8 +85,8 @@ def _example(desk: Desk, trace: Trace, options: FindOptions) -> Part:
     if options.site and not isinstance(options.source, str):
         scores = _alike(scores, record)
     names = [
-        _name(tokens, one)
-        for tokens, one in zip((trace.query_tokens(record.site), trace.key_tokens(record.site)), example, strict=True)
+        _name(tokens, words)
+        for tokens, words in zip((trace.query_tokens(record.site), trace.key_tokens(record.site)), example, strict=True)
     ]
     about = f"attention from {names[0]} to {names[1]}, against the head's own at that distance"
     code += f"scores = hs.find_heads({_subject(options)}, example={_literal(example)})\nscores.above(10)\n"
@@ -91,7 +95,7 @@ def _example(desk: Desk, trace: Trace, options: FindOptions) -> Part:
 
 def _pattern(desk: Desk, trace: Trace, options: FindOptions) -> Part:
     traces, calls = _traces(desk, trace, options)
-    code = _made(options, calls)
+    code = _traces_code(options, calls)
     scores = find_heads(traces, pattern=options.pattern)
     about = MEASURES[options.pattern].about
     name = options.pattern if options.over == "run" else f"{options.pattern} over {_over(options, len(traces))}"
@@ -99,7 +103,7 @@ def _pattern(desk: Desk, trace: Trace, options: FindOptions) -> Part:
     return _part(trace, scores, name, about, [], code, len(traces))
 
 
-def _painted(desk: Desk, trace: Trace, options: FindOptions) -> Part:
+def _by_matrix(desk: Desk, trace: Trace, options: FindOptions) -> Part:
     record = _layer(trace, options.site)
     if not options.cells or len(options.cells) > MOST_CELLS:
         raise InputError(f"paint at least one cell of the matrix, and at most {MOST_CELLS:,} stretches of them.")
@@ -127,7 +131,7 @@ def _effect(desk: Desk, trace: Trace, options: FindOptions) -> Part:
         assert trace.inputs is not None
         inputs.append(trace.inputs)
     else:
-        inputs += [_read(desk, one) for one in _texts(desk, options)]
+        inputs += [_read(desk, pair) for pair in _texts(desk, options)]
     is_edited = bool(trace.edits) and options.over == "run"
     scores = ablation(
         desk.model,
@@ -141,18 +145,18 @@ def _effect(desk: Desk, trace: Trace, options: FindOptions) -> Part:
     )
     done = "silenced" if options.ablate == "zero" else "set to its mean"
     about = (
-        f"how much the log-probability of {_quoted(options.token)} falls when the head is {done}; below zero it rises"
+        f"how much the log-probability of {_quote(options.token)} falls when the head is {done}; below zero it rises"
     )
     notes = [f"with all heads it is {written(-scores.settings['loss'])}"]
     at = f", position={options.position}" if options.position is not None and options.over == "run" else ""
     at += f", interventions=[{', '.join(trace.edits)}]" if is_edited else ""
-    given, code = "trace.inputs", ""
+    source, code = "trace.inputs", ""
     if options.over != "run":
-        given = "inputs"
-        code = f"inputs = [{', '.join(_call(desk, 'read', one) for one in _texts(desk, options))}]\n"
-    code += f"scores = hs.analysis.ablation(model, {given}, by={options.ablate!r}, target={options.token!r}{at})\n"
-    code += "sorted(scores.items(), key=lambda one: -abs(one[1]))[:10]\n"
-    return _part(trace, scores, f"effect on {_quoted(options.token)}", about, notes, code, len(inputs), "size")
+        source = "inputs"
+        code = f"inputs = [{', '.join(_call(desk, 'read', pair) for pair in _texts(desk, options))}]\n"
+    code += f"scores = hs.analysis.ablation(model, {source}, by={options.ablate!r}, target={options.token!r}{at})\n"
+    code += "sorted(scores.items(), key=lambda score: -abs(score[1]))[:10]\n"
+    return _part(trace, scores, f"effect on {_quote(options.token)}", about, notes, code, len(inputs), "size")
 
 
 TextPair = tuple[str, str | None]
@@ -165,26 +169,29 @@ def _traces(desk: Desk, trace: Trace, options: FindOptions) -> tuple[list[Trace]
     if options.over == "repeated":
         inputs = repeated_tokens(desk.model)
         steps = Steps(len(inputs), desk.progress, desk.cancel)
-        found = [_next(steps) or desk.model.run(**one, record="heads", cancel=desk.cancel) for one in inputs]
-        return found, [""] * len(found)
+        traces = [
+            _next(steps) or desk.model.run(**model_inputs, record="heads", cancel=desk.cancel)
+            for model_inputs in inputs
+        ]
+        return traces, [""] * len(traces)
     texts = _texts(desk, options)
     steps = Steps(len(texts), desk.progress, desk.cancel)
-    found, size = [], 0
-    for one in texts:
+    traces, size = [], 0
+    for pair in texts:
         steps.next()
         keeping = {"record": "heads", "budget": desk.cache.limit, "cancel": desk.cancel}
-        found.append(desk.model.run(_read(desk, one), **keeping))
-        size += found[-1].nbytes()
+        traces.append(desk.model.run(_read(desk, pair), **keeping))
+        size += traces[-1].nbytes()
         if size > desk.cache.limit:
             most = f"{desk.cache.limit / 1e6:,.0f} MB, a quarter of what this server may use (--max-memory)"
-            raise InputError(f"these inputs are too long together: after {len(found)} their traces take {most}.")
-    return found, [_call(desk, "run", one) for one in texts]
+            raise InputError(f"these inputs are too long together: after {len(traces)} their traces take {most}.")
+    return traces, [_call(desk, "run", pair) for pair in texts]
 
 
-def _made(options: FindOptions, calls: list[str]) -> str:
+def _traces_code(options: FindOptions, calls: list[str]) -> str:
     """The line of Python that makes the traces; none for the run on screen, which is there."""
     if options.over == "repeated":
-        return "traces = [model.run(**one) for one in hs.analysis.repeated_tokens(model)]\n"
+        return "traces = [model.run(**inputs) for inputs in hs.analysis.repeated_tokens(model)]\n"
     return "" if options.over == "run" else f"traces = [{', '.join(calls)}]\n"
 
 
@@ -200,33 +207,33 @@ def _texts(desk: Desk, options: FindOptions) -> list[TextPair]:
     if options.over == "sample":
         if "pair" in takes:
             pairs = built_in_pairs()
-            return [(one, other) for one, other in pairs[:: len(pairs) // N_SAMPLE][:N_SAMPLE]]
+            return [(text, other) for text, other in pairs[:: len(pairs) // N_SAMPLE][:N_SAMPLE]]
         sentences = schemas()
         chosen = sentences[:: len(sentences) // N_SAMPLE][:N_SAMPLE]
-        return [(one.text("she" if place % 2 else "he"), None) for place, one in enumerate(chosen)]
-    lines = [one.strip() for one in options.lines if one.strip()]
+        return [(sentence.text("she" if place % 2 else "he"), None) for place, sentence in enumerate(chosen)]
+    lines = [line.strip() for line in options.lines if line.strip()]
     if not lines:
         raise InputError("no input was given: write one a line.")
     if len(lines) > MOST_LINES or sum(map(len, lines)) > MOST_CHARACTERS:
         raise InputError(f"that is too much at once: up to {MOST_LINES} lines and {MOST_CHARACTERS:,} characters.")
-    found: list[TextPair] = []
+    texts: list[TextPair] = []
     for line in lines:
         text, is_two, other = line.partition(BETWEEN)
         if is_two and not {"pair", "source-target"} & set(takes):
             raise InputError(f"{BETWEEN} stands between two texts, and {desk.model.name} reads one: {line[:60]!r}.")
-        found.append((text.strip(), other.strip() if is_two else None))
-    return found
+        texts.append((text.strip(), other.strip() if is_two else None))
+    return texts
 
 
-def _read(desk: Desk, one: TextPair) -> Inputs:
-    text, other = one
+def _read(desk: Desk, pair: TextPair) -> Inputs:
+    text, other = pair
     if other is None:
         return desk.model.read(text)
     return desk.model.read(text, target=other) if desk.model.is_encoder_decoder else desk.model.read(text, pair=other)
 
 
-def _call(desk: Desk, what: str, one: TextPair) -> str:
-    text, other = one
+def _call(desk: Desk, what: str, pair: TextPair) -> str:
+    text, other = pair
     second = "target" if desk.model.is_encoder_decoder else "pair"
     return f"model.{what}({text!r})" if other is None else f"model.{what}({text!r}, {second}={other!r})"
 
@@ -243,10 +250,10 @@ def _subject(options: FindOptions) -> str:
 
 def _layer(trace: Trace, site: str) -> LayerRecord:
     """The layer that something was pointed at in; the first where none is named."""
-    found = next((one for one in trace.layers.values() if str(one.site) == site or not site), None)
-    if found is None:
+    record = next((layer for layer in trace.layers.values() if str(layer.site) == site or not site), None)
+    if record is None:
         raise InputError(f"there is no layer {site[:40]!r}: there are {', '.join(map(str, trace.layers))}.")
-    return found
+    return record
 
 
 def _alike(scores: Scores, record: LayerRecord) -> Scores:
@@ -255,14 +262,14 @@ def _alike(scores: Scores, record: LayerRecord) -> Scores:
     return replace(scores, values_by_head={h: value for h, value in scores.items() if (h.stack, h.kind) == place})
 
 
-def _name(tokens: Tokens, one: str | list[int]) -> str:
+def _name(tokens: Tokens, words: str | list[int]) -> str:
     """A word, or the tokens at some positions, for people."""
-    if isinstance(one, str):
-        return one.strip()
-    return " ".join(tokens[place].text.strip() for place in one if 0 <= place < len(tokens)) or str(one)
+    if isinstance(words, str):
+        return words.strip()
+    return " ".join(tokens[place].text.strip() for place in words if 0 <= place < len(tokens)) or str(words)
 
 
-def _quoted(token: str) -> str:
+def _quote(token: str) -> str:
     return f"“{token.strip() or token}”"
 
 

@@ -51,13 +51,13 @@ class Tasks:
         """The id of a cached result, or the job that computes it; with `only_kept` None in place of the job."""
         task = self.known.get(wanted.name)
         if task is None:
-            told = f"there is no task {wanted.name[:60]!r}: the tasks are {', '.join(self.known)}."
-            raise Refused(404, "UnknownTask", told)
+            message = f"there is no task {wanted.name[:60]!r}: the tasks are {', '.join(self.known)}."
+            raise Refused(404, "UnknownTask", message)
         options = _options(task, wanted.options)
         run = self.runs.find(wanted.trace) if task.of_trace else None
         other = self.runs.find(minus) if (minus := _minus(options)) else None
         # In a thread: names of folders are looked up, and options may be long.
-        model = run.request.model if run else await asyncio.to_thread(self.catalogue.permitted, wanted.model)
+        model = run.request.model if run else await asyncio.to_thread(self.catalogue.resolve, wanted.model)
         id = await asyncio.to_thread(self._id, task, wanted.trace, model, options)
         if self.results.get(id) is not None:
             return id
@@ -125,16 +125,16 @@ def _minus(options: Any) -> str:
     return getattr(options, "minus", "")
 
 
-def _options(task: Task, given: dict[str, object]) -> Any:
-    unknown = set(given) - set(task.options.__dataclass_fields__)
+def _options(task: Task, values: dict[str, object]) -> Any:
+    unknown = set(values) - set(task.options.__dataclass_fields__)
     if unknown:
         known = ", ".join(task.options.__dataclass_fields__) or "none"
         raise Refused(422, "InputError", f"{task.name} has no option {min(unknown)!r}: it takes {known}.")
     try:
-        return _adapter(task.options).validate_python(given)
+        return _adapter(task.options).validate_python(values)
     except ValidationError as error:
         first = error.errors()[0]
-        where = ".".join(str(one) for one in first["loc"])
+        where = ".".join(str(part) for part in first["loc"])
         raise Refused(422, "InputError", f"{task.name}: {where or 'its options'}: {first['msg']}.") from error
 
 

@@ -33,7 +33,7 @@ def _relevance(desk: Desk, options: RelevanceOptions) -> Part:
     assert desk.run is not None
     trace = desk.run.trace
     check_size(trace, int(psutil.virtual_memory().available * SHARE))
-    found = relevance(
+    token_relevance = relevance(
         desk.model,
         trace.inputs,
         target=options.target if options.other is None else (options.target, options.other),
@@ -42,7 +42,7 @@ def _relevance(desk: Desk, options: RelevanceOptions) -> Part:
         interventions=desk.run.interventions,
         cancel=desk.cancel,
     )
-    return relevance_part(found, trace)
+    return relevance_part(token_relevance, trace)
 
 
 def working_bytes(trace: Trace) -> int:
@@ -62,10 +62,10 @@ def check_size(trace: Trace, free: int) -> None:
 
 def options_of(address: str) -> dict[str, object] | None:
     """The options that the page's address stands for (`9:1234-77:attn`); None for none."""
-    found = re.fullmatch(r"(all|\d{1,9}):(\d{1,9})(?:-(\d{1,9}))?(:attn)?", address)
-    if found is None:
+    match = re.fullmatch(r"(all|\d{1,9}):(\d{1,9})(?:-(\d{1,9}))?(:attn)?", address)
+    if match is None:
         return None
-    position, target, other, is_attn = found.groups()
+    position, target, other, is_attn = match.groups()
     return {
         "position": -1 if position == "all" else int(position),
         "target": int(target),

@@ -23,7 +23,7 @@ class UseCaseOptions:
 
 def use_cases() -> list[UseCaseOffer]:
     """What the page can offer."""
-    return [UseCaseOffer(one.name, one.title, one.about, one.needs_pairs) for one in USE_CASES.values()]
+    return [UseCaseOffer(case.name, case.title, case.about, case.needs_pairs) for case in USE_CASES.values()]
 
 
 def evidence_part(evidence: Evidence) -> Part:
@@ -35,8 +35,10 @@ def evidence_part(evidence: Evidence) -> Part:
         for number, column in enumerate(table.columns):
             cells = [row[number] for row in table.rows]
             if column.kind == "number":
-                arrays[f"{place}/{number}"] = np.array([math.nan if one is None else one for one in cells], np.float32)
-            texts = [] if column.kind == "number" else [str(one) for one in cells]
+                arrays[f"{place}/{number}"] = np.array(
+                    [math.nan if cell is None else cell for cell in cells], np.float32
+                )
+            texts = [] if column.kind == "number" else [str(cell) for cell in cells]
             columns.append(ColumnProps(column.name, column.kind, texts))
         tables.append(TableProps(table.title, table.about, columns, len(table.rows)))
     scores = evidence.scores
