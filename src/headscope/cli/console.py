@@ -40,12 +40,12 @@ class Commands(TyperGroup):
 
     def main(self, args: Sequence[str] | None = None, *others: Any, **options: Any) -> Any:
         """Run a command and leave the process with its exit code."""
-        given = list(sys.argv[1:] if args is None else args)
-        is_debug = "--debug" in given
+        arguments = list(sys.argv[1:] if args is None else args)
+        is_debug = "--debug" in arguments
         _prepare_streams()
         _quieten_libraries()
-        with _told_once(everything=is_debug):
-            code = self._code(given, others, options | {"standalone_mode": False}, is_debug)
+        with _show_warnings_once(everything=is_debug):
+            code = self._code(arguments, others, options | {"standalone_mode": False}, is_debug)
         sys.exit(code)
 
     def _code(self, args: list[str], others: tuple, options: dict[str, Any], is_debug: bool) -> int:
@@ -54,29 +54,29 @@ class Commands(TyperGroup):
         except (KeyboardInterrupt, Cancelled):
             code = INTERRUPTED
         except HeadscopeError as error:
-            return _failed(_as_options(str(error)), USER_ERROR, error if is_debug else None)
+            return _report(_as_options(str(error)), USER_ERROR, error if is_debug else None)
         except typer.Abort:
-            return _failed("stopped.", UNEXPECTED)
+            return _report("stopped.", UNEXPECTED)
         except MemoryError as error:
-            told = "the memory ran out: record less (--record summary), or shorten the input."
-            return _failed(told, UNEXPECTED, error if is_debug else None)
+            message = "the memory ran out: record less (--record summary), or shorten the input."
+            return _report(message, UNEXPECTED, error if is_debug else None)
         except BrokenPipeError:
             # Whoever read our output has left; Python must not try to flush it again on its way out.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return UNEXPECTED
         except Exception as error:
             if hasattr(error, "format_message"):  # a usage error of click, which typer has a copy of in newer versions
-                return _misused(error)
+                return _usage_error(error)
             hint = "" if is_debug else " This is unexpected: run again with --debug to see where, and please report it."
-            told = f"{type(error).__name__}: {error}".rstrip(". ")
-            return _failed(f"{told}.{hint}", UNEXPECTED, error if is_debug else None)
+            message = f"{type(error).__name__}: {error}".rstrip(". ")
+            return _report(f"{message}.{hint}", UNEXPECTED, error if is_debug else None)
         if code == INTERRUPTED:
-            return _failed("stopped.", INTERRUPTED)
+            return _report("stopped.", INTERRUPTED)
         return code if isinstance(code, int) else OK
 
 
 def print_text(*parts: Any) -> None:
-    """Print for people: strings as they are, without markup; tables and other Rich objects drawn."""
+    """Print for people: strings as they are, without markup; tables and other Rich objects rendered."""
     is_wide = not sys.stdout.isatty() and "COLUMNS" not in os.environ
     console = Console(highlight=False, width=PIPE_WIDTH if is_wide else None)
     for part in parts:
@@ -109,12 +109,12 @@ def read_text(text: str | None) -> str | None:
     return text
 
 
-def shown(text: str) -> str:
+def printable(text: str) -> str:
     """A user's text on one line: control characters, which could command a terminal, are spelled out."""
     if text and not text.strip(" "):
         return "␣" * len(text)
     return "".join(
-        "⏎" if one == "\n" else one if one.isprintable() or one in _JOINERS else ascii(one)[1:-1] for one in text
+        "⏎" if sign == "\n" else sign if sign.isprintable() or sign in _JOINERS else ascii(sign)[1:-1] for sign in text
     )
 
 
@@ -129,16 +129,16 @@ def working(what: str) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _told_once(*, everything: bool) -> Iterator[None]:
+def _show_warnings_once(*, everything: bool) -> Iterator[None]:
     """Show each warning of ours once, on one line; those of libraries only if everything is asked for."""
-    told: set[str] = set()
+    printed: set[str] = set()
 
     def show(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
         line = (
             _as_options(str(message)) if issubclass(category, HeadscopeWarning) else f"{category.__name__}: {message}"
         )
-        if line not in told:
-            told.add(line)
+        if line not in printed:
+            printed.add(line)
             _err.print(Text.assemble(("warning: ", "yellow"), line), soft_wrap=True)
 
     with warnings.catch_warnings():
@@ -148,14 +148,14 @@ def _told_once(*, everything: bool) -> Iterator[None]:
         yield
 
 
-def _misused(error: Any) -> int:
+def _usage_error(error: Any) -> int:
     """A command line that cannot be read."""
     context = getattr(error, "ctx", None)
     hint = f" Try: {context.command_path} --help" if context is not None else ""
-    return _failed(f"{error.format_message().strip()}{hint}", USER_ERROR)
+    return _report(f"{error.format_message().strip()}{hint}", USER_ERROR)
 
 
-def _failed(message: str, code: int, error: BaseException | None = None) -> int:
+def _report(message: str, code: int, error: BaseException | None = None) -> int:
     if error is not None:
         _err.print(Text("".join(traceback.format_exception(error))), soft_wrap=True)
     _err.print(Text.assemble(("headscope: ", "red"), message), soft_wrap=True)
@@ -170,9 +170,9 @@ def _as_options(message: str) -> str:
 
 def _plain(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: _plain(one) for key, one in value.items()}
+        return {key: _plain(member) for key, member in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(one) for one in value]
+        return [_plain(member) for member in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 

@@ -43,7 +43,7 @@ ReportFolder = Annotated[
 
 
 @dataclass(frozen=True)
-class Over:
+class CorpusOptions:
     """Which examples of a corpus are gone through, and where."""
 
     limit: Annotated[int | None, typer.Option(help="At most so many examples.", min=1)] = None
@@ -74,24 +74,24 @@ class Over:
         """The model, or only its name for workers that load it themselves."""
         if self.engine == EngineName.local:
             return loading.model(name)
-        given = [option for option, value in loading.options().items() if value]
-        if given:
+        chosen = [option for option, value in loading.options().items() if value]
+        if chosen:
             raise InputError(
-                f"with --engine ray the workers load the model: --{given[0].replace('_', '-')} cannot be given."
+                f"with --engine ray the workers load the model: --{chosen[0].replace('_', '-')} cannot be given."
             )
         return name
 
 
-def columns_of(given: str | None, kind: str | None = None) -> dict[str, int | str] | list[str] | None:
+def columns_of(text: str | None, kind: str | None = None) -> dict[str, int | str] | list[str] | None:
     """Which column is what, as it is typed: `text=0,target=1`; of words with tags, `pos,chunk,ner`."""
-    if given is None:
+    if text is None:
         return None
     if kind == "conll2000":
-        return [one.strip() for one in given.split(",")]
-    found: dict[str, int | str] = {}
-    for part in given.split(","):
+        return [column.strip() for column in text.split(",")]
+    column_of: dict[str, int | str] = {}
+    for part in text.split(","):
         name, is_given, column = part.partition("=")
         if not is_given or not column:
-            raise InputError(f"--columns {given} cannot be read: write text=0,target=1.")
-        found[name.strip()] = int(column) if column.strip().isdecimal() else column.strip()
-    return found
+            raise InputError(f"--columns {text} cannot be read: write text=0,target=1.")
+        column_of[name.strip()] = int(column) if column.strip().isdecimal() else column.strip()
+    return column_of

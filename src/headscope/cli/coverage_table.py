@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 from rich.table import Table
 from rich.text import Text
 
-from headscope.cli.console import print_text, shown
+from headscope.cli.console import print_text, printable
 from headscope.errors import CaptureError
 
 if TYPE_CHECKING:
@@ -24,20 +24,20 @@ def coverage(model: "Model") -> dict[str, Any]:
     layout = model.layout
     intake = Intake.of(model.processor, model.module, model.stacks)
     limit = intake.limit("text") if "text" in intake.kinds else None
-    given = ", ".join(sorted(layout.seen_inputs))
+    inputs = ", ".join(sorted(layout.seen_inputs))
     return {
         "name": model.name,
         "class": type(model.module).__name__,
-        "parameters": sum(one.numel() for one in model.module.parameters()),
+        "parameters": sum(parameter.numel() for parameter in model.module.parameters()),
         "dtype": str(model.dtype).removeprefix("torch."),
         "device": str(model.device),
         "takes": intake.takes,
         "positions": None if limit is None else limit.positions,
         "coverage": model.coverage,
         "n_heads": len(model.heads),
-        "layers": [_layer(one) for one in layout.layers],
+        "layers": [_layer(layer) for layer in layout.layers],
         "missed": [
-            {"module": name, "why": f"the probe (given {given}) did not see it compute attention"}
+            {"module": name, "why": f"the probe (given {inputs}) did not see it compute attention"}
             for name in layout.missed
         ],
         "contributions": _contributions(model),
@@ -48,18 +48,20 @@ def coverage(model: "Model") -> dict[str, Any]:
     }
 
 
-def show_coverage(told: dict[str, Any]) -> None:
+def show_coverage(report: dict[str, Any]) -> None:
     """The same, for people."""
-    size = f"{told_count(told['parameters'])} parameters, {told['dtype']} on {told['device']}"
-    positions = f", up to {told['positions']} tokens" if told["positions"] else ""
+    size = f"{short_count(report['parameters'])} parameters, {report['dtype']} on {report['device']}"
+    positions = f", up to {report['positions']} tokens" if report["positions"] else ""
     print_text(
-        Text.assemble((f"{told['name']} ", "bold"), f"({told['class']}): {size}; takes {told['takes']}{positions}"),
-        f"{told['n_heads']} heads; {told['coverage']}",
+        Text.assemble(
+            (f"{report['name']} ", "bold"), f"({report['class']}): {size}; takes {report['takes']}{positions}"
+        ),
+        f"{report['n_heads']} heads; {report['coverage']}",
     )
     table = Table(title=Text("Attention layers"), title_justify="left", title_style="bold")
     for name in ("stack", "layers", "heads", "key heads", "dims", "sees", "way in", "patterns"):
         table.add_column(name)
-    for row in _grouped(told["layers"]):
+    for row in _layer_rows(report["layers"]):
         table.add_row(*row)
     print_text(table)
     for name, what in (
@@ -68,15 +70,15 @@ def show_coverage(told: dict[str, Any]) -> None:
         ("residual", "trace.residual"),
         ("lens", "model.lens"),
     ):
-        found = told[name]
-        sign, style = ("✓", "green") if found["available"] else ("–", "yellow")
-        why = f": {found['why']}" if found["why"] else ""
+        feature = report[name]
+        sign, style = ("✓", "green") if feature["available"] else ("–", "yellow")
+        why = f": {feature['why']}" if feature["why"] else ""
         print_text(Text.assemble((f"{sign} ", style), f"{name} ({what}){why}"))
-    for one in told["missed"]:
-        print_text(Text.assemble(("✗ ", "red"), f"not captured: {shown(one['module'])}: {one['why']}"))
+    for module in report["missed"]:
+        print_text(Text.assemble(("✗ ", "red"), f"not captured: {printable(module['module'])}: {module['why']}"))
 
 
-def told_count(count: int | None) -> str:
+def short_count(count: int | None) -> str:
     """A number of parameters as people say it."""
     if count is None:
         return "?"
@@ -118,26 +120,28 @@ def _where(places: dict, reason: str) -> dict[str, Any]:
     return {"available": bool(places), "why": "" if places else reason}
 
 
-def _grouped(layers: list[dict[str, Any]]) -> list[list[str]]:
+def _layer_rows(layers: list[dict[str, Any]]) -> list[list[str]]:
     """One row for layers that are alike, in the order they run."""
     groups: dict[tuple, list[dict[str, Any]]] = {}
-    for one in layers:
-        key = tuple(value for name, value in one.items() if name not in ("site", "layer", "module"))
-        groups.setdefault(key, []).append(one)
+    for layer in layers:
+        key = tuple(value for name, value in layer.items() if name not in ("site", "layer", "module"))
+        groups.setdefault(key, []).append(layer)
     rows = []
     for group in groups.values():
-        one, places = group[0], [member["layer"] for member in group]
-        share = one["n_heads"] // one["n_key_heads"]
+        layer, numbers = group[0], [member["layer"] for member in group]
+        share = layer["n_heads"] // layer["n_key_heads"]
+        is_self, has_other_values = layer["kind"] == "self", layer["value_dim"] != layer["head_dim"]
+        seen = "everything" if is_self else layer["keys_from"]
         rows.append(
             [
-                one["stack"] if one["kind"] == "self" else f"cross ({one['stack']} → {one['keys_from']})",
-                f"{len(places)}: {_ranges(places)}",
-                str(one["n_heads"]),
-                f"{one['n_key_heads']} (each for {share})" if share > 1 else str(one["n_key_heads"]),
-                f"{one['head_dim']}" + (f", values {one['value_dim']}" if one["value_dim"] != one["head_dim"] else ""),
-                "what came before" if one["is_causal"] else "everything" if one["kind"] == "self" else one["keys_from"],
-                "weights only" if one["way"] == "weights" else one["way"],
-                "stored" if one["stores_patterns"] else "recomputed",
+                layer["stack"] if is_self else f"cross ({layer['stack']} → {layer['keys_from']})",
+                f"{len(numbers)}: {_ranges(numbers)}",
+                str(layer["n_heads"]),
+                f"{layer['n_key_heads']} (each for {share})" if share > 1 else str(layer["n_key_heads"]),
+                f"{layer['head_dim']}" + (f", values {layer['value_dim']}" if has_other_values else ""),
+                "what came before" if layer["is_causal"] else seen,
+                "weights only" if layer["way"] == "weights" else layer["way"],
+                "stored" if layer["stores_patterns"] else "recomputed",
             ]
         )
     return rows

@@ -15,7 +15,7 @@ import typer
 from rich.text import Text
 
 from headscope import __version__
-from headscope.cli.console import print_json, print_text, shown, working
+from headscope.cli.console import print_json, print_text, printable, working
 from headscope.cli.models import builtin_models
 from headscope.cli.shared_options import Debug, Json
 from headscope.errors import HeadscopeError
@@ -33,7 +33,7 @@ class Check:
 
     name: str
     state: Literal["ok", "broken", "note"]
-    found: str
+    detail: str
     advice: str = ""
 
 
@@ -48,27 +48,29 @@ def doctor(json: Json = False, debug: Debug = False) -> None:
         ("Looking at extras", _extras),
     ):
         with working(what):
-            checks += _looked(what, look)
-    is_fine = all(one.state != "broken" for one in checks)
+            checks += _run_checks(what, look)
+    is_fine = all(check.state != "broken" for check in checks)
     if json:
-        print_json({"fine": is_fine, "checks": [asdict(one) for one in checks]})
+        print_json({"fine": is_fine, "checks": [asdict(check) for check in checks]})
     else:
-        for one in checks:
-            sign, style = SIGNS[one.state]
-            advice = f" → {one.advice}" if one.advice else ""
-            print_text(Text.assemble((f"{sign} ", style), (f"{one.name}: ", "bold"), f"{shown(one.found)}{advice}"))
+        for check in checks:
+            sign, style = SIGNS[check.state]
+            advice = f" → {check.advice}" if check.advice else ""
+            print_text(
+                Text.assemble((f"{sign} ", style), (f"{check.name}: ", "bold"), f"{printable(check.detail)}{advice}")
+            )
         print_text("", "Everything works." if is_fine else "Something is broken: see the lines with ✗.")
     if not is_fine:
         raise typer.Exit(1)
 
 
-def _looked(what: str, look: Callable[[], list[Check]]) -> list[Check]:
+def _run_checks(what: str, look: Callable[[], list[Check]]) -> list[Check]:
     """Checks that cannot even start are a line of the report too: our own metadata, or what reads it, is missing."""
     try:
         return look()
     except (ImportError, metadata.PackageNotFoundError) as error:
-        found = f"{type(error).__name__}: {error}"
-        return [Check(what, "broken", found, "reinstall: pip install --force-reinstall headscope")]
+        message = f"{type(error).__name__}: {error}"
+        return [Check(what, "broken", message, "reinstall: pip install --force-reinstall headscope")]
 
 
 def _versions() -> list[Check]:
@@ -98,10 +100,14 @@ def _requirements(package: str) -> dict[str, str]:
     from packaging.requirements import Requirement
 
     try:
-        found = [Requirement(one) for one in metadata.requires(package) or []]
+        requirements = [Requirement(line) for line in metadata.requires(package) or []]
     except metadata.PackageNotFoundError:
         return {}
-    return {one.name: str(one.specifier) for one in found if one.marker is None or one.marker.evaluate({"extra": ""})}
+    return {
+        requirement.name: str(requirement.specifier)
+        for requirement in requirements
+        if requirement.marker is None or requirement.marker.evaluate({"extra": ""})
+    }
 
 
 def _package(name: str, allowed: str) -> Check:
@@ -127,7 +133,7 @@ def _package(name: str, allowed: str) -> Check:
 
 def _machine() -> list[Check]:
     """Devices, threads, memory and disk."""
-    return [_guarded("devices", _devices), _guarded("memory", _memory), _guarded("disk", _disk)]
+    return [_guard("devices", _devices), _guard("memory", _memory), _guard("disk", _disk)]
 
 
 def _devices() -> Check:
@@ -135,7 +141,10 @@ def _devices() -> Check:
 
     from headscope.cli.load_model import devices
 
-    names = [f"{one} ({torch.cuda.get_device_name(one)})" if one.startswith("cuda") else one for one in devices()]
+    names = [
+        f"{device} ({torch.cuda.get_device_name(device)})" if device.startswith("cuda") else device
+        for device in devices()
+    ]
     threads = f"threads: {torch.get_num_threads()} on {os.cpu_count()} processors"
     return Check("devices", "ok", f"{', '.join(names)}; {threads}")
 
@@ -143,11 +152,11 @@ def _devices() -> Check:
 def _memory() -> Check:
     import psutil
 
-    found = psutil.virtual_memory()
-    told = f"{found.available / 1e9:.1f} GB free of {found.total / 1e9:.1f} GB"
-    if found.available < LITTLE_MEMORY:
-        return Check("memory", "note", told, "little: close other programs, or record less (--record summary)")
-    return Check("memory", "ok", told)
+    memory = psutil.virtual_memory()
+    amount = f"{memory.available / 1e9:.1f} GB free of {memory.total / 1e9:.1f} GB"
+    if memory.available < LITTLE_MEMORY:
+        return Check("memory", "note", amount, "little: close other programs, or record less (--record summary)")
+    return Check("memory", "ok", amount)
 
 
 def _disk() -> Check:
@@ -163,25 +172,28 @@ def _hub() -> list[Check]:
     home = os.environ.get("HF_HOME") or os.environ.get("XDG_CACHE_HOME", "~/.cache") + "/huggingface"
     cache = Path(os.environ.get("HF_HUB_CACHE") or f"{home}/hub").expanduser()
     count = len(list(cache.glob("models--*"))) if cache.is_dir() else 0
-    told = f"{cache} ({count} models)" if cache.is_dir() else f"{cache} (not there yet)"
+    location = f"{cache} ({count} models)" if cache.is_dir() else f"{cache} (not there yet)"
     is_offline = os.environ.get("HF_HUB_OFFLINE", "").upper() in ("1", "ON", "YES", "TRUE")
     offline = Check("hub", "note", "offline: HF_HUB_OFFLINE is set", "unset it to download models")
-    return [Check("model cache", "ok", told), offline if is_offline else Check("hub", "ok", "downloads are allowed")]
+    return [
+        Check("model cache", "ok", location),
+        offline if is_offline else Check("hub", "ok", "downloads are allowed"),
+    ]
 
 
 def _models() -> list[Check]:
     """Every built-in model, or a tiny one, loaded, traced and compared with its own eager code."""
     from headscope.cli.smoke_check import smoke
 
-    names = [one["name"] for one in builtin_models()]
-    checks = [_guarded(name, lambda name=name: Check(name, "ok", smoke(name))) for name in names]
+    names = [model["name"] for model in builtin_models()]
+    checks = [_guard(name, lambda name=name: Check(name, "ok", smoke(name))) for name in names]
     if not names:
-        checks.append(_guarded("tiny model", lambda: Check("tiny model", "ok", smoke(None))))
+        checks.append(_guard("tiny model", lambda: Check("tiny model", "ok", smoke(None))))
         checks.append(Check("built-in models", "note", "none in this installation", "give a folder or a hub id"))
     return checks
 
 
-def _guarded(name: str, look: Callable[[], Check]) -> Check:
+def _guard(name: str, look: Callable[[], Check]) -> Check:
     """A check that fails is a line of the report, not its end."""
     try:
         return look()
@@ -198,9 +210,13 @@ def _extras() -> list[Check]:
     from packaging.requirements import Requirement
 
     checks = []
-    needed = [Requirement(one) for one in metadata.requires("headscope") or []]
+    needed = [Requirement(line) for line in metadata.requires("headscope") or []]
     for extra in EXTRAS:
-        names = [one.name for one in needed if one.marker and one.marker.evaluate({"extra": extra})]
+        names = [
+            requirement.name
+            for requirement in needed
+            if requirement.marker and requirement.marker.evaluate({"extra": extra})
+        ]
         missing = [name for name in names if not _is_installed(name)]
         if missing:
             command = f"pip install 'headscope[{extra}]'"

@@ -31,5 +31,6 @@ def parse_edit(text: str) -> "Intervention":
     try:
         return parse(text)
     except InterventionError as error:
-        told, _, example = str(error).replace("cannot read the edit", "cannot read --edit", 1).rpartition(" example ")
-        raise InterventionError(f"{told} example --edit '{example}'" if told else example) from error
+        message = str(error).replace("cannot read the edit", "cannot read --edit", 1)
+        problem, _, example = message.rpartition(" example ")
+        raise InterventionError(f"{problem} example --edit '{example}'" if problem else example) from error

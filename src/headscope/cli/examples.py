@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.text import Text
 
-from headscope.cli.console import print_json, print_text, shown
+from headscope.cli.console import print_json, print_text, printable
 from headscope.cli.corpus_options import CorpusName
 from headscope.cli.load_model import Loading
-from headscope.cli.progress import drawn, told_apart
-from headscope.cli.shared_options import ModelName, Told
+from headscope.cli.progress import note_what_is_kept, progress_bars
+from headscope.cli.shared_options import ModelName, PrintOptions
 
 if TYPE_CHECKING:
     from headscope.runs import Progress
@@ -29,7 +29,7 @@ def examples(
     ] = None,
     *,
     loading: Loading,
-    told: Told,
+    print_options: PrintOptions,
 ) -> None:
     """Where in a corpus a head, a coordinate or an MLP neuron is strongest. The corpus is gone through once for all."""
     from headscope.analysis.search.examples import Place, cache_folder, stream_of
@@ -39,29 +39,29 @@ def examples(
     stream = stream_of(corpus)
     loaded = loading.model(model)
     kept = folder if folder is not None else cache_folder(loaded, stream)
-    with told_apart(kept), drawn() as bar:
+    with note_what_is_kept(kept), progress_bars() as bar:
 
         def progress(at: "Progress") -> None:
             bar("examples", at.n_done, at.n_examples)
 
-        found = found_in(loaded, stream, place, k=k, lowest=lowest, folder=kept, progress=progress)
-    if told.json:
+        matches = found_in(loaded, stream, place, k=k, lowest=lowest, folder=kept, progress=progress)
+    if print_options.json:
         items = [
             {
-                "id": one.id,
-                "tokens": one.tokens,
-                "token": one.token,
-                "value": one.value,
-                "values": [float(value) for value in one.values],
-                "key": one.key,
+                "id": match.id,
+                "tokens": match.tokens,
+                "token": match.token,
+                "value": match.value,
+                "values": [float(value) for value in match.values],
+                "key": match.key,
             }
-            for one in found
+            for match in matches
         ]
-        about = {"place": str(found.place), "model": found.model, "corpus": found.corpus, "lowest": lowest}
-        print_json(about | {"n_examples": found.n_examples, "folder": str(kept), "examples": items})
+        about = {"place": str(matches.place), "model": matches.model, "corpus": matches.corpus, "lowest": lowest}
+        print_json(about | {"n_examples": matches.n_examples, "folder": str(kept), "examples": items})
         return
     end = "lowest" if lowest else "strongest"
-    title = f"{found.place} of {shown(found.model)}: {end} in {found.n_examples:,} examples of {shown(found.corpus)}"
-    print_text(Text(title, style="bold"))
-    for one in found:
-        print_text(Text(shown(str(one))))
+    corpus_name = f"{matches.n_examples:,} examples of {printable(matches.corpus)}"
+    print_text(Text(f"{matches.place} of {printable(matches.model)}: {end} in {corpus_name}", style="bold"))
+    for match in matches:
+        print_text(Text(printable(str(match))))

@@ -8,10 +8,10 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from headscope.cli.console import print_json, print_note, print_text, read_text, shown, working
+from headscope.cli.console import print_json, print_note, print_text, printable, read_text, working
 from headscope.cli.load_model import Loading
-from headscope.cli.progress import drawn
-from headscope.cli.shared_options import Given, ModelName, TextGiven, Told
+from headscope.cli.progress import progress_bars
+from headscope.cli.shared_options import InputOptions, ModelName, PrintOptions, TextGiven
 from headscope.errors import InputError
 
 if TYPE_CHECKING:
@@ -43,13 +43,13 @@ def find(
     by: Annotated[Ablate, typer.Option(help="By effect: a head gives zero, or its mean.")] = Ablate.zero,
     texts: Annotated[Path | None, typer.Option(help="More texts to look in, one a line.")] = None,
     repeated: Annotated[
-        bool, typer.Option("--repeated", help="Look in random tokens that repeat, where induction shows.")
+        bool, typer.Option("--repeated", help="Appearance in random tokens that repeat, where induction shows.")
     ] = False,
     top: Annotated[int, typer.Option(min=1, help="How many heads to show.")] = 10,
     *,
-    given: Given,
+    input_options: InputOptions,
     loading: Loading,
-    told: Told,
+    print_options: PrintOptions,
 ) -> None:
     """Rank all heads by what they do: attention from one word to another, a pattern, or an effect on a prediction."""
     wanted = [source is not None or to is not None, pattern is not None, effect is not None]
@@ -59,20 +59,20 @@ def find(
         raise InputError("an example has two ends: give both --from and --to.")
     if at is not None and effect is None:
         raise InputError("--at says where a prediction is made: it goes with --effect.")
-    has_media = given.image is not None or given.audio is not None
+    has_media = input_options.image is not None or input_options.audio is not None
     if text is None and texts is None and not repeated and not has_media:
         raise InputError("there is nothing to look in: give a text, --texts FILE or --repeated.")
     sources: list[str | None] = [*([read_text(text)] if text is not None or has_media else []), *_lines(texts)]
     loaded = loading.model(model)
     with working(f"Reading for {model}"):
-        inputs = [loaded.read(one, truncate=given.truncate, **given.inputs()) for one in sources]
+        inputs = [loaded.read(text, truncate=input_options.truncate, **input_options.inputs()) for text in sources]
     if effect is not None:
         scores = _by_effect(loaded, inputs, effect, at, by)
-        rows = sorted(scores.items(), key=lambda one: -abs(one[1]))
+        rows = sorted(scores.items(), key=lambda score: -abs(score[1]))
     else:
         scores = _by_looks(loaded, inputs, repeated, None if source is None else (_end(source), _end(to)), pattern)
         rows = [(head, value) for head, value, _ in scores.above(len(scores))]
-    if told.json:
+    if print_options.json:
         ranked = [str(head) for head, _ in rows]
         print_json({"model": model, **scores.to_json(), "ranked": ranked})
     else:
@@ -84,7 +84,7 @@ def _by_effect(model: "Model", inputs: list[Any], effect: str, at: int | None, b
 
     if not inputs:
         raise InputError("an effect is on the prediction of a text: give one, or --texts FILE.")
-    with drawn() as progress:
+    with progress_bars() as progress:
         report = lambda done, of: progress("Taking out heads", done, of)  # noqa: E731
         return ablation(model, inputs, by=by.value, target=effect, position=at, progress=report)
 
@@ -97,25 +97,25 @@ def _by_looks(
 
     ready = repeated_tokens(model) if repeated else []
     traces: list[Trace] = []
-    with drawn() as progress:
-        for one in inputs:
+    with progress_bars() as progress:
+        for model_inputs in inputs:
             progress("Running", len(traces), len(inputs) + len(ready))
-            traces.append(model.run(one, record="heads"))
-        for one in ready:
+            traces.append(model.run(model_inputs, record="heads"))
+        for model_inputs in ready:
             progress("Running", len(traces), len(inputs) + len(ready))
-            traces.append(model.run(**one, record="heads"))
+            traces.append(model.run(**model_inputs, record="heads"))
     if example is not None and len(traces) > 1:
-        kept = [one for one in traces if lacking(one, example) is None]
+        kept = [trace for trace in traces if lacking(trace, example) is None]
         if kept and len(kept) < len(traces):
             print_note(f"{len(traces) - len(kept)} of {len(traces)} texts lack the words and were left out.")
         traces = kept or traces
     return find_heads(traces, example=example) if example is not None else find_heads(traces, pattern=pattern)
 
 
-def _end(given: str | None) -> int | str:
+def _end(text: str | None) -> int | str:
     """A word, or a position."""
-    assert given is not None
-    return int(given) if given.lstrip("-").isdecimal() else given
+    assert text is not None
+    return int(text) if text.lstrip("-").isdecimal() else text
 
 
 def _lines(path: Path | None) -> list[str]:
@@ -131,9 +131,9 @@ def _lines(path: Path | None) -> list[str]:
 
 
 def _show(scores: "Scores", rows: list[Any], effect: str | None) -> None:
-    what = f"log p({shown(effect)}) lost" if effect is not None else "weight"
+    what = f"log p({printable(effect)}) lost" if effect is not None else "weight"
     many = f", {scores.n_samples} inputs" if scores.n_samples > 1 else ""
-    print_text(Text(f"The {len(rows)} first of {len(scores)} heads: {shown(scores.method)}{many}", "bold"))
+    print_text(Text(f"The {len(rows)} first of {len(scores)} heads: {printable(scores.method)}{many}", "bold"))
     table = Table()
     columns = [
         "head",
@@ -153,6 +153,6 @@ def _show(scores: "Scores", rows: list[Any], effect: str | None) -> None:
         table.add_row(*row)
     print_text(table)
     if effect is not None:
-        print_text(f"log p({shown(effect)}) with all heads: {-scores.settings['loss']:.3f}")
+        print_text(f"log p({printable(effect)}) with all heads: {-scores.settings['loss']:.3f}")
     elif rows and rows[0][1] <= scores.baselines.get(rows[0][0], 0.0):
         print_text("No head does this more than its baseline.")

@@ -6,11 +6,11 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from headscope.cli.console import print_json, print_text, shown
-from headscope.cli.corpus_options import Columns, CorpusName, KindName, Over, ReportFolder
+from headscope.cli.console import print_json, print_text, printable
+from headscope.cli.corpus_options import Columns, CorpusName, CorpusOptions, KindName, ReportFolder
 from headscope.cli.load_model import Loading
-from headscope.cli.progress import drawn, told_apart
-from headscope.cli.shared_options import ModelName, Told
+from headscope.cli.progress import note_what_is_kept, progress_bars
+from headscope.cli.shared_options import ModelName, PrintOptions
 
 if TYPE_CHECKING:
     from headscope.reports import HeadsReport
@@ -30,34 +30,34 @@ def heads(
     ] = False,
     sample: Annotated[int, typer.Option(help="Relevance and importance: on so many examples.", min=2)] = 16,
     *,
-    over: Over,
+    corpus_options: CorpusOptions,
     loading: Loading,
-    told: Told,
+    print_options: PrintOptions,
 ) -> None:
     """What every head does over a corpus, how sure it is and how much it matters: a page, Parquet and JSON."""
-    works_at, examples = over.works_at(), over.corpus(corpus, kind, columns)
+    works_at, examples = corpus_options.works_at(), corpus_options.corpus(corpus, kind, columns)
     from headscope.reports import heads as report_of
     from headscope.reports.heads_report import check_folder
 
     check_folder(output)
-    loaded = over.model(model, loading)
+    loaded = corpus_options.model(model, loading)
 
-    with told_apart(output), drawn() as progress:
+    with note_what_is_kept(output), progress_bars() as progress:
         report = report_of(
             loaded,
             examples,
             output,
-            limit=over.limit,
-            every=over.every,
+            limit=corpus_options.limit,
+            every=corpus_options.every,
             relevance=not no_relevance,
             importance=not no_importance,
             sample=sample,
             engine=works_at,
             progress=progress,
         )
-    if told.json:
-        roles = {str(head): one.to_json() for head, one in report.roles.items()}
-        outcome = [{"question": one.question, "answer": one.answer} for one in report.outcome]
+    if print_options.json:
+        roles = {str(head): verdict.to_json() for head, verdict in report.roles.items()}
+        outcome = [{"question": finding.question, "answer": finding.answer} for finding in report.outcome]
         print_json(
             {**report.about, "folder": str(output), "page": str(report.page), "roles": roles, "outcome": outcome}
         )
@@ -67,7 +67,7 @@ def heads(
 
 def _show(report: "HeadsReport") -> None:
     table = Table(
-        title=Text(f"Heads of {shown(report.about['model'])} with a role"), title_justify="left", title_style="bold"
+        title=Text(f"Heads of {printable(report.about['model'])} with a role"), title_justify="left", title_style="bold"
     )
     for name in ("head", "role", "score", "baseline", "95 % interval", "also"):
         table.add_column(name, justify="right" if name in ("score", "baseline") else "left")
@@ -75,17 +75,17 @@ def _show(report: "HeadsReport") -> None:
         if verdict.findings:
             best, *others = verdict.findings
             interval = "" if best.low is None or best.high is None else f"{best.low:.2f} to {best.high:.2f}"
-            also = ", ".join(f"{one.role} {one.score:.2f}" for one in others[:2]) + (" …" if len(others) > 2 else "")
+            also = ", ".join(f"{role.role} {role.score:.2f}" for role in others[:2]) + (" …" if len(others) > 2 else "")
             base = "" if best.baseline is None else f"{best.baseline:.2f}"
             table.add_row(str(head), Text(best.role), f"{best.score:.2f}", base, interval, Text(also))
-    n_without = sum(not one.findings for one in report.roles.values())
+    n_without = sum(not verdict.findings for verdict in report.roles.values())
     if n_without < len(report.roles):
         print_text(table)
     print_text(f"{n_without} of {len(report.roles)} heads have no clear role.")
-    for one in report.outcome:
-        stop = " " if one.question.endswith("?") else ": "
-        print_text(Text.assemble((one.question + stop, "bold"), shown(one.answer)))
+    for finding in report.outcome:
+        stop = " " if finding.question.endswith("?") else ": "
+        print_text(Text.assemble((finding.question + stop, "bold"), printable(finding.answer)))
     for name in ("relevance", "gate_importance", "ablation"):
         if name in report.about["absent"]:
-            print_text(f"No {name.replace('_', ' ')}: {shown(report.about['absent'][name])}")
+            print_text(f"No {name.replace('_', ' ')}: {printable(report.about['absent'][name])}")
     print_text(Text.assemble(("page: ", "bold"), str(report.page)))

@@ -80,11 +80,11 @@ def check_device(device: str) -> None:
     import torch
 
     try:
-        found = torch.device(device)
+        chosen = torch.device(device)
     except RuntimeError as error:
         raise LoadError(f"there is no device {device!r}: choose one of {', '.join(devices())}.") from error
-    if found.type not in {one.partition(":")[0] for one in devices()} or (
-        found.type == "cuda" and found.index is not None and found.index >= torch.cuda.device_count()
+    if chosen.type not in {name.partition(":")[0] for name in devices()} or (
+        chosen.type == "cuda" and chosen.index is not None and chosen.index >= torch.cuda.device_count()
     ):
         raise LoadError(f"there is no device {device!r} on this machine: choose one of {', '.join(devices())}.")
 
@@ -93,5 +93,5 @@ def devices() -> list[str]:
     """The devices that models can run on here."""
     import torch
 
-    found = ["cpu"] + [f"cuda:{index}" for index in range(torch.cuda.device_count())]
-    return found + (["mps"] if torch.backends.mps.is_available() else [])
+    names = ["cpu"] + [f"cuda:{index}" for index in range(torch.cuda.device_count())]
+    return names + (["mps"] if torch.backends.mps.is_available() else [])

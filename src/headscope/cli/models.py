@@ -10,8 +10,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from headscope.cli.console import print_json, print_text, shown
-from headscope.cli.coverage_table import coverage, show_coverage, told_count
+from headscope.cli.console import print_json, print_text, printable
+from headscope.cli.coverage_table import coverage, short_count, show_coverage
 from headscope.cli.families import FAMILIES, WAYS
 from headscope.cli.load_model import AllowPickle, TrustRemoteCode, load_model
 from headscope.cli.shared_options import Debug, Json
@@ -36,8 +36,8 @@ def models(
 ) -> None:
     """List the built-in models and the families by way in; or tell what is captured of one model."""
     if model is not None:
-        told = coverage(load_model(model, allow_pickle=allow_pickle, trust_remote_code=trust_remote_code))
-        print_json(told) if json else show_coverage(told)
+        report = coverage(load_model(model, allow_pickle=allow_pickle, trust_remote_code=trust_remote_code))
+        print_json(report) if json else show_coverage(report)
         return
     known = builtin_models()
     if json:
@@ -65,8 +65,8 @@ def _show_builtin(known: list[dict[str, Any]]) -> None:
     table.add_column("name", no_wrap=True)
     table.add_column("parameters", justify="right")
     table.add_column("what it is")
-    for one in known:
-        table.add_row(one["name"], told_count(one["parameters"]), Text(shown(one["description"])))
+    for model in known:
+        table.add_row(model["name"], short_count(model["parameters"]), Text(printable(model["description"])))
     print_text(table if known else "There are no built-in models in this installation.")
 
 
@@ -102,7 +102,7 @@ def _n_parameters(files: "Iterable[Path]") -> int | None:
         for file in files:
             with file.open("rb") as opened:
                 header = jsonlib.loads(opened.read(int.from_bytes(opened.read(8), "little")))
-            count += sum(math.prod(one["shape"]) for name, one in header.items() if name != "__metadata__")
+            count += sum(math.prod(tensor["shape"]) for name, tensor in header.items() if name != "__metadata__")
     except (OSError, ValueError, KeyError, TypeError):
         return None
     return count or None

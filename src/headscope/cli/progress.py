@@ -13,7 +13,7 @@ from headscope.errors import Cancelled
 
 
 @contextlib.contextmanager
-def drawn() -> Iterator[Callable[[str, int, int], None]]:
+def progress_bars() -> Iterator[Callable[[str, int, int], None]]:
     """A bar for each thing that takes its time, with rate and time left; nothing where no one looks."""
     console = Console(stderr=True, highlight=False)
     columns = [TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TaskProgressColumn(show_speed=True)]
@@ -29,7 +29,7 @@ def drawn() -> Iterator[Callable[[str, int, int], None]]:
 
 
 @contextlib.contextmanager
-def told_apart(output: Path) -> Iterator[None]:
+def note_what_is_kept(output: Path) -> Iterator[None]:
     """When stopped, say that what was finished is kept."""
     try:
         yield

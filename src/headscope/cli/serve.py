@@ -77,10 +77,10 @@ def serve(
     start.serve(options, say=print_note, announce=announce, opens_browser=not no_browser, debug=debug)
 
 
-def bytes_of(told: str) -> int:
+def bytes_of(text: str) -> int:
     """A size in bytes: 500MB, 4GB, 1.5G."""
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?)B?", told.strip().upper())
-    size = int(float(found.group(1)) * UNITS[found.group(2)]) if found else 0
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?)B?", text.strip().upper())
+    size = int(float(match.group(1)) * UNITS[match.group(2)]) if match else 0
     if size < 10**6:
-        raise InputError(f"{told!r} is not a memory size: give at least a megabyte, as in 500MB or 4GB.")
+        raise InputError(f"{text!r} is not a memory size: give at least a megabyte, as in 500MB or 4GB.")
     return size

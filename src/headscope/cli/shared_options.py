@@ -24,7 +24,7 @@ Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an e
 
 
 @dataclass(frozen=True)
-class Given:
+class InputOptions:
     """What a model is given beside a text, or instead of one."""
 
     pair: Pair = None
@@ -40,7 +40,7 @@ class Given:
 
 
 @dataclass(frozen=True)
-class Told:
+class PrintOptions:
     """How a command tells what it found. What `--debug` says is looked for before any command is (`console.py`)."""
 
     json: Json = False
@@ -50,36 +50,39 @@ class Told:
 def spread(command: Callable[..., None]) -> Callable[..., None]:
     """A command as typer takes it: parameters that are groups of options (dataclasses) become one option a field.
 
-    >>> def command(model: ModelName, *, told: Told) -> None: ...
+    >>> def command(model: ModelName, *, print_options: PrintOptions) -> None: ...
     >>> list(inspect.signature(spread(command)).parameters)
     ['model', 'json', 'debug']
     """
     signature = inspect.signature(command, eval_str=True)
-    given = signature.parameters.values()
-    groups: dict[str, Any] = {one.name: one.annotation for one in given if is_dataclass(one.annotation)}
+    parameters = signature.parameters.values()
+    groups: dict[str, Any] = {
+        parameter.name: parameter.annotation for parameter in parameters if is_dataclass(parameter.annotation)
+    }
 
-    def parameters() -> Iterator[inspect.Parameter]:
-        for one in given:
-            if one.name not in groups:
-                yield one.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+    def flat_parameters() -> Iterator[inspect.Parameter]:
+        for parameter in parameters:
+            if parameter.name not in groups:
+                yield parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
                 continue
-            kinds = get_type_hints(groups[one.name], include_extras=True)
-            for field in _options(groups[one.name]):
+            kinds = get_type_hints(groups[parameter.name], include_extras=True)
+            for field in _options(groups[parameter.name]):
                 kind = inspect.Parameter.KEYWORD_ONLY
                 yield inspect.Parameter(field.name, kind, default=field.default, annotation=kinds[field.name])
 
     @functools.wraps(command)
-    def called(**values: Any) -> None:
-        made = {
-            name: group(**{one.name: values.pop(one.name) for one in _options(group)}) for name, group in groups.items()
+    def run_command(**values: Any) -> None:
+        values_by_group = {
+            name: group(**{field.name: values.pop(field.name) for field in _options(group)})
+            for name, group in groups.items()
         }
-        command(**values, **made)
+        command(**values, **values_by_group)
 
-    shown = list(parameters())
-    called.__signature__ = signature.replace(parameters=shown)  # type: ignore[attr-defined]
-    called.__annotations__ = {one.name: one.annotation for one in shown}
-    return called
+    options = list(flat_parameters())
+    run_command.__signature__ = signature.replace(parameters=options)  # type: ignore[attr-defined]
+    run_command.__annotations__ = {option.name: option.annotation for option in options}
+    return run_command
 
 
 def _options(group: Any) -> list[Any]:
-    return [one for one in fields(group) if one.init]
+    return [field for field in fields(group) if field.init]

@@ -27,14 +27,14 @@ def smoke(name: str | None) -> str:
         model = load(name)
     with one_thread():
         trace = _trace(model)
-        apart = _apart_from_eager(model, trace)
+        apart = _difference_from_eager(model, trace)
         _check_patterns(trace)
     if not apart <= TOLERANCE:
         raise CaptureError(
             f"outputs under observation differ from the model's own by {apart:.2g}: report this machine."
         )
-    told = "equal to those" if apart == 0 else f"within {apart:.0e} of those"
-    return f"loads, traces {len(trace.heads)} heads, outputs {told} of its own eager code"
+    agreement = "equal to those" if apart == 0 else f"within {apart:.0e} of those"
+    return f"loads, traces {len(trace.heads)} heads, outputs {agreement} of its own eager code"
 
 
 def _trace(model: "Model") -> "Trace":
@@ -49,12 +49,12 @@ def _trace(model: "Model") -> "Trace":
     return model.run(image=np.arange(32 * 32 * 3, dtype=np.uint32).reshape(32, 32, 3).astype(np.uint8))
 
 
-def _apart_from_eager(model: "Model", trace: "Trace") -> float:
+def _difference_from_eager(model: "Model", trace: "Trace") -> float:
     """The largest difference between watched outputs and those of the model's own eager attention."""
     import torch
 
     assert trace.inputs is not None  # a run keeps its inputs
-    inputs = {name: one[None].to(model.device) for name, one in trace.inputs.model_inputs.items()}
+    inputs = {name: tensor[None].to(model.device) for name, tensor in trace.inputs.model_inputs.items()}
     module: Any = model.module
     with model.session(record="heads", exact=True):
         watched = _first(module(**inputs))

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.text import Text
 
-from headscope.cli.console import print_json, print_text, read_text, shown, working
+from headscope.cli.console import print_json, print_text, printable, read_text, working
 from headscope.cli.edit_options import read_edits
 from headscope.cli.load_model import Loading
-from headscope.cli.shared_options import Given, ModelName, TextGiven, Told
+from headscope.cli.shared_options import InputOptions, ModelName, PrintOptions, TextGiven
 from headscope.cli.trace_summary import HeadFigures, answer_lines, answers, head_figures, head_table
 from headscope.errors import InputError, LoadError
 
@@ -45,37 +45,37 @@ def trace(
     top: Annotated[int, typer.Option(min=1, help="How many heads and predictions to show.")] = 8,
     force: Annotated[bool, typer.Option("--force", help="Replace a trace that is in the folder.")] = False,
     *,
-    given: Given,
+    input_options: InputOptions,
     loading: Loading,
-    told: Told,
+    print_options: PrintOptions,
 ) -> None:
     """Run a model on one input and show what its heads did; -o keeps the trace, --edit changes the run."""
     if output is not None:
         check_output(output, force)
-    if generate is not None and (given.pair or given.target):
+    if generate is not None and (input_options.pair or input_options.target):
         raise InputError("--generate takes a text (or image, or sound) alone: leave out --pair and --target.")
     source = read_text(text)
     with working("Reading edits" if edit or edits else "Starting"):
         chosen = read_edits(edit or [], edits)
     loaded = loading.model(model)
-    options = {"record": _named(record), "truncate": given.truncate, **given.inputs()}
+    options = {"record": _named(record), "truncate": input_options.truncate, **input_options.inputs()}
     started = time.perf_counter()
     written = None
     with working(f"Running {model}"):
         if generate is not None:
-            made = loaded.generate(source, max_new_tokens=generate, interventions=chosen, **options)
-            found, written = made.trace, made.text
+            generated = loaded.generate(source, max_new_tokens=generate, interventions=chosen, **options)
+            trace, written = generated.trace, generated.text
         else:
-            found = loaded.run(source, chosen, **options)
+            trace = loaded.run(source, chosen, **options)
     seconds = time.perf_counter() - started
-    figures = head_figures(found, loaded)
+    figures = head_figures(trace, loaded)
     if output is not None:
         with working(f"Saving {output}"):
-            found.save(output)
-    if told.json:
-        print_json(document(loaded, found, figures, top, written, output, seconds))
+            trace.save(output)
+    if print_options.json:
+        print_json(document(loaded, trace, figures, top, written, output, seconds))
     else:
-        _show(loaded, found, figures, top, written, output, seconds)
+        _show(loaded, trace, figures, top, written, output, seconds)
 
 
 def check_output(folder: Path, force: bool) -> None:
@@ -85,14 +85,14 @@ def check_output(folder: Path, force: bool) -> None:
     check_trace_folder(folder)
     if (folder / "trace.json").exists() and not force:
         raise LoadError(f"{folder} holds a trace already: choose another folder, or replace it with --force.")
-    parent = next(one for one in (folder, *folder.absolute().parents) if one.is_dir())
+    parent = next(parent for parent in (folder, *folder.absolute().parents) if parent.is_dir())
     if not os.access(parent, os.W_OK):
         raise LoadError(f"cannot save a trace at {folder}: {parent} is not writable.")
 
 
 def document(
     model: "Model",
-    found: "Trace",
+    trace: "Trace",
     figures: list[HeadFigures],
     top: int,
     written: str | None,
@@ -101,53 +101,53 @@ def document(
 ) -> dict[str, Any]:
     """The trace as a JSON document: all heads, the `top` predictions."""
     return {
-        "model": found.model,
+        "model": trace.model,
         "class": type(model.module).__name__,
         "coverage": model.coverage,
-        "record": found.record,
-        "bytes": found.nbytes(),
+        "record": trace.record,
+        "bytes": trace.nbytes(),
         "seconds": round(seconds, 4),
-        "edits": list(found.edits),
-        "tokens": {stack: {"kind": one.kind, "texts": one.texts} for stack, one in found.tokens.items()},
+        "edits": list(trace.edits),
+        "tokens": {stack: {"kind": tokens.kind, "texts": tokens.texts} for stack, tokens in trace.tokens.items()},
         "written": written,
-        "predictions": answers(found, top),
-        "heads": [asdict(one) for one in figures],
-        "warnings": list(dict.fromkeys([*model.warnings, *found.warnings])),
+        "predictions": answers(trace, top),
+        "heads": [asdict(head) for head in figures],
+        "warnings": list(dict.fromkeys([*model.warnings, *trace.warnings])),
         "saved": None if output is None else str(output),
     }
 
 
 def _show(
     model: "Model",
-    found: "Trace",
+    trace: "Trace",
     figures: list[HeadFigures],
     top: int,
     written: str | None,
     output: Path | None,
     seconds: float,
 ) -> None:
-    print_text(Text.assemble(("model ", "bold"), f"{found.model} ({type(model.module).__name__}): {model.coverage}"))
-    for stack, tokens in found.tokens.items():
+    print_text(Text.assemble(("model ", "bold"), f"{trace.model} ({type(model.module).__name__}): {model.coverage}"))
+    for stack, tokens in trace.tokens.items():
         print_text(token_line(stack, tokens))
-    for one in found.edits:
-        print_text(Text.assemble(("edit ", "bold"), shown(one)))
+    for edit in trace.edits:
+        print_text(Text.assemble(("edit ", "bold"), printable(edit)))
     if written is not None:
-        print_text(Text.assemble(("written ", "bold"), shown(written)))
-    print_text(*answer_lines(found, top))
+        print_text(Text.assemble(("written ", "bold"), printable(written)))
+    print_text(*answer_lines(trace, top))
     count = min(top, len(figures))
     print_text(head_table(figures[:top], f"The {count} sharpest of {len(figures)} heads (means over queries)"))
-    size = found.nbytes() / 1e6
-    print_text(f"record {found.record}, {size:.1f} MB, run in {seconds:.2f} s")
+    size = trace.nbytes() / 1e6
+    print_text(f"record {trace.record}, {size:.1f} MB, run in {seconds:.2f} s")
     if output is not None:
         print_text(
-            Text.assemble(("saved ", "bold"), f"{shown(str(output))}; in Python: hs.load_trace({str(output)!r})")
+            Text.assemble(("saved ", "bold"), f"{printable(str(output))}; in Python: hs.load_trace({str(output)!r})")
         )
 
 
 def token_line(stack: str, tokens: Any) -> Text:
     """How many tokens, and the first of them."""
     name = "tokens " if stack == "main" else f"{stack} tokens "
-    texts = [shown(one) for one in tokens.texts[:TOKENS_SHOWN]]
+    texts = [printable(text) for text in tokens.texts[:TOKENS_SHOWN]]
     if tokens.kind != "text":
         grid = f" in {tokens.grid[0]}×{tokens.grid[1]}" if tokens.grid else ""
         return Text.assemble((name, "bold"), f"{len(tokens)} ({tokens.kind}{grid})")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from rich.table import Table
 from rich.text import Text
 
-from headscope.cli.console import shown
+from headscope.cli.console import printable
 from headscope.errors import NotRecordedError
 
 if TYPE_CHECKING:
@@ -60,21 +60,21 @@ def head_figures(trace: "Trace", model: "Model") -> list[HeadFigures]:
     import numpy as np
 
     causal = {layer.site for layer in model.layout.layers if layer.is_causal}
-    found = []
+    figures = []
     for head in trace.heads:
         layer, summary = trace.layers[head.site], trace.summary(head)
         first = 1 if head.site in causal and layer.n_queries > 1 else 0
         sharp, entropy, distance = (
-            float(np.nanmean(one[first:])) for one in (summary.max, summary.entropy, summary.distance)
+            float(np.nanmean(values[first:])) for values in (summary.max, summary.entropy, summary.distance)
         )
         tokens = trace.tokens[layer.site.stack], trace.tokens[layer.key_stack]
-        pair = _strongest(summary, *tokens, head.kind == "self", first)
-        mostly = _received(summary, tokens[1])
-        found.append(HeadFigures(str(head), sharp, entropy, distance, mostly, pair))
-    return sorted(found, key=lambda one: -one.max)
+        pair = _strongest_pair(summary, *tokens, head.kind == "self", first)
+        mostly = _most_received(summary, tokens[1])
+        figures.append(HeadFigures(str(head), sharp, entropy, distance, mostly, pair))
+    return sorted(figures, key=lambda head: -head.max)
 
 
-def head_table(found: Sequence[HeadFigures], title: str) -> Table:
+def head_table(figures: Sequence[HeadFigures], title: str) -> Table:
     """Heads as people read them."""
     table = Table(title=Text(title), title_justify="left", title_style="bold")
     table.add_column("head")
@@ -82,10 +82,10 @@ def head_table(found: Sequence[HeadFigures], title: str) -> Table:
         table.add_column(name, justify="right")
     table.add_column("mostly at")
     table.add_column("strongest pair")
-    for one in found:
-        pair = Text(f"{shown(one.pair.query_text)} → {shown(one.pair.key_text)} {one.pair.weight:.2f}")
-        mostly = Text("–" if one.mostly is None else f"{shown(one.mostly.text)} {one.mostly.weight:.2f}")
-        table.add_row(one.head, f"{one.max:.3f}", f"{one.entropy:.3f}", f"{one.distance:.2f}", mostly, pair)
+    for head in figures:
+        pair = Text(f"{printable(head.pair.query_text)} → {printable(head.pair.key_text)} {head.pair.weight:.2f}")
+        mostly = Text("–" if head.mostly is None else f"{printable(head.mostly.text)} {head.mostly.weight:.2f}")
+        table.add_row(head.head, f"{head.max:.3f}", f"{head.entropy:.3f}", f"{head.distance:.2f}", mostly, pair)
     return table
 
 
@@ -98,8 +98,8 @@ def answers(trace: "Trace", k: int) -> list[dict[str, Any]]:
     rows = []
     for place, position in enumerate(positions):
         top = [
-            {"text": one.text, "id": one.id, "probability": one.probability, "logprob": one.logprob}
-            for one in trace.predictions(k, answer=place)
+            {"text": token.text, "id": token.id, "probability": token.probability, "logprob": token.logprob}
+            for token in trace.predictions(k, answer=place)
         ]
         text = tokens[position].text if tokens is not None and position is not None else None
         rows.append({"position": position, "token": text, "top": top})
@@ -108,28 +108,28 @@ def answers(trace: "Trace", k: int) -> list[dict[str, Any]]:
 
 def answer_lines(trace: "Trace", k: int) -> list[Text]:
     """The answers, a line each: the last ones, where there are many."""
-    found = answers(trace, k)
-    if not found:
+    rows = answers(trace, k)
+    if not rows:
         try:
             trace.predictions()
         except NotRecordedError as reason:
             return [Text(f"no predictions: {reason}")]
     lines = []
-    for one in found[-ANSWERS_SHOWN:]:
-        at = "" if one["position"] is None else f" at {one['position']} ({shown(one['token'] or '')})"
-        told = ", ".join(f"{shown_answer(top['text'])} {top['probability']:.3f}" for top in one["top"])
-        lines.append(Text.assemble((f"predicts{at}: ", "bold"), told))
-    if len(found) > ANSWERS_SHOWN:
-        lines.append(Text(f"(the last {ANSWERS_SHOWN} of {len(found)} answers; --json gives all)", style="dim"))
+    for row in rows[-ANSWERS_SHOWN:]:
+        at = "" if row["position"] is None else f" at {row['position']} ({printable(row['token'] or '')})"
+        predictions = ", ".join(f"{answer_text(top['text'])} {top['probability']:.3f}" for top in row["top"])
+        lines.append(Text.assemble((f"predicts{at}: ", "bold"), predictions))
+    if len(rows) > ANSWERS_SHOWN:
+        lines.append(Text(f"(the last {ANSWERS_SHOWN} of {len(rows)} answers; --json gives all)", style="dim"))
     return lines
 
 
-def shown_answer(text: str) -> str:
+def answer_text(text: str) -> str:
     """An answer as tokens are shown: without the space that many tokenizers put before a word."""
-    return shown(text.strip(" ") or text)
+    return printable(text.strip(" ") or text)
 
 
-def _received(summary: "HeadSummary", keys: "Tokens") -> Received | None:
+def _most_received(summary: "HeadSummary", keys: "Tokens") -> Received | None:
     import numpy as np
 
     if summary.received is None:
@@ -138,7 +138,7 @@ def _received(summary: "HeadSummary", keys: "Tokens") -> Received | None:
     return Received(key, _text(keys, key), float(summary.received[key]))
 
 
-def _strongest(summary: "HeadSummary", queries: "Tokens", keys: "Tokens", is_self: bool, first: int) -> Pair:
+def _strongest_pair(summary: "HeadSummary", queries: "Tokens", keys: "Tokens", is_self: bool, first: int) -> Pair:
     """The largest weight between two different ordinary tokens; between any two where there are no such."""
     import numpy as np
 
@@ -160,7 +160,7 @@ def _strongest(summary: "HeadSummary", queries: "Tokens", keys: "Tokens", is_sel
 def _ordinary(tokens: "Tokens", length: int) -> "np.ndarray":
     import numpy as np
 
-    marks = [not one.special for one in tokens][:length]
+    marks = [not token.special for token in tokens][:length]
     return np.array(marks + [True] * (length - len(marks)))
 
 

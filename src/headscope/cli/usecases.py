@@ -9,10 +9,10 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from headscope.cli.console import print_json, print_text, shown
+from headscope.cli.console import print_json, print_text, printable
 from headscope.cli.load_model import Loading
-from headscope.cli.progress import drawn
-from headscope.cli.shared_options import ModelName, Told
+from headscope.cli.progress import progress_bars
+from headscope.cli.shared_options import ModelName, PrintOptions
 from headscope.errors import InputError
 
 if TYPE_CHECKING:
@@ -38,24 +38,24 @@ Texts = Annotated[
 ]
 
 
-def bias(model: ModelName, file: Schemas = None, *, loading: Loading, told: Told) -> None:
+def bias(model: ModelName, file: Schemas = None, *, loading: Loading, print_options: PrintOptions) -> None:
     """Do heads look at occupations differently from she and from he, and what does silencing them change?"""
-    _run("bias", model, file, loading, told)
+    _run("bias", model, file, loading, print_options)
 
 
-def antecedents(model: ModelName, file: Schemas = None, *, loading: Loading, told: Told) -> None:
+def antecedents(model: ModelName, file: Schemas = None, *, loading: Loading, print_options: PrintOptions) -> None:
     """Which heads lead from a pronoun to the person it means, against the nearest noun?"""
-    _run("antecedents", model, file, loading, told)
+    _run("antecedents", model, file, loading, print_options)
 
 
-def between(model: ModelName, file: Pairs = None, *, loading: Loading, told: Told) -> None:
+def between(model: ModelName, file: Pairs = None, *, loading: Loading, print_options: PrintOptions) -> None:
     """Which heads link two sentences that belong together, against shuffled pairs?"""
-    _run("between", model, _pairs(file), loading, told)
+    _run("between", model, _pairs(file), loading, print_options)
 
 
-def decay(model: ModelName, file: Texts = None, *, loading: Loading, told: Told) -> None:
+def decay(model: ModelName, file: Texts = None, *, loading: Loading, print_options: PrintOptions) -> None:
     """Which head looks less the further away a token is, and which of its neurons make it so?"""
-    _run("decay", model, _texts(file), loading, told)
+    _run("decay", model, _texts(file), loading, print_options)
 
 
 COMMANDS = (
@@ -66,31 +66,31 @@ COMMANDS = (
 )
 
 
-def _run(name: str, model: str, data: Any, loading: Loading, told: Told) -> None:
+def _run(name: str, model: str, data: Any, loading: Loading, print_options: PrintOptions) -> None:
     loaded = loading.model(model)
     from headscope.reports.usecases import USE_CASES, use_case
 
-    with drawn() as progress:
-        found = use_case(name, loaded, data, progress=lambda done, of: progress(USE_CASES[name].title, done, of))
-    if told.json:
-        print_json(found.to_json())
+    with progress_bars() as progress:
+        evidence = use_case(name, loaded, data, progress=lambda done, of: progress(USE_CASES[name].title, done, of))
+    if print_options.json:
+        print_json(evidence.to_json())
     else:
-        _show(found)
+        _show(evidence)
 
 
-def _show(found: "Evidence") -> None:
+def _show(evidence: "Evidence") -> None:
     from headscope.reports.evidence import written
 
-    print_text(Text(f"{found.title}: {shown(found.model)}", "bold"))
-    for line in found.said:
-        print_text(f"- {shown(line)}")
-    for one in found.tables:
-        print_text("", Text(one.title, "bold"), Text(one.about))
+    print_text(Text(f"{evidence.title}: {printable(evidence.model)}", "bold"))
+    for line in evidence.said:
+        print_text(f"- {printable(line)}")
+    for section in evidence.tables:
+        print_text("", Text(section.title, "bold"), Text(section.about))
         table = Table()
-        for column in one.columns:
+        for column in section.columns:
             table.add_column(Text(column.name), justify="right" if column.kind == "number" else "left")
-        for row in one.rows:
-            table.add_row(*(Text(shown(written(cell))) for cell in row))
+        for row in section.rows:
+            table.add_row(*(Text(printable(written(cell))) for cell in row))
         print_text(table)
 
 
@@ -99,8 +99,8 @@ def _pairs(file: Path | None) -> Any:
         return None
     from headscope.corpora import corpus
 
-    found = [(one.text, one.pair) for one in corpus(file, kind="pairs")]
-    return [(text, pair) for text, pair in found if text and pair]
+    pairs = [(example.text, example.pair) for example in corpus(file, kind="pairs")]
+    return [(text, pair) for text, pair in pairs if text and pair]
 
 
 def _texts(file: Path | None) -> Any:
@@ -108,7 +108,7 @@ def _texts(file: Path | None) -> Any:
         return None
     from headscope.corpora import corpus
 
-    texts = [one.text for one in corpus(file, kind="text") if one.text]
+    texts = [example.text for example in corpus(file, kind="text") if example.text]
     if not texts:
         raise InputError(f"{file} has no texts.")
     return texts

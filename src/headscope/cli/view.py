@@ -9,8 +9,8 @@ import typer
 
 from headscope.cli.console import working
 from headscope.cli.load_model import Loading
-from headscope.cli.shared_options import Given, TextGiven, Told, spread
-from headscope.cli.view_output import Against, Look, finish, is_saved, trace_of
+from headscope.cli.shared_options import InputOptions, PrintOptions, TextGiven, spread
+from headscope.cli.view_output import Appearance, Comparison, finish, is_saved, trace_of
 from headscope.errors import InputError
 
 HEAD_EXAMPLE = "Example: headscope view head builtin:gpt 'The doctor asked the nurse. She' --head L3H2 -o head.html"
@@ -143,26 +143,28 @@ def head_view(
     token: Annotated[
         str | None, typer.Option(help="One token alone: 5 (or query:5) looks, key:5 is looked at; -1 is the last.")
     ] = None,
-    direction: Annotated[Direction, typer.Option(help="Over a picture: what patches look at, or who at them.")] = (
-        Direction.from_
-    ),
-    arrows: Annotated[bool, typer.Option("--arrows", help="Over a picture: from each patch to its strongest.")] = False,
+    direction: Annotated[
+        Direction, typer.Option(help="CorpusOptions a picture: what patches appearance at, or who at them.")
+    ] = (Direction.from_),
+    arrows: Annotated[
+        bool, typer.Option("--arrows", help="CorpusOptions a picture: from each patch to its strongest.")
+    ] = False,
     rollout: Annotated[
-        bool, typer.Option("--rollout", help="Over a picture: attention through all layers up to this one.")
+        bool, typer.Option("--rollout", help="CorpusOptions a picture: attention through all layers up to this one.")
     ] = False,
     *,
-    given: Given,
-    other: Against,
-    look: Look,
+    input_options: InputOptions,
+    comparison: Comparison,
+    appearance: Appearance,
     loading: Loading,
-    told: Told,
+    print_options: PrintOptions,
 ) -> None:
     """Heads of one layer: lines between tokens, a matrix, over a picture or along a sound; without -o, a table."""
     if head and layer:
         raise InputError("--head and --layer both say what to show: give one of them.")
-    spot = _spot(token)
-    trace = trace_of(model, text, output, loading, given)
-    trace = other.minus(trace, model, loading, given)
+    spot = _token_spot(token)
+    trace = trace_of(model, text, output, loading, input_options)
+    trace = comparison.minus(trace, model, loading, input_options)
     from headscope.views import head_view as view_of
 
     view = view_of(
@@ -173,7 +175,7 @@ def head_view(
         axis=axis.value,
         what=what.value,
         by=by.value,
-        hide=[one.value for one in hide or []],
+        hide=[group.value for group in hide or []],
         off=off or [],
         threshold=threshold,
         mass=mass,
@@ -183,9 +185,9 @@ def head_view(
         direction=direction.value,
         arrows=arrows,
         rollout=rollout,
-        theme=look.theme.value,
+        theme=appearance.theme.value,
     )  # type: ignore[arg-type]
-    finish(view, output, look, told)
+    finish(view, output, appearance, print_options)
 
 
 @app.command("model", epilog=MODEL_EXAMPLE)
@@ -200,22 +202,28 @@ def model_view(
     colour: Annotated[str, typer.Option(help="Colour heads by a measure.")] = "",
     least: Annotated[float, typer.Option(help="Only heads whose colour is at least this share of the range.")] = 0.0,
     *,
-    given: Given,
-    other: Against,
-    look: Look,
+    input_options: InputOptions,
+    comparison: Comparison,
+    appearance: Appearance,
     loading: Loading,
-    told: Told,
+    print_options: PrintOptions,
 ) -> None:
     """All heads of all layers on one page; without -o, the heads with their measures as a table."""
-    trace = trace_of(model, text, output, loading, given)
-    trace = other.minus(trace, model, loading, given)
+    trace = trace_of(model, text, output, loading, input_options)
+    trace = comparison.minus(trace, model, loading, input_options)
     from headscope.views import model_view as view_of
 
     with working("Measuring heads"):
         view = view_of(
-            trace, head, thumbnails=thumbnails.value, sort=sort, colour=colour, least=least, theme=look.theme.value
+            trace,
+            head,
+            thumbnails=thumbnails.value,
+            sort=sort,
+            colour=colour,
+            least=least,
+            theme=appearance.theme.value,
         )  # type: ignore[arg-type]
-    finish(view, output, look, told)
+    finish(view, output, appearance, print_options)
 
 
 @app.command("neuron", epilog=NEURON_EXAMPLE)
@@ -236,15 +244,15 @@ def neuron_view(
         list[str] | None, typer.Option(help="Leave a column out: key, product, value, weighted; may be repeated.")
     ] = None,
     *,
-    given: Given,
-    other: Against,
-    look: Look,
+    input_options: InputOptions,
+    comparison: Comparison,
+    appearance: Appearance,
     loading: Loading,
-    told: Told,
+    print_options: PrintOptions,
 ) -> None:
     """One head, neuron by neuron: query, keys, their product, softmax, values; without -o, the keys as a table."""
-    trace = trace_of(model, text, output, loading, given)
-    trace = other.minus(trace, model, loading, given)
+    trace = trace_of(model, text, output, loading, input_options)
+    trace = comparison.minus(trace, model, loading, input_options)
     from headscope.views import neuron_view as view_of
 
     view = view_of(
@@ -254,9 +262,9 @@ def neuron_view(
         sort=int(sort) if re.fullmatch(r"-?[0-9]{1,9}", sort) else sort,  # type: ignore[arg-type]
         every=every,  # type: ignore[arg-type]
         fold=fold or [],  # type: ignore[arg-type]
-        theme=look.theme.value,
+        theme=appearance.theme.value,
     )
-    finish(view, output, look, told)
+    finish(view, output, appearance, print_options)
 
 
 @app.command("activations", epilog=ACTIVATIONS_EXAMPLE)
@@ -273,28 +281,28 @@ def activations_view(
         Whose, typer.Option(help="Of a difference: the prediction that differs most, or the last one of A or B.")
     ] = Whose.either,
     *,
-    given: Given,
-    other: Against,
-    look: Look,
+    input_options: InputOptions,
+    comparison: Comparison,
+    appearance: Appearance,
     loading: Loading,
-    told: Told,
+    print_options: PrintOptions,
 ) -> None:
     """Layers by tokens: the logit lens, or norms of the residual stream; without -o, one token's as a table."""
-    for name in (model, other.against_model or model):
+    for name in (model, comparison.against_model or model):
         if is_saved(name):
             raise InputError(f"{name} holds a trace, and activations take the model: give the model and the text.")
-    trace = trace_of(model, text, output, loading, given)
-    trace = other.minus(trace, model, loading, given)
+    trace = trace_of(model, text, output, loading, input_options)
+    trace = comparison.minus(trace, model, loading, input_options)
     from headscope.views import activations_view as view_of
 
-    one = loading.model(model)
-    source = (one, loading.model(other.against_model)) if other.against_model else one
+    loaded = loading.model(model)
+    source = (loaded, loading.model(comparison.against_model)) if comparison.against_model else loaded
     with working("Reading activations"):
-        view = view_of(trace, source, token=token, stream=stream.value, whose=whose.value, theme=look.theme.value)
-    finish(view, output, look, told)
+        view = view_of(trace, source, token=token, stream=stream.value, whose=whose.value, theme=appearance.theme.value)
+    finish(view, output, appearance, print_options)
 
 
-def _spot(token: str | None) -> Any:
+def _token_spot(token: str | None) -> Any:
     if token is None:
         return None
     side, _, place = token.rpartition(":")

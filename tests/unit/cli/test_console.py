@@ -133,7 +133,7 @@ def test_json_has_null_for_what_is_no_number(capsys: pytest.CaptureFixture[str])
     ],
 )
 def test_tokens_are_shown_on_one_line_without_commanding_the_terminal(text: str, shown: str) -> None:
-    assert console.shown(text) == shown
+    assert console.printable(text) == shown
 
 
 def test_stdout_is_pure_json_and_stderr_silent_in_a_process_of_its_own(models: Path) -> None:

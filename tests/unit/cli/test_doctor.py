@@ -27,7 +27,7 @@ def test_a_sound_installation_is_fine(call, builtin: Path) -> None:
     assert {"Python", "torch", "transformers", "tokenizers", "safetensors", "devices", "memory", "disk"} <= set(checks)
     # Every kind of model is run: causal, masked, encoder-decoder, images.
     for name in ("gpt", "bert", "marian", "vit"):
-        assert "equal to those of its own eager code" in checks[f"builtin:{name}"]["found"]
+        assert "equal to those of its own eager code" in checks[f"builtin:{name}"]["detail"]
 
 
 def test_without_built_in_models_a_tiny_one_is_run(call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -41,7 +41,7 @@ def test_without_built_in_models_a_tiny_one_is_run(call, tmp_path: Path, monkeyp
 
 def test_a_wrong_output_is_a_broken_line_and_exit_code_1(call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(listing, "BUILTIN", tmp_path)
-    monkeypatch.setattr(running, "_apart_from_eager", lambda model, trace: 0.25)
+    monkeypatch.setattr(running, "_difference_from_eager", lambda model, trace: 0.25)
     result = call("doctor")
     assert result.exit_code == 1
     assert "✗ tiny model: outputs under observation differ from the model's own by 0.25" in result.stdout
@@ -49,7 +49,7 @@ def test_a_wrong_output_is_a_broken_line_and_exit_code_1(call, tmp_path: Path, m
 
 
 def test_a_nan_counts_as_a_wrong_output(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(running, "_apart_from_eager", lambda model, trace: float("nan"))
+    monkeypatch.setattr(running, "_difference_from_eager", lambda model, trace: float("nan"))
     with pytest.raises(running.CaptureError, match="differ"):
         running.smoke(None)
 
@@ -69,9 +69,9 @@ def test_versions_outside_the_range_and_missing_packages_come_with_advice(monkey
     old = command._package("numpy", ">=99")
     assert (old.state, old.advice) == ("broken", "pip install 'numpy>=99'")
     gone = command._package("no-such-package", ">=1")
-    assert (gone.state, gone.found) == ("broken", "not installed")
+    assert (gone.state, gone.detail) == ("broken", "not installed")
     monkeypatch.setattr(metadata, "version", lambda name: "1.0")
-    assert "cannot be imported" in command._package("no_such_package", ">=1").found
+    assert "cannot be imported" in command._package("no_such_package", ">=1").detail
 
 
 def test_an_installation_without_metadata_is_a_broken_line(
@@ -102,6 +102,6 @@ def test_settings_of_the_hub_are_told(monkeypatch: pytest.MonkeyPatch, tmp_path:
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     cache, hub = command._hub()
-    assert cache.found == f"{tmp_path} (1 models)" and "offline" in hub.found
+    assert cache.detail == f"{tmp_path} (1 models)" and "offline" in hub.detail
     monkeypatch.delenv("HF_HUB_OFFLINE")
     assert command._hub()[1].state == "ok"

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 from typer.testing import CliRunner
 
-from headscope.cli.shared_options import ModelName, Told, spread
+from headscope.cli.shared_options import ModelName, PrintOptions, spread
 
 
 @dataclass(frozen=True)
@@ -21,9 +21,11 @@ class Size:
 def test_a_group_is_one_option_a_field_and_comes_back_as_a_group():
     seen = []
 
-    def command(model: ModelName, factor: Annotated[int, typer.Option()] = 2, *, size: Size, told: Told) -> None:
+    def command(
+        model: ModelName, factor: Annotated[int, typer.Option()] = 2, *, size: Size, print_options: PrintOptions
+    ) -> None:
         """What it does."""
-        seen.append((model, factor, size, told))
+        seen.append((model, factor, size, print_options))
 
     made = spread(command)
     assert list(inspect.signature(made).parameters) == ["model", "factor", "width", "is_tall", "json", "debug"]
@@ -31,6 +33,6 @@ def test_a_group_is_one_option_a_field_and_comes_back_as_a_group():
     app.command()(made)
     result = CliRunner().invoke(app, ["gpt", "--width", "5", "--tall", "--json"])
     assert result.exit_code == 0, result.output
-    assert seen == [("gpt", 2, Size(5, True), Told(json=True))]
-    told = CliRunner().invoke(app, ["--help"]).output
-    assert "How wide." in told and "What it does." in told
+    assert seen == [("gpt", 2, Size(5, True), PrintOptions(json=True))]
+    output = CliRunner().invoke(app, ["--help"]).output
+    assert "How wide." in output and "What it does." in output
