@@ -101,7 +101,7 @@ def test_warnings_are_shown_once_and_those_of_libraries_not(call, monkeypatch: p
 
 
 def test_what_libraries_print_goes_to_stderr(call, models: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    load = headscope.models.loading
+    load = headscope.models.load
 
     def noisy(*given, **options):
         sys.stdout.write("Loading weights: 100%\n")
