@@ -20,7 +20,7 @@ from headscope.models.capture.passes import Pass
 from headscope.models.capture.recorder import Captured
 from headscope.models.capture.session import Observer
 from headscope.models.logit_lens import lens_stack, read_lens, why_no_lens
-from headscope.models.memory_budget import SHARE, told
+from headscope.models.memory_budget import SHARE, size_text
 from headscope.sites import Site
 from headscope.traces import Inputs, Tokens, Trace
 from headscope.traces.activations import Activations
@@ -70,9 +70,9 @@ class Streams:
 
     def nbytes(self) -> int:
         """Bytes held."""
-        held = [self.residual, *self.written.values(), *self.heads.values()]
-        held += [one for one in (self.neurons, self.values, self.squares, self.rows) if one is not None]
-        return sum(one.numel() * one.element_size() for one in held)
+        tensors = [self.residual, *self.written.values(), *self.heads.values()]
+        tensors += [tensor for tensor in (self.neurons, self.values, self.squares, self.rows) if tensor is not None]
+        return sum(tensor.numel() * tensor.element_size() for tensor in tensors)
 
     def read(
         self,
@@ -93,15 +93,15 @@ class Streams:
         lens = None if no_lens else read_lens(model, self.residual[:, first:last], k, check=check, progress=progress)
         neurons = values = shares = None
         if self.neurons is not None and self.values is not None and self.squares is not None:
-            neurons, values = (one[:, first:last].numpy() for one in (self.neurons, self.values))
+            neurons, values = (tensor[:, first:last].numpy() for tensor in (self.neurons, self.values))
             shares = values**2 / self.squares[:, first:last, None].clamp_min(1e-30).numpy()
         return Activations(
             stack=self.stack,
             layers=self.layers,
             tokens=self.tokens,
-            norms=torch.stack([one.float().norm(dim=-1) for one in self.residual]).numpy(),
-            cosines=np.stack([cosine(one, self.residual[-1]) for one in self.residual]),
-            written={name: one.numpy() for name, one in self.written.items()},
+            norms=torch.stack([stream.float().norm(dim=-1) for stream in self.residual]).numpy(),
+            cosines=np.stack([cosine(stream, self.residual[-1]) for stream in self.residual]),
+            written={name: norms.numpy() for name, norms in self.written.items()},
             is_sum=self.is_sum,
             first=first,
             lens=lens,
@@ -109,7 +109,7 @@ class Streams:
             values=values,
             shares=shares,
             n_neurons=self.n_neurons,
-            heads={site: one[:, first:last].numpy() for site, one in self.heads.items()},
+            heads={site: norms[:, first:last].numpy() for site, norms in self.heads.items()},
             no_lens=no_lens,
             no_neurons=self.no_neurons,
             no_written=self.no_written,
@@ -179,12 +179,12 @@ class _StackWatcher(Observer):
     def residual(self, site: Site, stream: Tensor) -> None:
         """Keep the stream, and see whether the layer before added just what was written."""
         if site.stack == self.stack and stream.ndim == 3:
-            n_places = 2 + max(one.layer for one in self.model.layout.blocks if one.stack == self.stack)
+            n_places = 2 + max(block.layer for block in self.model.layout.blocks if block.stack == self.stack)
             size = stream[0].numel() * stream.element_size() * n_places
             if size > self.allowed:
                 raise BudgetError(
-                    f"the residual stream of this input takes {told(size)}, the budget is {told(self.allowed)}: "
-                    "shorten the input."
+                    f"the residual stream of this input takes {size_text(size)}, the budget is "
+                    f"{size_text(self.allowed)}: shorten the input."
                 )
             here = self.stream[site.layer] = stream[0].detach().to("cpu", copy=True)
             written, before = self._sums.pop(site.layer - 1, None), self.stream.get(site.layer - 1)
@@ -198,19 +198,19 @@ class _StackWatcher(Observer):
             whole = activations[0].detach()
             if self.row_places and max(self.row_places) < len(whole):
                 self.rows[site.layer] = self._rows(whole)
-            one = whole.float()
-            best = one.abs().topk(min(N_NEURONS, one.shape[-1]), dim=-1).indices
-            squares = one.square().sum(-1)
-            self.top[site.layer] = (best.int().cpu(), one.gather(-1, best).cpu(), squares.cpu())
-            self.n_neurons = one.shape[-1]
+            values = whole.float()
+            best = values.abs().topk(min(N_NEURONS, values.shape[-1]), dim=-1).indices
+            squares = values.square().sum(-1)
+            self.top[site.layer] = (best.int().cpu(), values.gather(-1, best).cpu(), squares.cpu())
+            self.n_neurons = values.shape[-1]
 
     def _rows(self, whole: Tensor) -> Tensor:
         """All neurons of the tokens that they are asked of."""
         size = len(self.row_places) * whole.shape[-1] * whole.element_size() * len(self.model.layout.neurons)
         if size > self.allowed:
             raise BudgetError(
-                f"all MLP neurons of {len(self.row_places)} tokens take {told(size)}, the budget is "
-                f"{told(self.allowed)}: ask for fewer tokens at a time."
+                f"all MLP neurons of {len(self.row_places)} tokens take {size_text(size)}, the budget is "
+                f"{size_text(self.allowed)}: ask for fewer tokens at a time."
             )
         return whole[torch.tensor(self.row_places, device=whole.device)].cpu()
 
@@ -224,7 +224,7 @@ class _StackWatcher(Observer):
                 squared = torch.linalg.vecdot(mixed @ gram.to(mixed.device), mixed)
                 self.head_norms[layer.site] = squared.clamp_min(0.0).sqrt().cpu()
 
-    def written(self, site: Site, kind: str, output: Tensor) -> None:
+    def contribution(self, site: Site, kind: str, output: Tensor) -> None:
         """Keep how much a module wrote."""
         if site.stack != self.stack:
             return
@@ -247,23 +247,23 @@ class _StackWatcher(Observer):
         layers, length = places[:-1], self.stream[places[0]].shape[0]
         written = {}
         for name in ("attention", "cross", "mlp"):
-            found = [self.norms.get((name, layer)) for layer in layers]
-            if all(one is not None and one.shape[0] == length for one in found):
-                written[name] = torch.stack([one for one in found if one is not None])
+            norms = [self.norms.get((name, layer)) for layer in layers]
+            if all(norm is not None and norm.shape[0] == length for norm in norms):
+                written[name] = torch.stack([norm for norm in norms if norm is not None])
         missing = [name for name in ("attention", "mlp") if name not in written]
         top = [self.top[layer] for layer in layers if layer in self.top]
-        has_neurons = len(top) == len(layers) and len({one[0].shape for one in top}) == 1
+        has_neurons = len(top) == len(layers) and len({layer_top[0].shape for layer_top in top}) == 1
         return Streams(
             stack=self.stack,
             tokens=tokens if tokens is not None and len(tokens) == length else Tokens.numbered(length),
             residual=torch.stack([self.stream[place] for place in places]),
             written=written,
             is_sum=self._is_sum and not missing,
-            neurons=torch.stack([one[0] for one in top]) if has_neurons else None,
-            values=torch.stack([one[1] for one in top]) if has_neurons else None,
-            squares=torch.stack([one[2] for one in top]) if has_neurons else None,
+            neurons=torch.stack([layer_top[0] for layer_top in top]) if has_neurons else None,
+            values=torch.stack([layer_top[1] for layer_top in top]) if has_neurons else None,
+            squares=torch.stack([layer_top[2] for layer_top in top]) if has_neurons else None,
             n_neurons=self.n_neurons if has_neurons else 0,
-            heads={site: one for site, one in self.head_norms.items() if one.shape[1] == length},
+            heads={site: norms for site, norms in self.head_norms.items() if norms.shape[1] == length},
             no_written=f"the module that writes what {' and '.join(missing)} found was not seen" if missing else "",
             rows=torch.stack([self.rows[layer] for layer in layers]) if has_neurons and self.rows else None,
             row_places=self.row_places,
@@ -288,6 +288,6 @@ def neuron_values(model: "Model", inputs: Inputs, site: Site, index: int) -> np.
     return watcher.values.numpy()
 
 
-def cosine(one: Tensor, other: Tensor) -> np.ndarray:
+def cosine(vectors: Tensor, other: Tensor) -> np.ndarray:
     """Between vectors of the same tokens [token, dim]."""
-    return torch.nn.functional.cosine_similarity(one.float(), other.float(), dim=-1).numpy()
+    return torch.nn.functional.cosine_similarity(vectors.float(), other.float(), dim=-1).numpy()

@@ -124,19 +124,19 @@ def subtract(
 
     The streams hold all neurons of those tokens (`watch(rows=…)`).
     """
-    one, other = streams
-    for side, stream, length in ((0, one, paired.alignment.n_one), (1, other, paired.alignment.n_other)):
+    first, second = streams
+    for side, stream, length in ((0, first, paired.alignment.n_one), (1, second, paired.alignment.n_other)):
         if stream.residual.shape[1] != length:
             raise InputError(
-                f"the residual stream of run {'AB'[side]} has {stream.residual.shape[1]} places and its {one.stack} "
+                f"the residual stream of run {'AB'[side]} has {stream.residual.shape[1]} places and its {first.stack} "
                 f"{length} tokens, so there is nothing to align."
             )
-    if len(one.residual) != len(other.residual):
+    if len(first.residual) != len(second.residual):
         layers = [len(stream.residual) - 1 for stream in streams]
         raise InputError(f"the two models have {layers[0]} and {layers[1]} layers, so they cannot be subtracted.")
     lens, no_lens = _lens(models, streams, paired, k, check, progress)
-    neurons, values, no_neurons = _neurons(one, other, paired)
-    sides = [_aligned(stream, paired, side) for side, stream in enumerate(streams)]
+    neurons, values, no_neurons = _neurons(first, second, paired)
+    sides = [_align(stream, paired, side) for side, stream in enumerate(streams)]
     if neurons is not None:
         sides = [replace(side, neurons=neurons, values=own) for side, own in zip(sides, values, strict=True)]
     reasons = dict.fromkeys(stream.no_written for stream in streams if stream.no_written)
@@ -152,7 +152,7 @@ def subtract(
     )
 
 
-def _aligned(stream: Streams, paired: Paired, side: int) -> Activations:
+def _align(stream: Streams, paired: Paired, side: int) -> Activations:
     """One run on the aligned tokens, without what is read in both at once."""
     places, rows = torch.tensor(paired.places(side)), torch.tensor(paired.rows(side))
     last = stream.residual[-1, places]
@@ -180,26 +180,26 @@ def _lens(
 ) -> tuple[LensDifference | None, str]:
     """The lens of both runs, or why there is none."""
     reasons = dict.fromkeys(why_no_lens(model, stream.stack) for model, stream in zip(models, streams, strict=True))
-    if told := "; ".join(filter(None, reasons)):
-        return None, told
+    if reason := "; ".join(filter(None, reasons)):
+        return None, reason
     cut = tuple(stream.residual[:, torch.tensor(paired.rows(side))] for side, stream in enumerate(streams))
-    sizes = [logits_of(model, one[-1, :1]).shape[-1] for model, one in zip(models, cut, strict=True)]
+    sizes = [logits_of(model, stream[-1, :1]).shape[-1] for model, stream in zip(models, cut, strict=True)]
     if sizes[0] != sizes[1]:
         return None, f"the two models choose among {sizes[0]:,} and {sizes[1]:,} tokens"
     return read_lenses(models, (cut[0], cut[1]), k, check=check, progress=progress), ""
 
 
-def _neurons(one: Streams, other: Streams, paired: Paired) -> tuple[np.ndarray | None, list[np.ndarray], str]:
+def _neurons(left: Streams, right: Streams, paired: Paired) -> tuple[np.ndarray | None, list[np.ndarray], str]:
     """The neurons whose activations differ most [layer, token, k], with their values in both runs."""
-    if one.rows is None or other.rows is None:
-        return None, [], one.no_neurons or other.no_neurons or "the MLPs do not see the tokens one by one"
-    if one.n_neurons != other.n_neurons:
-        return None, [], f"an MLP has {one.n_neurons:,} neurons in one model and {other.n_neurons:,} in the other"
-    assert [*one.row_places] == paired.rows(0) and [*other.row_places] == paired.rows(1)
-    found: list[tuple[Tensor, Tensor, Tensor]] = []
-    for first, second in zip(one.rows, other.rows, strict=True):  # a layer at a time
+    if left.rows is None or right.rows is None:
+        return None, [], left.no_neurons or right.no_neurons or "the MLPs do not see the tokens one by one"
+    if left.n_neurons != right.n_neurons:
+        return None, [], f"an MLP has {left.n_neurons:,} neurons in one model and {right.n_neurons:,} in the other"
+    assert [*left.row_places] == paired.rows(0) and [*right.row_places] == paired.rows(1)
+    most_by_layer: list[tuple[Tensor, Tensor, Tensor]] = []
+    for first, second in zip(left.rows, right.rows, strict=True):  # a layer at a time
         values = first.float(), second.float()
-        most = (values[0] - values[1]).abs().topk(min(N_NEURONS, one.n_neurons), dim=-1).indices
-        found.append((most.int(), values[0].gather(-1, most), values[1].gather(-1, most)))
-    neurons, *values = (torch.stack(each).numpy() for each in zip(*found, strict=True))
+        most = (values[0] - values[1]).abs().topk(min(N_NEURONS, left.n_neurons), dim=-1).indices
+        most_by_layer.append((most.int(), values[0].gather(-1, most), values[1].gather(-1, most)))
+    neurons, *values = (torch.stack(each).numpy() for each in zip(*most_by_layer, strict=True))
     return neurons, values, ""

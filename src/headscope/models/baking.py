@@ -40,15 +40,15 @@ def bake(model: Model, edits: Sequence[Intervention], folder: str | Path) -> Pat
     baked = Model(module, model.processor, name=str(folder))
     with torch.no_grad():
         for (site, stage), chosen in resolve(edits, model.layout).items():
-            layer = next(one for one in model.layout.layers if one.site == site)
+            layer = next(layer for layer in model.layout.layers if layer.site == site)
             _check_shared(model, layer, stage, chosen, edits)
             # An edit of the output is undone from the projection backwards: the last one stands next to it.
-            for one, heads in reversed(chosen) if stage == "mixed" else chosen:
+            for intervention, heads in reversed(chosen) if stage == "mixed" else chosen:
                 for head in range(heads.start, heads.stop):
                     if stage == "mixed":
-                        _bake_head(baked, layer, one, head, head - heads.start)
+                        _bake_head(baked, layer, intervention, head, head - heads.start)
                     else:
-                        _bake_coordinate(baked, model, layer, stage, one, head, chosen)
+                        _bake_coordinate(baked, model, layer, stage, intervention, head, chosen)
     _check_equal(model, edits, baked)
     with new_folder(folder) as partial:
         module.save_pretrained(partial)
@@ -58,18 +58,20 @@ def bake(model: Model, edits: Sequence[Intervention], folder: str | Path) -> Pat
 
 
 def _check_expressible(edits: Sequence[Intervention]) -> None:
-    for one in edits:
-        is_head = one.stage == "mixed" and isinstance(one.edit, Scale | Mean)
-        is_coordinate = one.stage in ("query", "key", "value", "mixed") and isinstance(one.edit, Coordinate)
+    for intervention in edits:
+        is_head = intervention.stage == "mixed" and isinstance(intervention.edit, Scale | Mean)
+        is_coordinate = intervention.stage in ("query", "key", "value", "mixed") and isinstance(
+            intervention.edit, Coordinate
+        )
         if not (is_head or is_coordinate):
             raise InterventionError(
-                f"{one!r} cannot be written into weights: only heads (silence, scale, mean_ablate) and coordinates of "
-                "queries, keys and values can."
+                f"{intervention!r} cannot be written into weights: only heads (silence, scale, mean_ablate) and "
+                "coordinates of queries, keys and values can."
             )
-        if one.tokens is not None:
-            raise InterventionError(f"{one!r} acts on some tokens only, which weights cannot express.")
-        if isinstance(one.edit, Mean) and one.edit.mean is None:
-            raise InterventionError(f"{one!r}: give the mean to bake, as in hs.mean_ablate(head, trace).")
+        if intervention.tokens is not None:
+            raise InterventionError(f"{intervention!r} acts on some tokens only, which weights cannot express.")
+        if isinstance(intervention.edit, Mean) and intervention.edit.mean is None:
+            raise InterventionError(f"{intervention!r}: give the mean to bake, as in hs.mean_ablate(head, trace).")
 
 
 def _check_shared(model: Model, layer: AttentionLayer, stage: str, chosen: list, edits: Sequence[Intervention]) -> None:
@@ -79,12 +81,17 @@ def _check_shared(model: Model, layer: AttentionLayer, stage: str, chosen: list,
         return
     resolved = resolve(edits, model.layout)
     mine = [
-        (type(one.edit), vars(one.edit) if not isinstance(one.edit, Mean) else None, heads) for one, heads in chosen
+        (type(intervention.edit), vars(intervention.edit) if not isinstance(intervention.edit, Mean) else None, heads)
+        for intervention, heads in chosen
     ]
     for other in layers:
         theirs = [
-            (type(one.edit), vars(one.edit) if not isinstance(one.edit, Mean) else None, heads)
-            for one, heads in resolved.get((other.site, stage), [])
+            (
+                type(intervention.edit),
+                vars(intervention.edit) if not isinstance(intervention.edit, Mean) else None,
+                heads,
+            )
+            for intervention, heads in resolved.get((other.site, stage), [])
         ]
         if theirs != mine:
             raise InterventionError(
@@ -95,23 +102,23 @@ def _check_shared(model: Model, layer: AttentionLayer, stage: str, chosen: list,
         chosen.clear()  # written once, with the first of them
 
 
-def _bake_head(baked: Model, layer: AttentionLayer, one: Intervention, head: int, place: int) -> None:
+def _bake_head(baked: Model, layer: AttentionLayer, intervention: Intervention, head: int, place: int) -> None:
     projection, weight = _projection(baked, layer)
     columns = slice(head * layer.value_dim, (head + 1) * layer.value_dim)
-    if isinstance(one.edit, Scale):
-        factor = one.edit.factor
+    if isinstance(intervention.edit, Scale):
+        factor = intervention.edit.factor
         weight[:, columns] *= (
             float(factor) if not isinstance(factor, Tensor) or factor.numel() == 1 else float(factor[place])
         )
         return
-    if isinstance(one.edit, Coordinate):
-        column = columns.start + one.edit.index
-        _shift(projection, weight[:, column] * one.edit.amount, one)
-        weight[:, column] *= one.edit.factor
+    if isinstance(intervention.edit, Coordinate):
+        column = columns.start + intervention.edit.index
+        _shift(projection, weight[:, column] * intervention.edit.amount, intervention)
+        weight[:, column] *= intervention.edit.factor
         return
-    assert isinstance(one.edit, Mean) and one.edit.mean is not None
-    mean = one.edit.mean.reshape(-1, layer.value_dim)[place].to(weight)
-    _shift(projection, weight[:, columns] @ mean, one)
+    assert isinstance(intervention.edit, Mean) and intervention.edit.mean is not None
+    mean = intervention.edit.mean.reshape(-1, layer.value_dim)[place].to(weight)
+    _shift(projection, weight[:, columns] @ mean, intervention)
     weight[:, columns] = 0.0
 
 
@@ -128,53 +135,58 @@ def _projection(model: Model, layer: AttentionLayer) -> tuple[nn.Module, Tensor]
     return projection, (weight.T if type(projection).__name__ == "Conv1D" else weight).detach()
 
 
-def _shift(projection: nn.Module, amount: Tensor, one: Intervention) -> None:
+def _shift(projection: nn.Module, amount: Tensor, intervention: Intervention) -> None:
     if not bool((amount != 0).any()):
         return
     bias = getattr(projection, "bias", None)
     if not isinstance(bias, Tensor):
-        raise InterventionError(f"{one!r} needs a bias to write to, and {type(projection).__name__} here has none.")
+        raise InterventionError(
+            f"{intervention!r} needs a bias to write to, and {type(projection).__name__} here has none."
+        )
     bias.detach().add_(amount.to(bias))
 
 
 def _bake_coordinate(
-    baked: Model, model: Model, layer: AttentionLayer, stage: str, one: Intervention, head: int, chosen: list
+    baked: Model, model: Model, layer: AttentionLayer, stage: str, intervention: Intervention, head: int, chosen: list
 ) -> None:
-    assert isinstance(one.edit, Coordinate)
+    assert isinstance(intervention.edit, Coordinate)
     n_sharing = layer.n_heads // layer.n_groups if stage in ("key", "value") else 1
     group = head // n_sharing
     if n_sharing > 1:
         members = range(group * n_sharing, (group + 1) * n_sharing)
         covered = all(
-            any(heads.start <= member < heads.stop and vars(other.edit) == vars(one.edit) for other, heads in chosen)
+            any(
+                heads.start <= member < heads.stop and vars(other.edit) == vars(intervention.edit)
+                for other, heads in chosen
+            )
             for member in members
         )
         if not covered:
             raise InterventionError(
-                f"{one!r}: heads {members.start} to {members.stop - 1} of {layer.site} share their {stage}s, so the "
-                "same edit must be given for each of them."
+                f"{intervention!r}: heads {members.start} to {members.stop - 1} of {layer.site} share their {stage}s, "
+                "so the same edit must be given for each of them."
             )
         if head != members.start:
             return  # written once for the group
-    name, row, ratio = _source_row(model, layer, stage, group if n_sharing > 1 else head, one)
+    name, row, ratio = _source_row(model, layer, stage, group if n_sharing > 1 else head, intervention)
     projection = baked.module.get_submodule(name)
     is_transposed = type(projection).__name__ == "Conv1D"
     whole: Any = projection.weight
     weight: Tensor = (whole.T if is_transposed else whole).detach()
     bias = getattr(projection, "bias", None)
-    amount = float(one.edit.amount) / ratio
+    amount = float(intervention.edit.amount) / ratio
     if not isinstance(bias, Tensor) and amount != 0:
-        raise InterventionError(f"{one!r} needs a bias to write to, and {name} has none.")
-    weight[row] *= one.edit.factor
+        raise InterventionError(f"{intervention!r} needs a bias to write to, and {name} has none.")
+    weight[row] *= intervention.edit.factor
     if isinstance(bias, Tensor):
-        bias.detach()[row] = bias.detach()[row] * one.edit.factor + amount
+        bias.detach()[row] = bias.detach()[row] * intervention.edit.factor + amount
 
 
 def _source_row(
-    model: Model, layer: AttentionLayer, stage: str, head: int, one: Intervention
+    model: Model, layer: AttentionLayer, stage: str, head: int, intervention: Intervention
 ) -> tuple[str, int, float]:
     """Which output of which projection is this coordinate: found by running the model and comparing the numbers."""
-    assert isinstance(one.edit, Coordinate)
+    assert isinstance(intervention.edit, Coordinate)
     outputs: dict[str, Tensor] = {}
     inside = model.module.get_submodule(layer.module)
     hooks = [
@@ -189,7 +201,7 @@ def _source_row(
         for hook in hooks:
             hook.remove()
     vectors = getattr(session.captured[layer.site], stage)[:, head].detach()  # [batch, token, dim]
-    wanted = vectors[..., one.edit.index].reshape(-1).double()
+    wanted = vectors[..., intervention.edit.index].reshape(-1).double()
     for name, out in outputs.items():
         columns = out.detach().reshape(-1, out.shape[-1]).double()
         if columns.shape[0] != wanted.shape[0]:
@@ -199,8 +211,8 @@ def _source_row(
             if int(near.sum()) == 1:
                 return name, int(near.nonzero()[0, 0]), ratio
     raise InterventionError(
-        f"{one!r}: the {stage} of {layer.site} does not come straight from a projection (rotary positions or a norm "
-        "lie between), so weights cannot express this edit."
+        f"{intervention!r}: the {stage} of {layer.site} does not come straight from a projection (rotary positions "
+        "or a norm lie between), so weights cannot express this edit."
     )
 
 
@@ -208,7 +220,7 @@ def _probe_inputs(model: Model) -> dict[str, Tensor]:
     inputs = probe_inputs(model.module)
     if inputs is None:
         raise InterventionError(f"{model.name}: no inputs could be made up to try the baked model on.")
-    return {name: model.placed(value) for name, value in inputs.items()}
+    return {name: model.to_device(value) for name, value in inputs.items()}
 
 
 def _check_equal(model: Model, edits: Sequence[Intervention], baked: Model) -> None:
@@ -217,9 +229,9 @@ def _check_equal(model: Model, edits: Sequence[Intervention], baked: Model) -> N
     with model.session(edits):
         expected = model.module(**inputs)
     with baked.session():
-        found = baked.module(**inputs)
+        outputs = baked.module(**inputs)
     for name, value in expected.items():
         if isinstance(value, Tensor) and value.is_floating_point():
             largest = max(1.0, float(value.abs().max()))
-            if float((value - found[name]).abs().max()) > TOLERANCE * largest:
+            if float((value - outputs[name]).abs().max()) > TOLERANCE * largest:
                 raise CaptureError(f"the baked model's {name} differs from the edited run's: nothing was written.")

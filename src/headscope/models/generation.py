@@ -12,7 +12,7 @@ from headscope.errors import InputError, InterventionError
 from headscope.interventions import Intervention
 from headscope.interventions.edits import Mean
 from headscope.interventions.intervention import pin_tokens
-from headscope.models.capture.edit_checks import listed
+from headscope.models.capture.edit_checks import intervention_list
 from headscope.models.capture.passes import Pass
 from headscope.models.inputs.prepare import extend, prepare
 from headscope.traces import Inputs, Predictions, Trace
@@ -54,17 +54,17 @@ def generate(
     prepared = prepare(model.processor, model.module, source, stacks=model.stacks, **media)
     if isinstance(prepared, list):
         raise InputError("generate takes one input at a time.")
-    interventions = listed(interventions)
+    interventions = intervention_list(interventions)
     if model.is_encoder_decoder and "decoder" in prepared.tokens:
         raise InputError("generate writes the target itself: give the source alone, or use run for a target of yours.")
     if num_beams < 1 or (do_sample and (temperature <= 0 or top_k < 0)):
         raise InputError("num_beams is at least 1, temperature above 0, and top_k at least 0 (0: all tokens).")
-    prompt = model.with_tokens_replaced(prepared, interventions)
+    prompt = model.replace_tokens(prepared, interventions)
     options = {"do_sample": do_sample, "num_beams": num_beams}
     if do_sample:
         options |= {"temperature": temperature, "top_k": top_k}
     # Tokens are replaced already.
-    pinned = _pinned([edit for edit in interventions if edit.stage != "tokens"], prompt)
+    pinned = _pin([edit for edit in interventions if edit.stage != "tokens"], prompt)
     steps = _Steps(max_new_tokens, model._names_of_ids(), progress)
     inputs, new_ids = continue_inputs(
         model, prompt, pinned, max_new_tokens=max_new_tokens, seed=seed, cancel=cancel, steps=steps, **options
@@ -77,7 +77,7 @@ def generate(
         trace = replace(trace, answers=_all_answers(trace.answers, steps.seen, n_prompt))
     counted = tuple(None if place < n_prompt else place - n_prompt for place in range(n_tokens))
     text = model.tokenizer.decode(new_ids, skip_special_tokens=True) if model.tokenizer is not None else ""
-    edits = tuple(repr(one) for one in interventions)
+    edits = tuple(repr(intervention) for intervention in interventions)
     return Generation(text.strip() if model.is_encoder_decoder else text, replace(trace, steps=counted, edits=edits))
 
 
@@ -99,10 +99,10 @@ def continue_inputs(
         )
     if max_new_tokens < 1:
         raise InputError(f"max_new_tokens must be at least 1, got {max_new_tokens}.")
-    for one in interventions:
-        if isinstance(one.edit, Mean) and one.edit.mean is None:
+    for intervention in interventions:
+        if isinstance(intervention.edit, Mean) and intervention.edit.mean is None:
             raise InterventionError(
-                f"{one!r}: the mean over a text that is still being written changes at every step. "
+                f"{intervention!r}: the mean over a text that is still being written changes at every step. "
                 "Give a fixed mean: hs.mean_ablate(head, trace)."
             )
     forward = Pass.of(model, [prompt], interventions)
@@ -132,22 +132,25 @@ def continue_inputs(
     return extend(prompt, model.processor, model.module, new, stacks=model.stacks), new
 
 
-def _pinned(interventions: Sequence[Intervention], prompt: Inputs) -> list[Intervention]:
+def _pin(interventions: Sequence[Intervention], prompt: Inputs) -> list[Intervention]:
     """Token choices as positions, so that they mean the same tokens when the text grows."""
     pinned = []
-    for one in interventions:
-        stack = one.site.stack if one.site is not None else _text_stack(prompt)
-        if one.site is not None and one.site.kind == "cross" and one.token_choices():
+    for intervention in interventions:
+        stack = intervention.site.stack if intervention.site is not None else _text_stack(prompt)
+        if intervention.site is not None and intervention.site.kind == "cross" and intervention.token_choices():
             raise InterventionError(
-                f"{one!r}: edits of chosen tokens in cross-attention cannot be followed while text is generated."
+                f"{intervention!r}: edits of chosen tokens in cross-attention cannot be followed while text is "
+                "generated."
             )
         tokens = prompt.tokens.get(stack)
-        pinned += [one] if tokens is None or not one.token_choices() else pin_tokens([one], tokens)
+        pinned += (
+            [intervention] if tokens is None or not intervention.token_choices() else pin_tokens([intervention], tokens)
+        )
     return pinned
 
 
 def _is_pinned(interventions: Sequence[Intervention]) -> bool:
-    return any(one.token_choices() for one in interventions)
+    return any(intervention.token_choices() for intervention in interventions)
 
 
 def _text_stack(inputs: Inputs) -> str:
@@ -162,9 +165,9 @@ def _all_answers(last: Predictions | None, seen: list[Predictions], n_prompt: in
     return Predictions(
         last.stack,
         tuple(range(n_prompt - 1, n_prompt + len(seen))),
-        torch.cat([one.ids for one in every]),
-        torch.cat([one.logprobs for one in every]),
-        tuple(one.texts[0] for one in every),
+        torch.cat([step.ids for step in every]),
+        torch.cat([step.logprobs for step in every]),
+        tuple(step.texts[0] for step in every),
     )
 
 

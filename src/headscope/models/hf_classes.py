@@ -18,6 +18,6 @@ def library_class(name: str) -> Any:
         ) from error
 
 
-def resolved(name: str) -> str:
+def pretrained_name(name: str) -> str:
     """What `from_pretrained` is given for a name: the folder of a built-in model, anything else as it is."""
     return place_of(name)[0]

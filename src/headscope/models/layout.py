@@ -59,8 +59,8 @@ class Layout:
         ways: dict[str, int] = {}
         for layer in self.layers:
             ways[layer.way] = ways.get(layer.way, 0) + 1
-        told = ", ".join(f"{count} {way}" for way, count in ways.items()) or "none"
-        line = f"{len(modules)}/{len(modules) + len(self.missed)} attention modules captured (layers: {told})"
+        counts = ", ".join(f"{count} {way}" for way, count in ways.items()) or "none"
+        line = f"{len(modules)}/{len(modules) + len(self.missed)} attention modules captured (layers: {counts})"
         line += f"; not captured: {', '.join(self.missed)}" if self.missed else ""
         return line + ("; several attentions a module, numbered one by one" if self.combined else "")
 
@@ -113,15 +113,15 @@ def is_cross_attention(name: str, module: nn.Module) -> bool:
 def attention_modules(module: nn.Module) -> dict[str, nn.Module]:
     """The modules that look like attention and hold no other such module."""
     named = {
-        name: one
-        for name, one in module.named_modules()
-        if isinstance(one, nn.MultiheadAttention) or re.search(r"attention|attn", type(one).__name__, re.IGNORECASE)
+        name: part
+        for name, part in module.named_modules()
+        if isinstance(part, nn.MultiheadAttention) or re.search(r"attention|attn", type(part).__name__, re.IGNORECASE)
     }
     outer = {
         name for name in named for other in named if other != name and other.startswith(f"{name}." if name else "")
     }
     # A wrapper may carry "attention" in its name without computing it: only those with parameters below count.
-    return {name: one for name, one in named.items() if name not in outer and any(True for _ in one.parameters())}
+    return {name: part for name, part in named.items() if name not in outer and any(True for _ in part.parameters())}
 
 
 def block_of(name: str, model: nn.Module) -> str | None:
@@ -131,7 +131,7 @@ def block_of(name: str, model: nn.Module) -> str | None:
     """
     parts = name.split(".")
     for place in reversed([index for index, part in enumerate(parts) if part.isdigit()]):
-        siblings = {type(one) for one in model.get_submodule(".".join(parts[:place])).children()}
+        siblings = {type(sibling) for sibling in model.get_submodule(".".join(parts[:place])).children()}
         block = ".".join(parts[: place + 1])
         if len(siblings) == 1:
             return block if block != name else None

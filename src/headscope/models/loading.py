@@ -114,7 +114,7 @@ def place_of(name_or_folder: str | Path) -> tuple[str, bool]:
     if text.startswith("builtin:"):
         folder = BUILTIN / text.removeprefix("builtin:")
         if not (folder / "config.json").is_file():
-            there = sorted(f"builtin:{one.parent.name}" for one in BUILTIN.glob("*/config.json"))
+            there = sorted(f"builtin:{config_file.parent.name}" for config_file in BUILTIN.glob("*/config.json"))
             raise LoadError(
                 f"there is no {text}: the built-in models are {', '.join(there) or 'none in this installation'}."
             )
@@ -122,7 +122,7 @@ def place_of(name_or_folder: str | Path) -> tuple[str, bool]:
     folder = Path(text).expanduser()
     if folder.is_dir():
         if not (folder / "config.json").is_file():
-            holds = ", ".join(sorted(one.name for one in folder.iterdir())[:8]) or "nothing"
+            holds = ", ".join(sorted(path.name for path in folder.iterdir())[:8]) or "nothing"
             raise LoadError(f"{folder} is not a model: it has no config.json (it holds {holds}).")
         return str(folder), True
     if folder.is_file():
@@ -142,31 +142,31 @@ def _read(read, place: str, is_folder: bool, what: str):
     except HeadscopeError:
         raise
     except Exception as error:  # loaders raise anything, from OSError to their own types
-        said = " ".join(str(error).split())
-        if "trust_remote_code" in said:
+        message = " ".join(str(error).split())
+        if "trust_remote_code" in message:
             raise LoadError(
                 f"{place} brings its own code: load it with trust_remote_code=True if you trust it."
             ) from error
-        if "safetensors" in said and what == "weights":
+        if "safetensors" in message and what == "weights":
             raise LoadError(
                 f"{place} has no safetensors weights. A pickle checkpoint can run code while it loads: "
-                f"pass allow_pickle=True if you trust it. ({said[:200]})"
+                f"pass allow_pickle=True if you trust it. ({message[:200]})"
             ) from error
         if not is_folder and isinstance(error, OSError):
             raise LoadError(
-                f"could not get the {what} of {place!r} from the hub: {said[:300]} If the hub cannot be reached, "
+                f"could not get the {what} of {place!r} from the hub: {message[:300]} If the hub cannot be reached, "
                 "give a local folder, or a model that was downloaded before with HF_HUB_OFFLINE=1 set; "
                 "`headscope models` lists models that need no network."
             ) from error
-        raise LoadError(f"could not read the {what} of {place}: {type(error).__name__}: {said[:400]}") from error
+        raise LoadError(f"could not read the {what} of {place}: {type(error).__name__}: {message[:400]}") from error
 
 
 def _kind(config: Any, trust_remote_code: bool) -> Any:
     """The class that the checkpoint was saved from: with its head, where it has one."""
     for name in getattr(config, "architectures", None) or []:
-        found = getattr(transformers, name, None)
-        if isinstance(found, type) and issubclass(found, nn.Module):
-            return found
+        kind = getattr(transformers, name, None)
+        if isinstance(kind, type) and issubclass(kind, nn.Module):
+            return kind
     if trust_remote_code and getattr(config, "auto_map", None):
         for name in ("AutoModelForCausalLM", "AutoModelForMaskedLM", "AutoModelForSeq2SeqLM", "AutoModel"):
             if name in config.auto_map:
@@ -188,9 +188,9 @@ def _say_what_is_new(model: Model, info: dict[str, Any]) -> None:
     """Warn of weights that the checkpoint did not have."""
     missing = sorted(info.get("missing_keys") or [])
     if missing:
-        shown = ", ".join(missing[:4]) + (f" and {len(missing) - 4} more" if len(missing) > 4 else "")
+        first_missing = ", ".join(missing[:4]) + (f" and {len(missing) - 4} more" if len(missing) > 4 else "")
         model.warn(
-            f"{len(missing)} weights are freshly initialised, not trained: {shown}. "
+            f"{len(missing)} weights are freshly initialised, not trained: {first_missing}. "
             "What depends on them means nothing yet."
         )
     mismatched = info.get("mismatched_keys") or []
@@ -200,4 +200,4 @@ def _say_what_is_new(model: Model, info: dict[str, Any]) -> None:
 
 def builtin_models() -> list[str]:
     """The names of the models that are part of the package."""
-    return sorted(f"builtin:{one.parent.name}" for one in BUILTIN.glob("*/config.json"))
+    return sorted(f"builtin:{config_file.parent.name}" for config_file in BUILTIN.glob("*/config.json"))

@@ -60,19 +60,19 @@ def read_lens(
         for first in range(0, length, step):
             if check is not None:
                 check()
-            found = logits_of(model, stream[place, first : first + step]).log_softmax(-1)
+            logp = logits_of(model, stream[place, first : first + step]).log_softmax(-1)
             if place == n_places - 1:
-                best[first : first + step] = found.argmax(-1).cpu()
-            own = found.gather(-1, best[first : first + step, None].to(found.device))
-            top = found.topk(min(k, found.shape[-1]), dim=-1)
-            rows.append(tuple(one.cpu() for one in (top.indices, top.values, (found > own).sum(-1), own[:, 0])))
+                best[first : first + step] = logp.argmax(-1).cpu()
+            own = logp.gather(-1, best[first : first + step, None].to(logp.device))
+            top = logp.topk(min(k, logp.shape[-1]), dim=-1)
+            rows.append(tuple(tensor.cpu() for tensor in (top.indices, top.values, (logp > own).sum(-1), own[:, 0])))
         for into, at in ((ids, 0), (logprobs, 1), (ranks, 2), (answers, 3)):
             into.append(torch.cat([row[at] for row in rows]))
         if progress is not None:
             progress(n_places - place, n_places)
-    whole = [torch.stack(one[::-1]).numpy() for one in (ids, logprobs, ranks, answers)]
+    whole = [torch.stack(by_place[::-1]).numpy() for by_place in (ids, logprobs, ranks, answers)]
     name = model._names_of_ids()
-    names = {int(one): name(int(one)) for one in np.unique(whole[0])}
+    names = {int(token_id): name(int(token_id)) for token_id in np.unique(whole[0])}
     return Lens(whole[0].astype(np.int32), whole[1], whole[2].astype(np.int32), whole[3], names)
 
 
@@ -89,43 +89,43 @@ def read_lenses(
     n_places, length = streams[0].shape[:2]
     step = max(1, LOGITS // (2 * logits_of(models[0], streams[0][-1, :1]).shape[-1]))
     best = torch.zeros(2, length, dtype=torch.long)
-    found: list[tuple[Tensor, ...]] = []
+    places: list[tuple[Tensor, ...]] = []
     for place in reversed(range(n_places)):  # the last first: the others are compared with its answers
         rows: list[tuple[Tensor, ...]] = []
         for first in range(0, length, step):
             if check is not None:
                 check()
             cut = slice(first, first + step)
-            one, other = (
+            left, right = (
                 logits_of(model, stream[place, cut]).log_softmax(-1)
                 for model, stream in zip(models, streams, strict=True)
             )
-            other = other.to(one.device)
+            right = right.to(left.device)
             if place == n_places - 1:
-                best[:, cut] = torch.stack([one.argmax(-1), other.argmax(-1)]).cpu()
-            logprobs, ranks = _answers(best[:, cut].to(one.device), one, other)
-            rows.append(tuple(each.cpu() for each in (*_candidates(one, other, k), logprobs, ranks)))
+                best[:, cut] = torch.stack([left.argmax(-1), right.argmax(-1)]).cpu()
+            logprobs, ranks = _answers(best[:, cut].to(left.device), left, right)
+            rows.append(tuple(each.cpu() for each in (*_candidates(left, right, k), logprobs, ranks)))
         # Candidates are [token, candidate], answers [answer, run, token].
-        found.append(tuple(torch.cat(each, 0 if at < 3 else 2) for at, each in enumerate(zip(*rows, strict=True))))
+        places.append(tuple(torch.cat(each, 0 if at < 3 else 2) for at, each in enumerate(zip(*rows, strict=True))))
         if progress is not None:
             progress(n_places - place, n_places)
-    ids, one, other = (torch.stack([place[at] for place in found[::-1]]).numpy() for at in range(3))
-    logprobs, ranks = (torch.stack([place[at] for place in found[::-1]], 2).numpy() for at in (3, 4))
+    ids, left, right = (torch.stack([place[at] for place in places[::-1]]).numpy() for at in range(3))
+    logprobs, ranks = (torch.stack([place[at] for place in places[::-1]], 2).numpy() for at in (3, 4))
     name = models[0]._names_of_ids()
     known = np.unique(np.concatenate([ids.ravel(), best.numpy().ravel()]))
     names = {int(id): name(int(id)) for id in known if id >= 0}
     return LensDifference(
-        ids.astype(np.int32), one, other, best.numpy().astype(np.int32), logprobs, ranks.astype(np.int32), names
+        ids.astype(np.int32), left, right, best.numpy().astype(np.int32), logprobs, ranks.astype(np.int32), names
     )
 
 
-def _candidates(one: Tensor, other: Tensor, k: int) -> tuple[Tensor, Tensor, Tensor]:
+def _candidates(left: Tensor, right: Tensor, k: int) -> tuple[Tensor, Tensor, Tensor]:
     """The k likeliest of either, each once, by how far their probabilities differ; with both log-probabilities."""
-    k = min(k, one.shape[-1])
-    first, second = (side.topk(k, dim=-1).indices for side in (one, other))
+    k = min(k, left.shape[-1])
+    first, second = (side.topk(k, dim=-1).indices for side in (left, right))
     ids = torch.cat([first, second], -1)
     is_again = torch.cat([torch.zeros_like(first, dtype=torch.bool), (second[..., None] == first[:, None]).any(-1)], -1)
-    both = [side.gather(-1, ids) for side in (one, other)]
+    both = [side.gather(-1, ids) for side in (left, right)]
     moved = (both[0].exp() - both[1].exp()).abs().masked_fill(is_again, -1.0)
     order = moved.argsort(dim=-1, descending=True, stable=True)
     is_again = is_again.gather(-1, order)
@@ -133,11 +133,11 @@ def _candidates(one: Tensor, other: Tensor, k: int) -> tuple[Tensor, Tensor, Ten
     return ids.gather(-1, order).masked_fill(is_again, -1), logprobs[0], logprobs[1]
 
 
-def _answers(best: Tensor, one: Tensor, other: Tensor) -> tuple[Tensor, Tensor]:
+def _answers(best: Tensor, left: Tensor, right: Tensor) -> tuple[Tensor, Tensor]:
     """Of each run's answer [answer, token] the log-probability in both runs, and its rank [answer, run, token]."""
     logprobs, ranks = [], []
     for answer in best:
-        own = [side.gather(-1, answer[:, None]) for side in (one, other)]
+        own = [side.gather(-1, answer[:, None]) for side in (left, right)]
         logprobs.append(torch.stack([each[:, 0] for each in own]))
-        ranks.append(torch.stack([(side > each).sum(-1) for side, each in zip((one, other), own, strict=True)]))
+        ranks.append(torch.stack([(side > each).sum(-1) for side, each in zip((left, right), own, strict=True)]))
     return torch.stack(logprobs), torch.stack(ranks)

@@ -24,23 +24,24 @@ def choose_record(
 ) -> tuple[Record, str]:
     """The record to keep, and what to tell the user if it is less than usual; refuses what would not fit."""
     allowed = int(psutil.virtual_memory().available * SHARE) if budget is None else budget
-    needs: dict[Record, int] = {one: record_bytes(model, batch, one, interventions) for one in RECORDS}
+    needs: dict[Record, int] = {kind: record_bytes(model, batch, kind, interventions) for kind in RECORDS}
     if record is None:
         if needs["heads"] <= allowed:
             return "heads", ""
         if needs["summary"] <= allowed:
-            size = told(needs["heads"])
+            size = size_text(needs["heads"])
             return (
                 "summary",
-                f"queries and keys would take {size}, more than the budget of {told(allowed)}: a summary was kept.",
+                f"queries and keys would take {size}, more than the budget of {size_text(allowed)}: "
+                "a summary was kept.",
             )
         record = "summary"
     if needs[record] > allowed:
-        fits: list[Record] = [one for one in RECORDS if needs[one] <= allowed]
-        advice = f"record={fits[-1]!r} would fit ({told(needs[fits[-1]])})" if fits else "shorten the input"
+        fits: list[Record] = [kind for kind in RECORDS if needs[kind] <= allowed]
+        advice = f"record={fits[-1]!r} would fit ({size_text(needs[fits[-1]])})" if fits else "shorten the input"
         raise BudgetError(
-            f"record={record!r} would keep {told(needs[record])} of memory, the budget is {told(allowed)}: {advice}, "
-            "or raise `budget=` (bytes)."
+            f"record={record!r} would keep {size_text(needs[record])} of memory, the budget is {size_text(allowed)}: "
+            f"{advice}, or raise `budget=` (bytes)."
         )
     return record, ""
 
@@ -53,8 +54,8 @@ def record_bytes(model: "Model", batch: Batch, record: Record, interventions: Se
             lengths[stack] = max(lengths.get(stack, 0), len(tokens))
     longest = max(lengths.values(), default=0)
     n_examples = max(1, len(batch.examples))
-    item = torch.empty((), dtype=model.dtype).element_size()
-    edited = any(one.stage in ("scores", "pattern") for one in interventions)
+    n_bytes = torch.empty((), dtype=model.dtype).element_size()
+    edited = any(intervention.stage in ("scores", "pattern") for intervention in interventions)
     total = 0
     for layer in model.layout.layers:
         n_queries, n_keys = lengths.get(layer.site.stack, longest), lengths.get(layer.key_stack, longest)
@@ -65,20 +66,20 @@ def record_bytes(model: "Model", batch: Batch, record: Record, interventions: Se
         total += layer.n_heads * (n_queries * N_TOP * 8 + n_keys * 4 + cells * 4)
         if record == "summary":
             continue
-        total += item * layer.n_heads * n_queries * (layer.head_dim + layer.value_dim)
-        total += item * layer.n_groups * n_keys * (layer.head_dim + layer.value_dim)
+        total += n_bytes * layer.n_heads * n_queries * (layer.head_dim + layer.value_dim)
+        total += n_bytes * layer.n_groups * n_keys * (layer.head_dim + layer.value_dim)
         if layer.stores_patterns or layer.way == "weights" or edited:
             total += 4 * layer.n_heads * n_queries * n_keys
     if record == "full":
         width = getattr(model.config, "hidden_size", None) or max(
             (layer.n_heads * layer.head_dim for layer in model.layout.layers), default=0
         )
-        total += item * sum(lengths.get(site.stack, longest) * 5 * width for site in model.layout.blocks)
-        total += item * longest * (getattr(model.config, "vocab_size", 0) or 0)
+        total += n_bytes * sum(lengths.get(site.stack, longest) * 5 * width for site in model.layout.blocks)
+        total += n_bytes * longest * (getattr(model.config, "vocab_size", 0) or 0)
     return total * n_examples
 
 
-def told(size: float) -> str:
+def size_text(size: float) -> str:
     """A number of bytes as people say it."""
     for unit in ("bytes", "kB", "MB", "GB"):
         if size < 1000 or unit == "GB":

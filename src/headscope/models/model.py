@@ -14,7 +14,7 @@ from transformers import PreTrainedModel
 from headscope.errors import CaptureError, HeadscopeWarning, InputError, NotRecordedError
 from headscope.interventions import Intervention
 from headscope.models.capture import seam
-from headscope.models.capture.edit_checks import listed, replaced_ids
+from headscope.models.capture.edit_checks import intervention_list, replace_ids
 from headscope.models.capture.hooks import watch_layers, watch_pass
 from headscope.models.capture.passes import Pass
 from headscope.models.capture.probe import Probe, layout_of
@@ -57,7 +57,7 @@ class Model:
         self.module, self.processor = module, processor
         self.name = name or getattr(getattr(module, "config", None), "name_or_path", "") or type(module).__name__
         self.warnings: list[str] = []
-        self._names = {id(one): path for path, one in module.named_modules()}
+        self._names = {id(part): path for path, part in module.named_modules()}
         self._layout: Layout | None = None
         self._lock = threading.RLock()
         self._layer_hooks: list = []
@@ -67,8 +67,8 @@ class Model:
 
     def __repr__(self) -> str:
         layout = self._layout
-        told = layout.coverage if layout else "not probed yet: the first run does it"
-        return f"Model({self.name!r}, {type(self.module).__name__}, {told})"
+        coverage = layout.coverage if layout else "not probed yet: the first run does it"
+        return f"Model({self.name!r}, {type(self.module).__name__}, {coverage})"
 
     # What the model has
 
@@ -133,12 +133,17 @@ class Model:
     @property
     def device(self) -> torch.device:
         """Where its inputs belong."""
-        return next((one.device for one in self.module.parameters() if one.device.type != "meta"), torch.device("cpu"))
+        return next(
+            (parameter.device for parameter in self.module.parameters() if parameter.device.type != "meta"),
+            torch.device("cpu"),
+        )
 
     @property
     def dtype(self) -> torch.dtype:
         """The type of its first floating-point parameter."""
-        return next((one.dtype for one in self.module.parameters() if one.is_floating_point()), torch.float32)
+        return next(
+            (parameter.dtype for parameter in self.module.parameters() if parameter.is_floating_point()), torch.float32
+        )
 
     @property
     def needs_tracer(self) -> bool:
@@ -186,7 +191,7 @@ class Model:
             raise InputError(f"there is no record {record!r}: choose one of {', '.join(RECORDS)}.")
         if keep not in ("cpu", "device"):
             raise InputError(f"keep is 'cpu' or 'device', got {keep!r}.")
-        interventions = listed(interventions)
+        interventions = intervention_list(interventions)
         options = {"record": record, "keep": keep, "budget": budget, "cancel": cancel, "progress": progress}
 
         if ready:
@@ -200,12 +205,12 @@ class Model:
             traces = [trace for forward in passes for trace in self._traces(forward, **options)]
             return traces[0] if len(traces) == 1 else traces
         media = {"image": image, "audio": audio, "sampling_rate": sampling_rate}
-        given = self.read(source, pair=pair, target=target, truncate=truncate, **media)
-        examples = given if isinstance(given, list) else [given]
-        is_written = [one.needs_target for one in examples]
+        inputs = self.read(source, pair=pair, target=target, truncate=truncate, **media)
+        examples = inputs if isinstance(inputs, list) else [inputs]
+        is_written = [example.needs_target for example in examples]
         if any(is_written):
-            examples = [self._with_target(one, cancel) if one.needs_target else one for one in examples]
-        written = {id(one) for one, is_own in zip(examples, is_written, strict=True) if is_own}
+            examples = [self._with_target(example, cancel) if example.needs_target else example for example in examples]
+        written = {id(example) for example, is_own in zip(examples, is_written, strict=True) if is_own}
         traces = [
             replace(trace, steps=(None, *range(len(trace.tokens["decoder"]) - 1)))
             if id(trace.inputs) in written
@@ -213,8 +218,8 @@ class Model:
             for forward in self._passes(examples, interventions)
             for trace in self._traces(forward, **options)
         ]
-        if isinstance(given, list):
-            order = {id(one): place for place, one in enumerate(examples)}
+        if isinstance(inputs, list):
+            order = {id(example): place for place, example in enumerate(examples)}
             return sorted(traces, key=lambda trace: order[id(trace.inputs)])
         return traces[0]
 
@@ -286,7 +291,7 @@ class Model:
         from headscope.models.generation import generate
 
         media = {"image": image, "audio": audio, "sampling_rate": sampling_rate, "truncate": truncate or None}
-        given = {key: value for key, value in media.items() if value is not None}
+        media_options = {key: value for key, value in media.items() if value is not None}
         options = {"do_sample": do_sample, "temperature": temperature, "top_k": top_k, "num_beams": num_beams}
         return generate(
             self,
@@ -299,7 +304,7 @@ class Model:
             cancel=cancel,
             progress=progress,
             **options,
-            **given,
+            **media_options,
         )
 
     def lens(self, trace: Trace, k: int = 5) -> list[list[list[Prediction]]]:
@@ -315,16 +320,16 @@ class Model:
             raise NotRecordedError(
                 "the logit lens reads the residual stream: run with record='full', or use model.activations(trace)."
             )
-        found = read_lens(self, stream, k)
+        lens = read_lens(self, stream, k)
         return [
             [
                 [
-                    Prediction(found.names[int(one)], int(one), float(logprob))
-                    for one, logprob in zip(*both, strict=True)
+                    Prediction(lens.names[int(token_id)], int(token_id), float(logprob))
+                    for token_id, logprob in zip(*both, strict=True)
                 ]
                 for both in zip(*place, strict=True)
             ]
-            for place in zip(found.ids, found.logprobs, strict=True)
+            for place in zip(lens.ids, lens.logprobs, strict=True)
         ]
 
     def activations(
@@ -352,12 +357,12 @@ class Model:
                 f"this trace was made with edits ({', '.join(source.edits)}), and it is run once more: give them as "
                 "interventions=[…]."
             )
-        found = watch(self, source, interventions, stack=stack, budget=budget, cancel=cancel, progress=progress)
-        length = len(found.tokens)
+        streams = watch(self, source, interventions, stack=stack, budget=budget, cancel=cancel, progress=progress)
+        length = len(streams.tokens)
         tokens = read_around(tokens, length)
         if not len(tokens) or tokens.step != 1 or not 0 <= tokens.start < tokens.stop <= length:
             raise InputError(f"tokens={tokens!r} is no range of the {length} tokens: give range(0, {length}).")
-        return found.read(self, tokens.start, len(tokens), k)
+        return streams.read(self, tokens.start, len(tokens), k)
 
     def activations_difference(
         self,
@@ -404,24 +409,24 @@ class Model:
             finally:
                 self.module.train(was_training)
             names = frozenset(name for name, value in inputs.items() if value is not None)
-            found = layout_of(probe, is_encoder_decoder=self.is_encoder_decoder, inputs=names)
+            layout = layout_of(probe, is_encoder_decoder=self.is_encoder_decoder, inputs=names)
             for hook in self._layer_hooks:
                 hook.remove()
-            self._layout = found
+            self._layout = layout
             self._layer_hooks = watch_layers(self)
-        if found.combined:
+        if layout.combined:
             self.warn(
-                f"{found.combined[0]} and its kind attend several times in one pass and combine the results: each "
+                f"{layout.combined[0]} and its kind attend several times in one pass and combine the results: each "
                 "attention is shown by itself, under a layer number of its own that is not the model's, and no pattern "
                 "shown is the combined one."
             )
-        return found
+        return layout
 
     def probe_if_new(self, args: tuple, inputs: dict[str, Any]) -> bool:
         """Probe with these inputs if nothing was probed yet, or if they may reach attention that was not seen."""
-        given = {name for name, value in inputs.items() if isinstance(value, Tensor)}
+        names = {name for name, value in inputs.items() if isinstance(value, Tensor)}
         known = self._layout
-        if known is not None and (not known.missed or given <= known.seen_inputs):
+        if known is not None and (not known.missed or names <= known.seen_inputs):
             return False
         outer = seam.current_session.get()
         token = seam.current_session.set(None)
@@ -461,7 +466,7 @@ class Model:
         if inputs is None:
             return
         try:
-            self.probe(**{name: self.placed(value) for name, value in inputs.items()})
+            self.probe(**{name: self.to_device(value) for name, value in inputs.items()})
         except CaptureError:
             raise
         except Exception as error:  # whatever a model raises on inputs it does not like: the first run probes it then
@@ -475,7 +480,7 @@ class Model:
         if self.layout.missed and not may_reach_more:  # otherwise an input of another kind may still reach the rest
             self.warn(f"not all attention is captured: {self.layout.coverage}.")
 
-    def placed(self, value: Tensor) -> Tensor:
+    def to_device(self, value: Tensor) -> Tensor:
         """An input where the model is, in its own precision."""
         return value.to(self.device, self.dtype if value.is_floating_point() else None)
 
@@ -495,20 +500,20 @@ class Model:
             for first in range(0, len(order), BATCH_SIZE):
                 yield Pass.of(self, [examples[place] for place in order[first : first + BATCH_SIZE]], interventions)
 
-    def with_tokens_replaced(self, inputs: Inputs, interventions: Sequence[Intervention]) -> Inputs:
+    def replace_tokens(self, inputs: Inputs, interventions: Sequence[Intervention]) -> Inputs:
         """The input after every `replace_token`, in its ids and in how it reads."""
-        if not any(one.stage == "tokens" for one in interventions):
+        if not any(intervention.stage == "tokens" for intervention in interventions):
             return inputs
         stack = "encoder" if "encoder" in inputs.tokens else "text" if "text" in inputs.tokens else "main"
         if "input_ids" not in inputs.model_inputs or stack not in inputs.tokens:
             raise InputError("replace_token needs an input of text tokens.")
         old = inputs.model_inputs["input_ids"]
-        ids = replaced_ids(old, interventions, inputs.tokens[stack], self.tokenizer)
-        shown = [
+        ids = replace_ids(old, interventions, inputs.tokens[stack], self.tokenizer)
+        display_tokens = [
             token if int(now) == int(was) else replace(token, id=int(now), text=self._names_of_ids()(int(now)).strip())
             for token, was, now in zip(inputs.tokens[stack], old, ids, strict=True)
         ]
-        tokens = inputs.tokens | {stack: replace(inputs.tokens[stack], items=tuple(shown))}
+        tokens = inputs.tokens | {stack: replace(inputs.tokens[stack], items=tuple(display_tokens))}
         return replace(inputs, model_inputs=inputs.model_inputs | {"input_ids": ids}, tokens=tokens)
 
     def _with_target(self, inputs: Inputs, cancel: threading.Event | None) -> Inputs:
@@ -541,8 +546,8 @@ class Model:
         if tokenizer is None:
             return str
 
-        def name(one: int) -> str:
-            return tokenizer.decode([one], clean_up_tokenization_spaces=False)
+        def name(token_id: int) -> str:
+            return tokenizer.decode([token_id], clean_up_tokenization_spaces=False)
 
         return name
 

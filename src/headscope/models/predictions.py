@@ -46,19 +46,19 @@ def answers_of(model: "Model", batch: Batch, outputs: Any, session: Session) -> 
     labels = getattr(model.config, "id2label", None) or {}
     vocabulary = getattr(model.config, "vocab_size", None)
     is_class = logits.ndim == 2 or (logits.shape[-1] == len(labels) and logits.shape[-1] != vocabulary)
-    names: Callable[[int], str] = (lambda one: str(labels.get(one, one))) if is_class else model._names_of_ids()
-    found: list[Predictions | None] = []
+    names: Callable[[int], str] = (lambda index: str(labels.get(index, index))) if is_class else model._names_of_ids()
+    answers: list[Predictions | None] = []
     for example in range(n_examples):
         if logits.ndim == 2:
-            found.append(Predictions.of(logits[example][None], stack="main", positions=(), names=names))
+            answers.append(Predictions.of(logits[example][None], stack="main", positions=(), names=names))
             continue
         stack, kept, positions = _positions(model, batch, logits, example, session, is_class=is_class)
         if not positions:
-            found.append(None)
+            answers.append(None)
             continue
         rows = logits[example][kept]
-        found.append(Predictions.of(rows, stack=stack, positions=tuple(positions), names=names))
-    return found
+        answers.append(Predictions.of(rows, stack=stack, positions=tuple(positions), names=names))
+    return answers
 
 
 def _positions(

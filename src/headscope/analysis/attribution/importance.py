@@ -20,7 +20,7 @@ from headscope.errors import CaptureError, InputError
 from headscope.interventions import At, Intervention
 from headscope.interventions.edits import Mean
 from headscope.models import Model
-from headscope.models.capture.edit_checks import listed
+from headscope.models.capture.edit_checks import intervention_list
 from headscope.scores import Scores
 from headscope.sites import Head, Site, find
 from headscope.traces.tokens import TokenChoice
@@ -158,7 +158,7 @@ def _taken_out(model: Model, heads: list[Head], by: str) -> list[Intervention]:
 def _checked(model: Model, interventions: Sequence[Intervention]) -> list[Intervention]:
     if model.module.training:
         raise CaptureError("importance needs dropout off: call module.eval() first.")
-    return listed(interventions)
+    return intervention_list(interventions)
 
 
 def _asked(

@@ -20,7 +20,7 @@ from headscope.analysis.statistics import averaged, per_layer
 from headscope.errors import CaptureError, InputError, NotRecordedError
 from headscope.interventions import Intervention, edit
 from headscope.models import Model
-from headscope.models.capture.edit_checks import listed
+from headscope.models.capture.edit_checks import intervention_list
 from headscope.scores import Scores
 from headscope.sites import Head, Site, parse
 from headscope.traces import Tokens
@@ -236,7 +236,7 @@ def _checked(
         raise InputError(f"vectors are some of 'query', 'key' and 'value', got {vectors!r}.")
     if model.module.training:
         raise CaptureError("relevance needs dropout off: call module.eval() first.")
-    return listed(interventions)
+    return intervention_list(interventions)
 
 
 def _entries(model: Model) -> dict[str, str]:

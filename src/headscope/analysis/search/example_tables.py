@@ -14,7 +14,7 @@ from torch import Tensor
 from headscope.errors import BudgetError, HeadscopeError
 from headscope.files import write_file
 from headscope.models import Model
-from headscope.models.memory_budget import told
+from headscope.models.memory_budget import size_text
 from headscope.runs.batch import Batch, Layer
 from headscope.runs.corpus_run import Run
 from headscope.runs.measure import Measure, Tallies
@@ -58,7 +58,8 @@ class TopExamples(Measure):
         size = rows * KEPT * 2 * 12
         if size > MOST_BYTES:
             raise BudgetError(
-                f"the tables of {rows:,} coordinates would take {told(size)} of memory, {told(MOST_BYTES)} at most."
+                f"the tables of {rows:,} coordinates would take {size_text(size)} of memory, "
+                f"{size_text(MOST_BYTES)} at most."
             )
         self._tables = {}
 

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 from headscope.errors import InputError
 from headscope.models.inputs.segmentation import sentences_of, words_of
-from headscope.models.inputs.token_bytes import Piece, joined, surfaces_of
+from headscope.models.inputs.token_bytes import Piece, join_surfaces, surfaces_of
 from headscope.traces import Token, Tokens
 
 _SPECIAL = re.compile(
@@ -64,7 +64,7 @@ def _decodes(data: bytes) -> bool:
 def _read(spellings: list[str], segment: str, style: SimpleNamespace) -> list[Token]:
     """The tokens of one sentence: the text they spell together, and the place of each in it."""
     pieces = [Piece(1 if _is_special(spelling) else 0, spelling) for spelling in spellings]
-    text, spans = joined(surfaces_of(style, pieces, {1}))
+    text, spans = join_surfaces(surfaces_of(style, pieces, {1}))
     words, _ = words_of(text)
     sentences = sentences_of(text)
     tokens = []

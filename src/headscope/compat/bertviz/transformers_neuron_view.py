@@ -5,7 +5,7 @@ Every model and tokenizer class that transformers has can be imported from here,
 
 from typing import Any
 
-from headscope.models.hf_classes import library_class, resolved
+from headscope.models.hf_classes import library_class, pretrained_name
 
 
 class _Loader:
@@ -24,7 +24,7 @@ class _Loader:
     def from_pretrained(self, name: str, **options: Any) -> Any:
         """Load it. `output_attentions` is not needed: queries and keys are seen as the model runs."""
         options.pop("output_attentions", None)
-        loaded = self._class.from_pretrained(resolved(name), **options)
+        loaded = self._class.from_pretrained(pretrained_name(name), **options)
         return loaded.eval() if hasattr(loaded, "eval") else loaded
 
 

@@ -35,10 +35,10 @@ def watch_pass(model: "Model") -> RemovableHandle:
         session = session_of(model)
         if session is None:
             return None
-        given = dict(zip(names, args, strict=False)) | kwargs
+        arguments = dict(zip(names, args, strict=False)) | kwargs
         if model.probe_if_new(args, kwargs):
             session.restart()
-        session.begin(given)
+        session.begin(arguments)
         if model.has_bands and session.record:
             return args, kwargs | {"output_attentions": True}
         return None
@@ -63,10 +63,10 @@ def watch_layers(model: "Model") -> list[RemovableHandle]:
 
 
 def _by_module(places: dict[Site, str]) -> dict[str, list[Site]]:
-    found: dict[str, list[Site]] = {}
+    sites_by_module: dict[str, list[Site]] = {}
     for site, name in places.items():
-        found.setdefault(name, []).append(site)
-    return found
+        sites_by_module.setdefault(name, []).append(site)
+    return sites_by_module
 
 
 def _watch_traced(model: "Model", name: str) -> list[RemovableHandle]:
@@ -90,20 +90,20 @@ def _watch_traced(model: "Model", name: str) -> list[RemovableHandle]:
 
 def _watch_bands(model: "Model", name: str, layers: list[AttentionLayer]) -> RemovableHandle:
     module = model.module.get_submodule(name)
-    names = [one for one in inspect.signature(type(module).forward).parameters if one != "self"]
+    names = [parameter for parameter in inspect.signature(type(module).forward).parameters if parameter != "self"]
 
     def end(module: nn.Module, args: tuple, kwargs: dict[str, Any], output: Any):
         session = session_of(model)
         if session is None:
             return None
-        given = dict(zip(names, args, strict=False)) | kwargs
+        arguments = dict(zip(names, args, strict=False)) | kwargs
         layer = session.next_layer(name)
-        if given.get("is_index_masked") is not None:
-            session.real[layer.site.stack] = ~given["is_index_masked"]
+        if arguments.get("is_index_masked") is not None:
+            session.real[layer.site.stack] = ~arguments["is_index_masked"]
         patterns = None
         if len(output) > 1 and session.record:
-            has_globals = bool(given.get("is_global_attn"))
-            patterns = dense_patterns(output[1], output[2] if has_globals else None, given["is_index_global_attn"])
+            has_globals = bool(arguments.get("is_global_attn"))
+            patterns = dense_patterns(output[1], output[2] if has_globals else None, arguments["is_index_global_attn"])
         mixed: Tensor = output[0]
         mixed = mixed.unflatten(-1, (layer.n_heads, -1)).transpose(1, 2)
         mixed = session.weights_only(layer, patterns, mixed)
@@ -114,9 +114,11 @@ def _watch_bands(model: "Model", name: str, layers: list[AttentionLayer]) -> Rem
 
 def _watch_block(model: "Model", name: str, sites: list[Site]) -> list[RemovableHandle]:
     module = model.module.get_submodule(name)
-    layers = {site.stack: max(one.layer for one in model.layout.blocks if one.stack == site.stack) for site in sites}
+    layers = {
+        site.stack: max(block.layer for block in model.layout.blocks if block.stack == site.stack) for site in sites
+    }
     last = next((site for site in sites if site.layer == layers[site.stack]), None)
-    changed = _changed_argument(module)
+    changed = _argument_editor(module)
 
     def begin(module: nn.Module, args: tuple, kwargs: dict[str, Any]):
         session = session_of(model)
@@ -127,7 +129,7 @@ def _watch_block(model: "Model", name: str, sites: list[Site]) -> list[Removable
 
     def end(module: nn.Module, args: tuple, output: Any):
         session = session_of(model)
-        if session is None or last is None or session.counted(f"block {name}") % len(sites) != 0:
+        if session is None or last is None or session.count_so_far(f"block {name}") % len(sites) != 0:
             return None
         after = Site(last.stack, last.layer + 1, "residual")
         if isinstance(output, Tensor):
@@ -168,12 +170,12 @@ def _watch_writer(model: "Model", name: str, writers: list[tuple[Site, str]]) ->
     def end(module: nn.Module, args: tuple, output: Any) -> None:
         session = session_of(model)
         if session is not None and session.observers and isinstance(output, Tensor):
-            session.written(*writers[session.count(f"written {name}") % len(writers)], output)
+            session.contribution(*writers[session.count(f"written {name}") % len(writers)], output)
 
     return model.module.get_submodule(name).register_forward_hook(end)
 
 
-def _changed_argument(module: nn.Module) -> Callable[[tuple, dict[str, Any], Callable[[Tensor], Tensor]], Any]:
+def _argument_editor(module: nn.Module) -> Callable[[tuple, dict[str, Any], Callable[[Tensor], Tensor]], Any]:
     """How to put another residual stream into a block's arguments: it is the first one."""
     first = next(name for name in inspect.signature(type(module).forward).parameters if name != "self")
 

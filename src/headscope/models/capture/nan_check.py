@@ -25,7 +25,7 @@ def check_output(outputs: Any, edits: Sequence[Intervention], again: Callable[[S
             high = middle
         else:
             low = middle
-    before = "" if low == 0 else f" (after {', '.join(repr(one) for one in edits[:low])})"
+    before = "" if low == 0 else f" (after {', '.join(repr(edit) for edit in edits[:low])})"
     raise InterventionError(
         f"{edits[high - 1]!r} makes the model's output NaN{before}: numbers become too large on the way. "
         "Choose a smaller change."

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel, StoppingCriteria, StoppingCriteriaList
 
 from headscope.interventions import Intervention
-from headscope.models.capture.edit_checks import check_tokens, listed, resolve
+from headscope.models.capture.edit_checks import check_tokens, intervention_list, resolve
 from headscope.models.capture.nan_check import check_output
 from headscope.models.capture.session import Observer, Session
 from headscope.models.capture.to_traces import traces_of
@@ -73,7 +73,7 @@ class Pass:
         self.batch = batch.to(model.device, model.dtype)
         if not model.has_layout:
             model.probe(**self.batch.model_inputs)
-        self.interventions = listed(interventions)
+        self.interventions = intervention_list(interventions)
         resolve(self.interventions, model.layout)
         for example in batch.examples:
             check_tokens(self.interventions, example.tokens)
@@ -85,8 +85,8 @@ class Pass:
     @classmethod
     def of(cls, model: "Model", inputs: Sequence[Inputs], interventions: Sequence[Intervention] = ()) -> "Pass":
         """The pass of several inputs: tokens replaced, then padded to one batch."""
-        interventions = listed(interventions)
-        edited = [model.with_tokens_replaced(example, interventions) for example in inputs]
+        interventions = intervention_list(interventions)
+        edited = [model.replace_tokens(example, interventions) for example in inputs]
         batch = replace(collate(edited, model.module, model.processor), examples=list(inputs))
         return cls(model, batch, interventions, edited=edited)
 

@@ -44,7 +44,7 @@ class Probe:
 
     def __init__(self, module: nn.Module):
         self.module = module
-        self.names = {id(one): name for name, one in module.named_modules()}
+        self.names = {id(part): name for name, part in module.named_modules()}
         self.seen: list[Seen] = []
         self.linear_inputs: list[tuple[str, Tensor]] = []
         self.calls: list[tuple[str, Tensor | None, Tensor | None]] = []
@@ -56,9 +56,9 @@ class Probe:
     def run(self, forward: Callable[[], Any]) -> Any:
         """Run a forward pass under observation."""
         hooks = []
-        for name, one in self.module.named_modules():
-            hooks.append(one.register_forward_pre_hook(self._before(name), with_kwargs=True))
-            hooks.append(one.register_forward_hook(self._after(name), always_call=True))
+        for name, part in self.module.named_modules():
+            hooks.append(part.register_forward_pre_hook(self._before(name), with_kwargs=True))
+            hooks.append(part.register_forward_hook(self._after(name), always_call=True))
         context = current_session.set(self)  # type: ignore[arg-type]
         try:
             with torch.no_grad(), self.tracer:
@@ -70,7 +70,7 @@ class Probe:
 
     def _before(self, name: str):
         def hook(module: nn.Module, args: tuple, kwargs: dict) -> None:
-            tensors = [one for one in (*args, *kwargs.values()) if isinstance(one, Tensor)]
+            tensors = [argument for argument in (*args, *kwargs.values()) if isinstance(argument, Tensor)]
             self.n_forwards[name] = self.n_forwards.get(name, 0) + 1
             if not name and tensors:
                 self.batch = tensors[0].shape[0]
@@ -85,15 +85,15 @@ class Probe:
 
     def _after(self, name: str):
         def hook(module: nn.Module, args: tuple, output: Any) -> None:
-            found = _first_tensor(output)
+            tensor = _first_tensor(output)
             if any(True for _ in module.children()):
                 self.tracer.end()
-            if is_banded(module) and found is not None:
+            if is_banded(module) and tensor is not None:
                 n_heads = int(module.num_heads)  # type: ignore[arg-type]
-                dim = found.shape[-1] // n_heads
-                sizes = (n_heads, n_heads, dim, dim, found.shape[1], found.shape[1])
-                self.seen.append(Seen(name, module, "weights", *sizes, found))
-            self.calls.append((name, None, found))
+                dim = tensor.shape[-1] // n_heads
+                sizes = (n_heads, n_heads, dim, dim, tensor.shape[1], tensor.shape[1])
+                self.seen.append(Seen(name, module, "weights", *sizes, tensor))
+            self.calls.append((name, None, tensor))
 
         return hook
 
@@ -137,24 +137,24 @@ class Probe:
     def on_product(self, frame: Frame, product: Product) -> None:
         """Products are written down by the tracer itself."""
 
-    def on_scores(self, frame: Frame, found: Tensor, product: Product | None) -> Tensor:
+    def on_scores(self, frame: Frame, scores: Tensor, product: Product | None) -> Tensor:
         """Scores stay as they are."""
-        return found
+        return scores
 
-    def on_pattern(self, frame: Frame, found: Softmax) -> Tensor:
+    def on_pattern(self, frame: Frame, softmax: Softmax) -> Tensor:
         """Patterns stay as they are."""
-        return found.pattern
+        return softmax.pattern
 
-    def on_value(self, frame: Frame, found: Softmax, value: Tensor) -> None:
+    def on_value(self, frame: Frame, softmax: Softmax, value: Tensor) -> None:
         """Values stay as they are."""
 
-    def on_mixed(self, frame: Frame, found: Softmax, value: Tensor, mixed: Tensor) -> Tensor:
+    def on_mixed(self, frame: Frame, softmax: Softmax, value: Tensor, mixed: Tensor) -> Tensor:
         """A softmax whose output weighs values: attention, in a module that does not call our function."""
-        pattern, product = found.pattern, found.product
+        pattern, product = softmax.pattern, softmax.product
         batch, n_heads, n_queries, n_keys = pattern.shape
         scaling, stores = 1.0, True
         if product is not None and product.query is not None and product.key is not None:
-            scaling, stores = read_scaling(found, product)
+            scaling, stores = read_scaling(softmax, product)
         has_query = product is not None and product.query is not None and product.key is not None
         upper = pattern.triu(1).abs().max() if n_queries == n_keys and n_queries > 1 else torch.ones(())
         self.seen.append(
@@ -179,7 +179,7 @@ class Probe:
         return mixed
 
 
-def read_scaling(found: Softmax, product: Product) -> tuple[float, bool]:
+def read_scaling(observed: Softmax, product: Product) -> tuple[float, bool]:
     """By what the product was scaled before the softmax, and whether patterns must be stored because that does not give
     them.
     """
@@ -187,17 +187,17 @@ def read_scaling(found: Softmax, product: Product) -> tuple[float, bool]:
     assert query is not None and key is not None
     plain = query.float() @ expand_heads(key, query.shape[1]).float().transpose(-1, -2)
     candidates = (1.0, query.shape[-1] ** -0.5, 1.0 / query.shape[-1])
-    visible = found.scores > -9e3
+    visible = observed.scores > -9e3
 
     def spread(scaling: float) -> float:
         """How much of the scores the scaled product leaves unexplained."""
-        rest = (found.scores.float() - scaling * plain)[visible]
+        rest = (observed.scores.float() - scaling * plain)[visible]
         return float(rest.var()) if rest.numel() > 1 else 0.0
 
     scaling = min(candidates, key=spread)
-    formula = describe_scores(found.scores, query, key, scaling)
+    formula = describe_scores(observed.scores, query, key, scaling)
     again = softmax(scores(query.float(), expand_heads(key, query.shape[1]).float(), formula))
-    return scaling, float((again - found.pattern.float()).abs().max()) > 1e-5
+    return scaling, float((again - observed.pattern.float()).abs().max()) > 1e-5
 
 
 def layout_of(probe: Probe, *, is_encoder_decoder: bool, inputs: frozenset[str]) -> Layout:
@@ -219,7 +219,7 @@ def layout_of(probe: Probe, *, is_encoder_decoder: bool, inputs: frozenset[str])
         kind = "cross" if is_cross_attention(seen.name, seen.module) or seen.n_queries != seen.n_keys else "self"
         key_stack = stack
         if kind == "cross":
-            others = [one for one, length in lengths.items() if length == seen.n_keys and one != stack]
+            others = [other for other, length in lengths.items() if length == seen.n_keys and other != stack]
             others = ["encoder"] if stack == "decoder" and "encoder" in stacks.values() else others
             key_stack = others[0] if others else stack
             if key_stack == stack and stack in lengths:
@@ -245,13 +245,13 @@ def layout_of(probe: Probe, *, is_encoder_decoder: bool, inputs: frozenset[str])
         )
     order = {stack: place for place, stack in enumerate(dict.fromkeys(layer.site.stack for layer in layers))}
     layers.sort(key=lambda layer: (layer.site.kind == "cross", order[layer.site.stack], layer.site.layer))
-    found = {layer.module for layer in layers}
+    captured_modules = {layer.module for layer in layers}
     missed = tuple(
         name
         for name in attention_modules(module)
-        if not any(one == name or one.startswith(f"{name}.") for one in found)
+        if not any(captured == name or captured.startswith(f"{name}.") for captured in captured_modules)
     )
-    missed = tuple(name for name in missed if not any(name.startswith(f"{one}.") for one in found))
+    missed = tuple(name for name in missed if not any(name.startswith(f"{captured}.") for captured in captured_modules))
     blocks, neurons, widths = _blocks(probe, layers)
     lens, no_lens = _lens(probe, blocks)
     n_seen = Counter(seen.name for seen in probe.seen)
@@ -261,25 +261,29 @@ def layout_of(probe: Probe, *, is_encoder_decoder: bool, inputs: frozenset[str])
 
 def _output_projection(probe: Probe, seen: Seen) -> str | None:
     """The linear layer that reads the mixed values: the one whose input is the very memory that attention wrote."""
-    for name, given in probe.linear_inputs:
-        if given.data_ptr() == seen.out.data_ptr() and given.numel() == seen.out.numel():
+    for name, linear_input in probe.linear_inputs:
+        if linear_input.data_ptr() == seen.out.data_ptr() and linear_input.numel() == seen.out.numel():
             return name
     if isinstance(seen.module, nn.MultiheadAttention):  # torch uses the weights of this one without calling it
         return f"{seen.name}.out_proj" if seen.name else "out_proj"
     # A traced layer reorders its output before the projection: the values tell.
     size = seen.n_heads * seen.value_dim
-    for name, given in probe.linear_inputs:
-        if given.shape[-1] == size and given.numel() == seen.out.numel() and _same_values(given, seen.out):
+    for name, linear_input in probe.linear_inputs:
+        if (
+            linear_input.shape[-1] == size
+            and linear_input.numel() == seen.out.numel()
+            and _same_values(linear_input, seen.out)
+        ):
             return name
     return None
 
 
-def _same_values(given: Tensor, out: Tensor) -> bool:
+def _same_values(linear_input: Tensor, out: Tensor) -> bool:
     """Whether a linear input [batch, token, head · dim] is the mixed values [batch, head, token, dim], reordered."""
     if out.ndim != 4:
         return False
     joined = out.transpose(1, 2).flatten(2)
-    return torch.equal(given.reshape(joined.shape), joined)
+    return torch.equal(linear_input.reshape(joined.shape), joined)
 
 
 def _blocks(probe: Probe, layers: list[AttentionLayer]) -> tuple[dict[Site, str], dict[Site, str], dict[Site, int]]:
@@ -293,23 +297,23 @@ def _blocks(probe: Probe, layers: list[AttentionLayer]) -> tuple[dict[Site, str]
             continue
         site = Site(layer.site.stack, layer.site.layer, "residual")
         blocks[site] = name
-        out = next((out for one, _, out in probe.calls if one == name and out is not None), None)
+        out = next((out for called, _, out in probe.calls if called == name and out is not None), None)
         if out is not None:
             widths[site] = out.shape[-1]
-        attention = {one.module for one in layers}
+        attention = {other.module for other in layers}
         inside = [
-            (linear, given)
-            for linear, given in probe.linear_inputs
+            (linear, linear_input)
+            for linear, linear_input in probe.linear_inputs
             if linear.startswith(f"{name}.")
-            and not any(linear.startswith(f"{one}.") for one in attention)
-            and linear not in {one.out_projection for one in layers}
+            and not any(linear.startswith(f"{attention_module}.") for attention_module in attention)
+            and linear not in {other.out_projection for other in layers}
         ]
         if inside:
-            linear, given = inside[-1]
+            linear, linear_input = inside[-1]
             # The way back down: as wide in as the MLP, as wide out as the stream.
-            if len(inside) > 1 or given.shape[-1] != _out_features(probe.module.get_submodule(linear)):
+            if len(inside) > 1 or linear_input.shape[-1] != _out_features(probe.module.get_submodule(linear)):
                 at = Site(layer.site.stack, layer.site.layer, "neurons")
-                neurons[at], widths[at] = linear, given.shape[-1]
+                neurons[at], widths[at] = linear, linear_input.shape[-1]
     return blocks, neurons, widths
 
 
@@ -327,33 +331,33 @@ def _lens(probe: Probe, blocks: dict[Site, str]) -> tuple[tuple[str, ...], str]:
 
     def chain(place: int, stream: Tensor) -> tuple[str, ...] | None:
         """Modules, each reading what the one before it gave, that end in the head; poolers lead nowhere."""
-        for later, (name, given, _) in enumerate(probe.calls):
-            if later <= place or given is None or not _is_same(given, stream):
+        for later, (name, stream_in, _) in enumerate(probe.calls):
+            if later <= place or stream_in is None or not _is_same(stream_in, stream):
                 continue
             if _covers(name, head_name):
                 return (name,)
-            done, out = next((done, out) for done, one, out in outputs if done > later and one == name)
+            done, out = next((done, out) for done, called, out in outputs if done > later and called == name)
             rest = chain(done, out)
             if rest is not None:
                 return (name, *rest)
         return None
 
-    found = chain(last, stream)
-    if not found:
+    modules = chain(last, stream)
+    if not modules:
         return (), "something between the last block and the language-model head is not a module"
-    given = next(out for _, name, out in reversed(outputs) if name == found[-1])
+    last_out = next(out for _, name, out in reversed(outputs) if name == modules[-1])
     logits = outputs[-1][2]  # the last module to end is the model itself
-    if given.shape != logits.shape or not torch.allclose(given, logits, atol=1e-5):
+    if last_out.shape != logits.shape or not torch.allclose(last_out, logits, atol=1e-5):
         return (), "something follows the language-model head (a soft cap, a scale)"
-    return found, ""
+    return modules, ""
 
 
 def _covers(name: str, inner: str) -> bool:
     return name == inner or inner.startswith(f"{name}.")
 
 
-def _is_same(one: Tensor, other: Tensor) -> bool:
-    return one.data_ptr() == other.data_ptr() and one.shape == other.shape
+def _is_same(tensor: Tensor, other: Tensor) -> bool:
+    return tensor.data_ptr() == other.data_ptr() and tensor.shape == other.shape
 
 
 def _is_linear(module: nn.Module) -> bool:
@@ -362,15 +366,15 @@ def _is_linear(module: nn.Module) -> bool:
 
 
 def _out_features(module: nn.Module) -> int | None:
-    found = getattr(module, "out_features", None) or getattr(module, "nf", None)
-    return found if isinstance(found, int) else None
+    n_features = getattr(module, "out_features", None) or getattr(module, "nf", None)
+    return n_features if isinstance(n_features, int) else None
 
 
 def _first_tensor(output: Any) -> Tensor | None:
     if isinstance(output, Tensor):
         return output
     if isinstance(output, tuple | list):
-        return next((found for one in output if (found := _first_tensor(one)) is not None), None)
+        return next((tensor for part in output if (tensor := _first_tensor(part)) is not None), None)
     for name in ("logits", "prediction_logits"):
         if isinstance(getattr(output, name, None), Tensor):
             return getattr(output, name)

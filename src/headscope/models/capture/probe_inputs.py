@@ -20,10 +20,10 @@ def probe_inputs(module: nn.Module) -> dict[str, Tensor] | None:
     wanted = [main, *(name for name in ("input_ids", "pixel_values") if name in names and _has_tower(config, name))]
     for name in dict.fromkeys(wanted):
         if name in names and name in makers:
-            made = makers[name](config)
-            if made is None:
+            tensor = makers[name](config)
+            if tensor is None:
                 return None
-            inputs[name] = made
+            inputs[name] = tensor
     if not inputs:
         return None
     if getattr(config, "is_encoder_decoder", False) and "decoder_input_ids" in names:

@@ -70,11 +70,11 @@ class Recorder:
         n_windows = self._n_windows(captured)
         if n_windows > 1:
             return self._window_records(captured, n_windows, edited_heads)
-        layer, found = captured.layer, []
+        layer, records = captured.layer, []
         is_given = captured.formula is None or layer.stores_patterns
         stored = list(range(layer.n_heads)) if is_given else edited_heads
         for example in range(captured.mixed.shape[0]):
-            queries, keys = self.kept(captured, example)
+            queries, keys = self.real_positions(captured, example)
             summary = (
                 captured.summaries[example] if captured.summaries else self._summary(captured, example, queries, keys)
             )
@@ -83,10 +83,10 @@ class Recorder:
             if captured.query is None:
                 vectors["no_scores"] = "only its weights are in sight, not its queries and keys"
             about = (layer.n_heads, summary.max.shape[1], n_keys, layer.key_stack, layer.way)
-            found.append(LayerRecord(layer.site, *about, self._moved(summary), **vectors))
-        return found
+            records.append(LayerRecord(layer.site, *about, self._store(summary), **vectors))
+        return records
 
-    def kept(self, captured: Captured, example: int) -> tuple[Tensor | None, Tensor | None]:
+    def real_positions(self, captured: Captured, example: int) -> tuple[Tensor | None, Tensor | None]:
         """The positions of an example's real queries and keys; None where all are."""
         layer, real = captured.layer, self.session.real
         mask = None if captured.formula is None else captured.formula.mask
@@ -94,10 +94,15 @@ class Recorder:
         if layer.site.kind == "cross" and mask is not None and mask.keys is not None:
             key_real = mask.keys.expand(captured.mixed.shape[0], -1)
 
-        def positions(found: Tensor | None, length: int) -> Tensor | None:
-            if found is None or found.shape[1] != length or example >= found.shape[0] or bool(found[example].all()):
+        def positions(is_real: Tensor | None, length: int) -> Tensor | None:
+            if (
+                is_real is None
+                or is_real.shape[1] != length
+                or example >= is_real.shape[0]
+                or bool(is_real[example].all())
+            ):
                 return None
-            return found[example].nonzero()[:, 0]
+            return is_real[example].nonzero()[:, 0]
 
         return positions(real.get(layer.site.stack), captured.mixed.shape[2]), positions(key_real, captured.n_keys)
 
@@ -109,17 +114,17 @@ class Recorder:
             bias=self._part(formula.bias, example, queries, keys),
         )
 
-    def _part(self, thing: Any, example: int, queries: Tensor | None, keys: Tensor | None) -> Any:
-        if thing is None:
+    def _part(self, mask_or_bias: Any, example: int, queries: Tensor | None, keys: Tensor | None) -> Any:
+        if mask_or_bias is None:
             return None
-        known = self._shared.get((id(thing), example))
+        known = self._shared.get((id(mask_or_bias), example))
         if known is None:
-            small = self._smallest(thing) if isinstance(thing, Bias) else thing
-            made = None if small is None else self._moved(small.example(example, queries, keys))
-            if isinstance(made, Mask) and not made.tensors():
-                made = None  # it forbids nothing
+            small = self._smallest(mask_or_bias) if isinstance(mask_or_bias, Bias) else mask_or_bias
+            part = None if small is None else self._store(small.example(example, queries, keys))
+            if isinstance(part, Mask) and not part.tensors():
+                part = None  # it forbids nothing
             # The thing itself is held as well, so that its id stays its own.
-            known = self._shared[id(thing), example] = (thing, made)
+            known = self._shared[id(mask_or_bias), example] = (mask_or_bias, part)
         return known[1]
 
     def _smallest(self, bias: Bias) -> Bias | None:
@@ -140,33 +145,35 @@ class Recorder:
             else _rectangle(captured.lse[..., None], example, queries, None)[..., 0].detach()
         )
         if captured.scores is None:
-            found, lse = pattern.clamp_min(torch.finfo(torch.float32).tiny).log(), pattern.new_zeros(pattern.shape[:2])
+            scores, lse = pattern.clamp_min(torch.finfo(torch.float32).tiny).log(), pattern.new_zeros(pattern.shape[:2])
         else:
-            found = _rectangle(captured.scores, example, queries, keys).detach().float().clone()
+            scores = _rectangle(captured.scores, example, queries, keys).detach().float().clone()
         whole = Summariser(*pattern.shape, rows_only=self.record == "rows", device=pattern.device)
         mask = None if captured.formula is None else captured.formula.mask
         offset = 0 if mask is None else mask.query_offset - mask.key_offset  # a cache holds what came before
-        whole.add(pattern, found, lse=lse, query_offset=offset)
+        whole.add(pattern, scores, lse=lse, query_offset=offset)
         return whole.summary()
 
     def _vectors(
         self, captured: Captured, example: int, queries: Tensor | None, keys: Tensor | None, stored: list[int]
     ) -> dict[str, Any]:
-        found: dict[str, Any] = {"mixed": self._out(_rows(captured.mixed, example, queries))}
+        vectors: dict[str, Any] = {"mixed": self._store_detached(_rows(captured.mixed, example, queries))}
         for name, tensor, kept in (
             ("query", captured.query, queries),
             ("key", captured.key, keys),
             ("value", captured.value, keys),
         ):
             if tensor is not None:
-                found[name] = self._out(_rows(tensor, example, kept))
+                vectors[name] = self._store_detached(_rows(tensor, example, kept))
         if captured.formula is not None:
             formula = self.formula_of(captured.formula, example, queries, keys)
-            found["formula"] = formula if formula.sinks is None else replace(formula, sinks=self._out(formula.sinks))
+            vectors["formula"] = (
+                formula if formula.sinks is None else replace(formula, sinks=self._store_detached(formula.sinks))
+            )
         if captured.value is not None:
-            found |= self._value_norms(captured.layer, _rows(captured.value, example, keys))
+            vectors |= self._value_norms(captured.layer, _rows(captured.value, example, keys))
         else:
-            found["no_norms"] = "only its weights are in sight, not its values"
+            vectors["no_norms"] = "only its weights are in sight, not its values"
         if stored:
             if captured.pattern is None:
                 raise BudgetError(
@@ -174,8 +181,8 @@ class Recorder:
                     "record a summary instead (record='summary')."
                 )
             whole = _rectangle(captured.pattern, example, queries, keys)
-            found["stored"] = {head: self._out(whole[head].clone()) for head in stored}
-        return found
+            vectors["stored"] = {head: self._store_detached(whole[head].clone()) for head in stored}
+        return vectors
 
     def _value_norms(self, layer: AttentionLayer, value: Tensor) -> dict[str, Any]:
         gram, reason = self.session.model.output_gram(layer)
@@ -183,7 +190,7 @@ class Recorder:
             return {"no_norms": reason}
         each = expand_heads(value[None].detach().to(gram.dtype), layer.n_heads)[0]
         squared = torch.linalg.vecdot(each @ gram.to(each.device), each)
-        return {"value_norms": self._out(squared.clamp_min(0.0).sqrt())}
+        return {"value_norms": self._store_detached(squared.clamp_min(0.0).sqrt())}
 
     def _n_windows(self, captured: Captured) -> int:
         """How many windows each example is cut into (Swin): the batch axis then holds them all."""
@@ -192,9 +199,12 @@ class Recorder:
 
     def _window_records(self, captured: Captured, n_windows: int, edited_heads: list[int]) -> list[LayerRecord]:
         """Windows of an image, one after another: one block-diagonal pattern over all of its patches."""
-        layer, given, found = captured.layer, captured.formula, []
+        layer, window_formula, records = captured.layer, captured.formula, []
         assert (
-            captured.query is not None and captured.key is not None and captured.value is not None and given is not None
+            captured.query is not None
+            and captured.key is not None
+            and captured.value is not None
+            and window_formula is not None
         )
         size = captured.query.shape[2]
         length = n_windows * size
@@ -203,14 +213,14 @@ class Recorder:
         for first in range(0, captured.query.shape[0], n_windows):
             part = slice(first, first + n_windows)
             query, key, value, mixed = (
-                one[part].transpose(0, 1).flatten(1, 2).detach()
-                for one in (captured.query, captured.key, captured.value, captured.mixed)
+                tensor[part].transpose(0, 1).flatten(1, 2).detach()
+                for tensor in (captured.query, captured.key, captured.value, captured.mixed)
             )
-            bias = given.bias
+            bias = window_formula.bias
             if bias is not None:
                 values = bias.values if bias.values.shape[0] == 1 else bias.values[part]
                 bias = Bias("windows", values, length, length)
-            formula = replace(given, mask=mask, bias=bias)
+            formula = replace(window_formula, mask=mask, bias=bias)
             summariser = Summariser(layer.n_heads, length, length, rows_only=self.record == "rows", device=query.device)
             edited: dict[int, Tensor] = {}
             if edited_heads:
@@ -220,14 +230,14 @@ class Recorder:
             attend_in_tiles(query, key, value, formula, summariser=summariser, edit=replace_edited)
             vectors: dict[str, Any] = {}
             if self.holds_vectors:
-                vectors["stored"] = {head: self._out(pattern) for head, pattern in edited.items()}
+                vectors["stored"] = {head: self._store_detached(pattern) for head, pattern in edited.items()}
                 parts = {"query": query, "key": key, "value": value, "mixed": mixed}
-                vectors |= {name: self._out(one) for name, one in parts.items()}
-                vectors |= {"formula": self._moved(formula), **self._value_norms(layer, value)}
+                vectors |= {name: self._store_detached(vector) for name, vector in parts.items()}
+                vectors |= {"formula": self._store(formula), **self._value_norms(layer, value)}
             about = (layer.n_heads, length, length, layer.key_stack, layer.way)
             vectors |= patches_of_windows(self.session.model.module, layer.module, n_windows, size)
-            found.append(LayerRecord(layer.site, *about, self._moved(summariser.summary()), **vectors))
-        return found
+            records.append(LayerRecord(layer.site, *about, self._store(summariser.summary()), **vectors))
+        return records
 
     @staticmethod
     def _tile_replacing(patterns: dict[int, Tensor]):
@@ -242,11 +252,11 @@ class Recorder:
 
         return edit
 
-    def _out(self, tensor: Tensor) -> Tensor:
-        return self._moved(tensor.detach())
+    def _store_detached(self, tensor: Tensor) -> Tensor:
+        return self._store(tensor.detach())
 
-    def _moved(self, thing: Any) -> Any:
-        return thing.to("cpu") if self.keep == "cpu" else thing
+    def _store(self, part: Any) -> Any:
+        return part.to("cpu") if self.keep == "cpu" else part
 
 
 def example_parts(captured: Captured, example: int, queries: Tensor | None, keys: Tensor | None) -> list[Tensor]:
@@ -255,17 +265,17 @@ def example_parts(captured: Captured, example: int, queries: Tensor | None, keys
     return [_rows(tensor, example, kept) for tensor, kept in pairs if tensor is not None]
 
 
-def observed_lse(found: Tensor) -> Tensor:
+def observed_lse(scores: Tensor) -> Tensor:
     """The log of the softmax denominator of scores that a model computed itself, which may hold −inf."""
-    return log_denominator(found.detach().float().clamp_min(torch.finfo(torch.float32).min), None)
+    return log_denominator(scores.detach().float().clamp_min(torch.finfo(torch.float32).min), None)
 
 
 def _rows(tensor: Tensor, example: int, kept: Tensor | None) -> Tensor:
-    one = tensor[example]
-    return one if kept is None else one[:, kept.to(one.device)]
+    rows = tensor[example]
+    return rows if kept is None else rows[:, kept.to(rows.device)]
 
 
 def _rectangle(tensor: Tensor, example: int, queries: Tensor | None, keys: Tensor | None) -> Tensor:
-    one = tensor[example]
-    one = one if queries is None else one[:, queries.to(one.device)]
-    return one if keys is None else one[:, :, keys.to(one.device)]
+    rectangle = tensor[example]
+    rectangle = rectangle if queries is None else rectangle[:, queries.to(rectangle.device)]
+    return rectangle if keys is None else rectangle[:, :, keys.to(rectangle.device)]

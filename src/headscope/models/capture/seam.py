@@ -83,7 +83,7 @@ def attend(
         options = {"scaling": scaling, "dropout": dropout, "is_causal": is_causal, "position_bias": position_bias}
         dense = attention_mask.materialise().to(query.device) if isinstance(attention_mask, Mask) else attention_mask
         return sdpa_attention_forward(module, query, key, value, dense, **options, **others)
-    refused = sorted(name for name, given in others.items() if name not in _HARMLESS and given is not None)
+    refused = sorted(name for name, argument in others.items() if name not in _HARMLESS and argument is not None)
     if refused:
         raise CaptureError(
             f"{type(module).__name__} passes {', '.join(refused)} to its attention, which Headscope does not compute: "
@@ -161,21 +161,21 @@ def mask_of(
 
 
 def read_mask(
-    given: "Tensor | Mask | None", query: Tensor, key: Tensor, *, is_causal: bool
+    attention_mask: "Tensor | Mask | None", query: Tensor, key: Tensor, *, is_causal: bool
 ) -> tuple[Mask | None, Bias | None]:
     """The mask and the bias in what a model gives as its attention mask: an object, booleans, floats, or nothing."""
     n_queries, n_keys = query.shape[2], key.shape[2]
-    if given is None:
+    if attention_mask is None:
         # The flag counts from the upper left, and a single query sees everything: as SDPA has it.
         return (Mask.causal(n_queries, n_keys, device=query.device) if is_causal and n_queries > 1 else None), None
-    if isinstance(given, Mask):
-        return given, None
-    given = given[..., :n_keys]
-    if given.dtype == torch.bool:
-        return Mask.from_dense(given.expand(query.shape[0], -1, n_queries, n_keys)), None
+    if isinstance(attention_mask, Mask):
+        return attention_mask, None
+    attention_mask = attention_mask[..., :n_keys]
+    if attention_mask.dtype == torch.bool:
+        return Mask.from_dense(attention_mask.expand(query.shape[0], -1, n_queries, n_keys)), None
     # Additive: what is far below any score forbids; the rest is a bias (Swin's and BEiT's tables arrive this way).
-    forbids = given <= max(torch.finfo(given.dtype).min / 2, -1e30)
-    free = given.masked_fill(forbids, 0.0)
+    forbids = attention_mask <= max(torch.finfo(attention_mask.dtype).min / 2, -1e30)
+    free = attention_mask.masked_fill(forbids, 0.0)
     mask = Mask.from_dense((~forbids).expand(query.shape[0], -1, n_queries, n_keys)) if bool(forbids.any()) else None
     bias = Bias("dense", free.expand(-1, -1, n_queries, n_keys), n_queries, n_keys) if bool((free != 0).any()) else None
     return mask, bias

@@ -24,7 +24,7 @@ from headscope.attention import (
 )
 from headscope.errors import BudgetError, Cancelled, CaptureError, InputError, InterventionError, UnknownTokenError
 from headscope.interventions import At, Intervention
-from headscope.models.capture.edit_checks import Resolved, listed, resolve
+from headscope.models.capture.edit_checks import Resolved, intervention_list, resolve
 from headscope.models.capture.recorder import Captured, Recorder, example_parts
 from headscope.models.capture.seam import Call, current_session
 from headscope.models.capture.traced_layers import TracedLayers
@@ -54,7 +54,7 @@ class Observer:
     def neurons(self, site: Site, activations: Tensor) -> None:
         """MLP activations [batch, token, neuron], edits applied."""
 
-    def written(self, site: Site, kind: str, output: Tensor) -> None:
+    def contribution(self, site: Site, kind: str, output: Tensor) -> None:
         """What "attention", "cross" or "mlp" adds to the residual stream of a layer [batch, token, dim]."""
 
 
@@ -88,7 +88,7 @@ class Session:
         self.record: Record | None = record
         if record is not None and record not in RECORDS:
             raise InputError(f"there is no record {record!r}: choose one of {', '.join(RECORDS)}.")
-        self.interventions = listed(interventions)
+        self.interventions = intervention_list(interventions)
         self.tokens, self.given_real = tokens or {}, dict(real or {})
         self.real = dict(self.given_real)
         self.keep = keep
@@ -156,9 +156,11 @@ class Session:
 
     def resolve(self) -> None:
         """Check the interventions against the model, and sort them by where they act."""
-        for one in self.interventions:
-            if one.stage == "tokens":
-                raise InterventionError(f"{one!r} changes the input, which a session does not make: use model.run.")
+        for intervention in self.interventions:
+            if intervention.stage == "tokens":
+                raise InterventionError(
+                    f"{intervention!r} changes the input, which a session does not make: use model.run."
+                )
         self._edits = resolve(self.interventions, self.model.layout)
 
     def restart(self) -> None:
@@ -173,7 +175,7 @@ class Session:
         self._calls[key] = count + 1
         return count
 
-    def counted(self, key: str) -> int:
+    def count_so_far(self, key: str) -> int:
         """How often it was counted so far."""
         return self._calls.get(key, 0)
 
@@ -185,7 +187,7 @@ class Session:
         self._calls.clear()
         if self.recorder is not None:
             self.recorder.forget()
-        tensors = [one for one in arguments.values() if isinstance(one, Tensor) and one.ndim]
+        tensors = [tensor for tensor in arguments.values() if isinstance(tensor, Tensor) and tensor.ndim]
         self.batch = tensors[0].shape[0] if tensors else None
         past = arguments.get("past_key_values")
         self.offset = int(past.get_seq_length()) if past is not None and hasattr(past, "get_seq_length") else 0
@@ -209,25 +211,25 @@ class Session:
         """MLP activations enter the projection that writes them back."""
         activations = self._edit_stream(site, "neurons", activations)
         if self.record == "full":
-            self.activations[site] = self._unflattened(activations).detach().clone()
+            self.activations[site] = self._with_batch_axis(activations).detach().clone()
         for observer in self.observers:
-            observer.neurons(site, self._unflattened(activations))
+            observer.neurons(site, self._with_batch_axis(activations))
         return activations
 
-    def written(self, site: Site, kind: str, output: Tensor) -> None:
+    def contribution(self, site: Site, kind: str, output: Tensor) -> None:
         """A projection has written into the residual stream."""
         for observer in self.observers:
-            observer.written(site, kind, self._unflattened(output))
+            observer.contribution(site, kind, self._with_batch_axis(output))
 
     def _edit_stream(self, site: Site, stage: str, stream: Tensor) -> Tensor:
         if (site, stage) not in self._edits:
             return stream
-        flat = self._unflattened(stream)
+        flat = self._with_batch_axis(stream)
         offset = 0 if site.stack == "encoder" else self.offset
         at = At(self._index(site.stack, flat.shape[0], flat.shape[1], offset), tokens=self.tokens.get(site.stack))
         return self.apply(site, stage, flat[:, None], at)[:, 0].reshape(stream.shape)
 
-    def _unflattened(self, stream: Tensor) -> Tensor:
+    def _with_batch_axis(self, stream: Tensor) -> Tensor:
         """[batch, token, dim] of a stream that some MLPs (OPT) run as [batch · token, dim]."""
         if stream.ndim == 3:
             return stream
@@ -275,7 +277,7 @@ class Session:
         captured = Captured(layer, call.query, call.formula, call.query, call.key, call.value)
         weights = None
         if exact:
-            self._whole(captured, at)
+            self._attend_whole(captured, at)
             assert captured.pattern is not None
             weights = captured.pattern.to(call.query.dtype)
             weights = nn.functional.dropout(weights, p=call.dropout, training=call.module.training)
@@ -283,7 +285,7 @@ class Session:
         elif self.grad:
             raise BudgetError("gradients need whole attention maps: shorten the input, or leave grad=False.")
         else:
-            self._tiled(captured, at)
+            self._attend_in_tiles(captured, at)
         mixed = captured.mixed = self.apply(site, "mixed", captured.mixed, at)
         self.finish(captured)
         return mixed.transpose(1, 2).contiguous(), weights
@@ -306,56 +308,58 @@ class Session:
 
     def edited_heads(self, site: Site) -> list[int]:
         """The heads whose patterns do not follow from queries and keys any more."""
-        found: set[int] = set()
+        edited: set[int] = set()
         for stage in ("scores", "pattern"):
             for _, heads in self._edits.get((site, stage), []):
-                found.update(range(heads.start, heads.stop))
-        return sorted(found)
+                edited.update(range(heads.start, heads.stop))
+        return sorted(edited)
 
-    def _whole(self, captured: Captured, at: At) -> None:
+    def _attend_whole(self, captured: Captured, at: At) -> None:
         """Scores and patterns of all queries and keys at once."""
         site, formula = captured.layer.site, captured.formula
         assert captured.query is not None and captured.key is not None and formula is not None
-        found = scores(captured.query, expand_heads(captured.key, captured.query.shape[1]), formula)
-        found = self._edit_scores(site, found, at, formula.mask)
-        pattern = softmax(found, formula.sinks)
+        score_map = scores(captured.query, expand_heads(captured.key, captured.query.shape[1]), formula)
+        score_map = self._edit_scores(site, score_map, at, formula.mask)
+        pattern = softmax(score_map, formula.sinks)
         if self.edited_heads(site) or formula.sinks is not None:
-            captured.lse = log_denominator(found, formula.sinks)
-            pattern = self.edit_pattern(site, found, pattern, at)
-        captured.scores, captured.pattern = found, pattern
+            captured.lse = log_denominator(score_map, formula.sinks)
+            pattern = self.edit_pattern(site, score_map, pattern, at)
+        captured.scores, captured.pattern = score_map, pattern
 
     def _edit_scores(
         self,
         site: Site,
-        found: Tensor,
+        score_map: Tensor,
         at: At,
         mask: Mask | None,
         heads: slice = slice(None),
         rows: slice = slice(None),
     ) -> Tensor:
         if (site, "scores") not in self._edits:
-            return found
-        found = self.apply(site, "scores", found, at, heads)
-        return found if mask is None else mask.hide(found, rows)  # an edit does not lift the mask
+            return score_map
+        score_map = self.apply(site, "scores", score_map, at, heads)
+        return score_map if mask is None else mask.hide(score_map, rows)  # an edit does not lift the mask
 
-    def edit_pattern(self, site: Site, found: Tensor, pattern: Tensor, at: At, heads: slice = slice(None)) -> Tensor:
+    def edit_pattern(
+        self, site: Site, score_map: Tensor, pattern: Tensor, at: At, heads: slice = slice(None)
+    ) -> Tensor:
         """A pattern after the edits of scores (which may have emptied rows) and of patterns."""
         # A row in which edits left nothing to see has no weights at all, rather than equal ones on what is forbidden.
-        seen = (found > torch.finfo(found.dtype).min).any(-1, keepdim=True)
-        emptied = ~seen & torch.isinf(found).any(-1, keepdim=True)
+        seen = (score_map > torch.finfo(score_map.dtype).min).any(-1, keepdim=True)
+        emptied = ~seen & torch.isinf(score_map).any(-1, keepdim=True)
         pattern = torch.where(emptied, 0.0, pattern.nan_to_num(0.0)) if bool(emptied.any()) else pattern
         return self.apply(site, "pattern", pattern, at, heads)
 
-    def _tiled(self, captured: Captured, at: At) -> None:
+    def _attend_in_tiles(self, captured: Captured, at: At) -> None:
         """Example by example, without its padding; padded rows come out as zero, as from SDPA."""
         assert captured.query is not None and captured.value is not None and captured.formula is not None
         batch, n_heads, n_queries = captured.query.shape[:3]
         recorder = self.recorder or Recorder(self, "rows", "device")
-        if batch > 1 or recorder.kept(captured, 0)[0] is not None:
+        if batch > 1 or recorder.real_positions(captured, 0)[0] is not None:
             captured.mixed = captured.query.new_zeros(batch, n_heads, n_queries, captured.value.shape[-1])
         summaries: list[Summary] = []
         for example in range(batch):
-            queries, keys = recorder.kept(captured, example)
+            queries, keys = recorder.real_positions(captured, example)
             formula = captured.formula.example(example, queries, keys)
             parts = example_parts(captured, example, queries, keys)
             summariser = None
@@ -381,12 +385,12 @@ class Session:
         self, site: Site, at: At, example: int, queries: Tensor | None, keys: Tensor | None, formula: Formula
     ):
         """The edits of one example's scores and patterns, for tiles of some heads and rows."""
-        one = slice(example, example + 1)
-        index = at.index[one] if queries is None else at.index[one][:, queries]
+        own = slice(example, example + 1)
+        index = at.index[own] if queries is None else at.index[own][:, queries]
         assert at.key_index is not None  # attention always has keys
-        key_index = at.key_index[one] if keys is None else at.key_index[one][:, keys]
-        tokens = None if at.tokens is None else at.tokens[one]
-        key_tokens = None if at.key_tokens is None else at.key_tokens[one]
+        key_index = at.key_index[own] if keys is None else at.key_index[own][:, keys]
+        tokens = None if at.tokens is None else at.tokens[own]
+        key_tokens = None if at.key_tokens is None else at.key_tokens[own]
         edited: dict[int, Tensor] = {}  # by the first head of a tile: threads have different ones
 
         def edit(stage: str, tile: Tensor, heads: slice, rows: slice) -> Tensor:
@@ -421,11 +425,11 @@ class Session:
         site = layer.site
         offset = 0 if site.stack == "encoder" else self.offset
         if site.kind == "self" and mask is not None and mask.keys is not None:
-            self.real[site.stack] = _widened(mask.keys, batch)
+            self.real[site.stack] = _expand_batch(mask.keys, batch)
         key_offset = 0 if mask is None else mask.key_offset
         key_real = None
         if site.kind == "cross" and mask is not None and mask.keys is not None:
-            key_real = _widened(mask.keys, batch)
+            key_real = _expand_batch(mask.keys, batch)
             self.real.setdefault(layer.key_stack, key_real)
         if not self._edits and not self.record:
             index = torch.empty(batch, 0, dtype=torch.long)
@@ -450,29 +454,31 @@ class Session:
         if not edits:
             return x
         first, at = heads.start or 0, at.to(x.device)
-        for one, chosen in edits:
+        for intervention, chosen in edits:
             begin, end = max(chosen.start - first, 0), min(max(chosen.stop - first, 0), x.shape[1])
             if begin >= end:
                 continue
             part = x[:, begin:end]
-            new = one.edit(part, at)  # type: ignore[operator]
+            new = intervention.edit(part, at)  # type: ignore[operator]
             if new.shape != part.shape:
-                raise InterventionError(f"{one!r} gave shape {tuple(new.shape)} where {tuple(part.shape)} was needed.")
-            if one.tokens is not None:
-                new = torch.where(self._chosen(one, at)[:, None, :, None], new, part)
+                raise InterventionError(
+                    f"{intervention!r} gave shape {tuple(new.shape)} where {tuple(part.shape)} was needed."
+                )
+            if intervention.tokens is not None:
+                new = torch.where(self._row_mask(intervention, at)[:, None, :, None], new, part)
             # Joined anew rather than written into: the gradient needs what was there before. With nothing to join, the
             # old tensor drops out of the graph.
             is_whole = part.shape[1] == x.shape[1]
             x = new.to(x.dtype) if is_whole else torch.cat([x[:, :begin], new.to(x.dtype), x[:, end:]], dim=1)
         return x
 
-    def _chosen(self, one: Intervention, at: At) -> Tensor:
+    def _row_mask(self, intervention: Intervention, at: At) -> Tensor:
         """The rows that an intervention names; one that acts everywhere passes over stacks without such tokens."""
-        assert one.tokens is not None
+        assert intervention.tokens is not None
         try:
-            return at.rows(one.tokens)
+            return at.rows(intervention.tokens)
         except UnknownTokenError:
-            if one.site is not None:
+            if intervention.site is not None:
                 raise
             return torch.zeros_like(at.index, dtype=torch.bool)
 
@@ -487,5 +493,5 @@ class Session:
         return mixed
 
 
-def _widened(keys: Tensor, batch: int) -> Tensor:
+def _expand_batch(keys: Tensor, batch: int) -> Tensor:
     return keys.expand(batch, -1) if keys.shape[0] == 1 else keys

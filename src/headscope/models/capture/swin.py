@@ -18,7 +18,7 @@ def patches_of_windows(module: nn.Module, name: str, n_windows: int, size: int) 
     grid = getattr(block, "input_resolution", None)
     if block is None or side * side != size or grid is None:
         return {}
-    rows, columns = (int(one) for one in grid)
+    rows, columns = (int(count) for count in grid)
     down, across = -(-rows // side), -(-columns // side)
     if down * across != n_windows:
         return {}
@@ -34,7 +34,7 @@ def _block(module: nn.Module, name: str) -> Any:
     """The nearest module around the attention that shifts windows."""
     while name:
         name = name.rpartition(".")[0]
-        found = module.get_submodule(name)
-        if hasattr(found, "shift_size") and hasattr(found, "window_size"):
-            return found
+        block = module.get_submodule(name)
+        if hasattr(block, "shift_size") and hasattr(block, "window_size"):
+            return block
     return None

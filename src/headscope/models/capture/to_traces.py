@@ -37,7 +37,7 @@ def traces_of(
             if example < len(captured.records)
         }
         order = {layer.site: place for place, layer in enumerate(model.layout.layers)}
-        layers = dict(sorted(layers.items(), key=lambda item: order[item[0]]))
+        layers = dict(sorted(layers.items(), key=lambda site_and_record: order[site_and_record[0]]))
         tokens = _tokens(model, dict(inputs.tokens), layers)
         warnings = [*notes, *([note] if (note := uniform_note(layers)) else [])]
         for note in warnings[len(notes) :]:
@@ -49,11 +49,12 @@ def traces_of(
                 layers=layers,
                 tokens=tokens,
                 inputs=inputs,
-                edits=tuple(repr(one) for one in interventions),
+                edits=tuple(repr(intervention) for intervention in interventions),
                 answers=answers[example],
                 residuals=_streams(session, example),
                 activations={
-                    site: _out(session, site.stack, one, example) for site, one in session.activations.items()
+                    site: _out(session, site.stack, activations, example)
+                    for site, activations in session.activations.items()
                 },
                 logits=None
                 if logits is None or example >= logits.shape[0]
@@ -77,18 +78,18 @@ def uniform_note(layers: dict[Site, LayerRecord]) -> str:
 
 def _streams(session: Session, example: int) -> dict[str, Tensor]:
     """The residual stream of each stack [layer + 1, token, dim], where all of its layers are as wide."""
-    found: dict[str, list[Tensor]] = {}
+    streams: dict[str, list[Tensor]] = {}
     for site in sorted(session.residuals):
-        found.setdefault(site.stack, []).append(_out(session, site.stack, session.residuals[site], example))
-    return {stack: torch.stack(parts) for stack, parts in found.items() if len({one.shape for one in parts}) == 1}
+        streams.setdefault(site.stack, []).append(_out(session, site.stack, session.residuals[site], example))
+    return {stack: torch.stack(parts) for stack, parts in streams.items() if len({part.shape for part in parts}) == 1}
 
 
 def _out(session: Session, stack: str, tensor: Tensor, example: int) -> Tensor:
-    one = tensor[example] if tensor.ndim == 3 else tensor
+    part = tensor[example] if tensor.ndim == 3 else tensor
     real = session.real.get(stack)
-    if real is not None and real.shape[1] == one.shape[0] and example < real.shape[0]:
-        one = one[real[example].to(one.device)]
-    return one.to("cpu") if session.keep == "cpu" else one
+    if real is not None and real.shape[1] == part.shape[0] and example < real.shape[0]:
+        part = part[real[example].to(part.device)]
+    return part.to("cpu") if session.keep == "cpu" else part
 
 
 def _own_logits(model: "Model", session: Session, logits: Tensor, example: int) -> Tensor:
@@ -102,12 +103,12 @@ def _tokens(model: "Model", tokens: dict[str, Tokens], layers: dict[Site, LayerR
     """Tokens for every stack; numbered positions where only the model knew how many there are."""
     for layer in layers.values():
         for stack, length in ((layer.site.stack, layer.n_queries), (layer.key_stack, layer.n_keys)):
-            held = tokens.get(stack)
-            if held is None or (len(held) != length and not _is_coarser(held, length)):
+            known = tokens.get(stack)
+            if known is None or (len(known) != length and not _is_coarser(known, length)):
                 tokens[stack] = Tokens.numbered(length)
     return tokens
 
 
-def _is_coarser(held: Tokens, length: int) -> bool:
+def _is_coarser(tokens: Tokens, length: int) -> bool:
     """Whether a layer sees a coarser grid of the same image (Swin's later stages)."""
-    return held.kind == "patches" and length < len(held)
+    return tokens.kind == "patches" and length < len(tokens)

@@ -47,61 +47,61 @@ class TracedLayers:
         key = expand_heads(product.key, n_heads)
         return self.session.apply(site, "query", product.query, at), self.session.apply(site, "key", key, key_at)
 
-    def on_scores(self, frame: Frame, found: Tensor, product: Product | None) -> Tensor:
+    def on_scores(self, frame: Frame, scores: Tensor, product: Product | None) -> Tensor:
         """Edit the scores of a traced layer."""
         layer = self._layer(frame)
         if layer is None or not self.session.has_edit(layer.site, "scores"):
-            return found
-        batch, _, n_queries, n_keys = found.shape
+            return scores
+        batch, _, n_queries, n_keys = scores.shape
         at, _ = self.session.places(layer, batch, n_queries, n_keys, None)
-        hidden = found <= _forbidden(found.dtype)
-        edited = self.session.apply(layer.site, "scores", found, at)
-        return torch.where(hidden, found, edited)
+        hidden = scores <= _forbidden(scores.dtype)
+        edited = self.session.apply(layer.site, "scores", scores, at)
+        return torch.where(hidden, scores, edited)
 
-    def on_pattern(self, frame: Frame, found: Softmax) -> Tensor:
+    def on_pattern(self, frame: Frame, softmax: Softmax) -> Tensor:
         """Edit the pattern of a traced layer."""
         layer = self._layer(frame)
         if layer is None or not self.session.has_edit(layer.site, "scores", "pattern"):
-            return found.pattern
-        batch, _, n_queries, n_keys = found.pattern.shape
+            return softmax.pattern
+        batch, _, n_queries, n_keys = softmax.pattern.shape
         at, _ = self.session.places(layer, batch, n_queries, n_keys, None)
-        found.pattern = self.session.edit_pattern(layer.site, found.scores, found.pattern, at)
-        return found.pattern
+        softmax.pattern = self.session.edit_pattern(layer.site, softmax.scores, softmax.pattern, at)
+        return softmax.pattern
 
-    def on_value(self, frame: Frame, found: Softmax, value: Tensor) -> Tensor | None:
+    def on_value(self, frame: Frame, softmax: Softmax, value: Tensor) -> Tensor | None:
         """Edit the values of a traced layer."""
         layer = self._layer(frame)
         if layer is None or not self.session.has_edit(layer.site, "value"):
             return None
-        batch, n_heads, n_queries, n_keys = found.pattern.shape
+        batch, n_heads, n_queries, n_keys = softmax.pattern.shape
         _, key_at = self.session.places(layer, batch, n_queries, n_keys, None)
         return self.session.apply(layer.site, "value", expand_heads(value, n_heads), key_at)
 
-    def on_mixed(self, frame: Frame, found: Softmax, value: Tensor, mixed: Tensor) -> Tensor:
+    def on_mixed(self, frame: Frame, softmax: Softmax, value: Tensor, mixed: Tensor) -> Tensor:
         """Edit a traced layer's output, and record the layer."""
         layer = self._layer(frame)
         if layer is None:
             return mixed
         self.session.check()
-        batch, _, n_queries, n_keys = found.pattern.shape
+        batch, _, n_queries, n_keys = softmax.pattern.shape
         at, _ = self.session.places(layer, batch, n_queries, n_keys, None)
         mixed = self.session.apply(layer.site, "mixed", mixed, at)
-        product = found.product if found.product is not None and found.product.ordinal == layer.product else None
+        product = softmax.product if softmax.product is not None and softmax.product.ordinal == layer.product else None
         query, key = (None, None) if product is None else (product.query, product.key)
         formula = None
         if self.session.record and query is not None and key is not None and not self.session.edited_heads(layer.site):
-            formula = describe_scores(found.scores.detach(), query.detach(), key.detach(), layer.scaling)
-        lse = observed_lse(found.scores) if self.session.record else None
-        self.session.finish(Captured(layer, mixed, formula, query, key, value, found.scores, found.pattern, lse))
+            formula = describe_scores(softmax.scores.detach(), query.detach(), key.detach(), layer.scaling)
+        lse = observed_lse(softmax.scores) if self.session.record else None
+        self.session.finish(Captured(layer, mixed, formula, query, key, value, softmax.scores, softmax.pattern, lse))
         return mixed
 
 
-def describe_scores(found: Tensor, query: Tensor, key: Tensor, scaling: float) -> Formula:
+def describe_scores(scores: Tensor, query: Tensor, key: Tensor, scaling: float) -> Formula:
     """The formula that gives observed scores back from queries and keys; what they leave over is its bias."""
     n_heads = query.shape[1]
     plain = (query.float() @ expand_heads(key, n_heads).float().transpose(-1, -2)) * scaling
-    forbids = found <= _forbidden(found.dtype)
-    rest = torch.where(forbids, 0.0, found.float() - plain)
+    forbids = scores <= _forbidden(scores.dtype)
+    rest = torch.where(forbids, 0.0, scores.float() - plain)
     tolerance = 4e-6 * max(1.0, float(plain.abs().max()))
     bias = Bias.describe(rest, tolerance=tolerance, ignore=forbids)
     mask = Mask.from_dense(~forbids) if bool(forbids.any()) else None

@@ -62,19 +62,19 @@ class Watcher(Protocol):
         """Query and key to use instead, or None to leave the product as it is."""
         ...
 
-    def on_scores(self, frame: Frame, found: Tensor, product: Product | None) -> Tensor:
+    def on_scores(self, frame: Frame, scores: Tensor, product: Product | None) -> Tensor:
         """The scores to use [batch, head, query, key]."""
         ...
 
-    def on_pattern(self, frame: Frame, found: Softmax) -> Tensor:
+    def on_pattern(self, frame: Frame, softmax: Softmax) -> Tensor:
         """The pattern to use [batch, head, query, key]."""
         ...
 
-    def on_value(self, frame: Frame, found: Softmax, value: Tensor) -> Tensor | None:
+    def on_value(self, frame: Frame, softmax: Softmax, value: Tensor) -> Tensor | None:
         """Values to use instead, or None."""
         ...
 
-    def on_mixed(self, frame: Frame, found: Softmax, value: Tensor, mixed: Tensor) -> Tensor:
+    def on_mixed(self, frame: Frame, softmax: Softmax, value: Tensor, mixed: Tensor) -> Tensor:
         """The mixed values to use [batch, head, query, dim]."""
         ...
 
@@ -93,7 +93,7 @@ class Tracer(TorchFunctionMode):
 
     def begin(self, name: str, module: nn.Module, arguments: tuple, *, ignore: bool = False) -> None:
         """A watched module begins; one to ignore hides what the modules inside it do as well."""
-        tensors = [one for one in arguments if isinstance(one, Tensor)]
+        tensors = [argument for argument in arguments if isinstance(argument, Tensor)]
         ignore = ignore or bool(self.frames and self.frames[-1].is_ignored)
         self.frames.append(Frame(name, module, tensors[0].shape[0] if tensors and tensors[0].ndim else 1, ignore))
 
@@ -127,29 +127,31 @@ class Tracer(TorchFunctionMode):
             return self._product(frame, func, name, args, kwargs)
         out = func(*args, **kwargs)
         if frame.patterns and isinstance(out, Tensor):
-            for one in args:
-                marked = frame.patterns.get(id(one))
+            for argument in args:
+                marked = frame.patterns.get(id(argument))
                 if marked is not None and out.numel() == marked[0].numel():
                     frame.patterns[id(out)] = (out, marked[1])
                     break
         return out
 
     def _softmax(self, frame: Frame, func: Callable, args: tuple, kwargs: dict) -> Tensor:
-        given = args[0] if args else kwargs["input"]
-        shape = _heads_first(given, frame.batch)
+        raw_scores = args[0] if args else kwargs["input"]
+        shape = _heads_first(raw_scores, frame.batch)
         if shape is None:
             return func(*args, **kwargs)
-        product = next((one for one in reversed(frame.products) if one.out.numel() == given.numel()), None)
-        found = self.watcher.on_scores(frame, given.reshape(shape), product)
+        product = next(
+            (candidate for candidate in reversed(frame.products) if candidate.out.numel() == raw_scores.numel()), None
+        )
+        scores = self.watcher.on_scores(frame, raw_scores.reshape(shape), product)
         rest = args[1:]
-        pattern = func(found.reshape(given.shape), *rest, **{k: v for k, v in kwargs.items() if k != "input"})
-        seen = Softmax(found, pattern.reshape(shape), product)
+        pattern = func(scores.reshape(raw_scores.shape), *rest, **{k: v for k, v in kwargs.items() if k != "input"})
+        seen = Softmax(scores, pattern.reshape(shape), product)
         pattern = self.watcher.on_pattern(frame, seen).reshape(pattern.shape)
         frame.patterns[id(pattern)] = (pattern, seen)
         return pattern
 
     def _product(self, frame: Frame, func: Callable, name: str, args: tuple, kwargs: dict) -> Tensor:
-        operands = [one for one in args if isinstance(one, Tensor)]
+        operands = [argument for argument in args if isinstance(argument, Tensor)]
         if name == "baddbmm":
             operands = [*operands[1:], *(kwargs[key] for key in ("batch1", "batch2") if key in kwargs)]
         elif name == "einsum" and len(args) == 2 and isinstance(args[1], tuple | list):
@@ -178,16 +180,16 @@ class Tracer(TorchFunctionMode):
         return out
 
     def _mix(
-        self, frame: Frame, func: Callable, name: str, args: tuple, kwargs: dict, found: Softmax, right: Tensor
+        self, frame: Frame, func: Callable, name: str, args: tuple, kwargs: dict, softmax: Softmax, right: Tensor
     ) -> Tensor:
         to_heads, from_heads, value = _mixed_axes(name, args, right, frame.batch)
-        changed = self.watcher.on_value(frame, found, value)
+        changed = self.watcher.on_value(frame, softmax, value)
         out = func(*args, **kwargs)
         mixed = to_heads(out)
         if changed is not None:
             value = changed
-            mixed = found.pattern.to(value.dtype) @ value
-        return from_heads(self.watcher.on_mixed(frame, found, value, mixed)).reshape(out.shape)
+            mixed = softmax.pattern.to(value.dtype) @ value
+        return from_heads(self.watcher.on_mixed(frame, softmax, value, mixed)).reshape(out.shape)
 
     def _sdpa(
         self,
@@ -201,13 +203,13 @@ class Tracer(TorchFunctionMode):
         scale: float | None = None,
         enable_gqa: bool = False,
     ) -> Tensor:
-        shapes = [shape for one in (query, key, value) if (shape := _heads_first(one, frame.batch)) is not None]
+        shapes = [shape for tensor in (query, key, value) if (shape := _heads_first(tensor, frame.batch)) is not None]
         if len(shapes) < 3:
             raise CaptureError(
                 f"{frame.name} calls scaled_dot_product_attention with shapes {tuple(query.shape)}, "
                 "which are not heads of tokens."
             )
-        q, k, v = (one.reshape(shape) for one, shape in zip((query, key, value), shapes, strict=True))
+        q, k, v = (tensor.reshape(shape) for tensor, shape in zip((query, key, value), shapes, strict=True))
         if attn_mask is not None:
             attn_mask = (
                 attn_mask.reshape((1,) * (4 - attn_mask.ndim) + tuple(attn_mask.shape))
@@ -223,35 +225,37 @@ class Tracer(TorchFunctionMode):
     def _multi_head(self, frame: Frame, query, key, value, embed_dim, num_heads, *args, **kwargs):
         """`nn.MultiheadAttention`, whose softmax is out of sight: its projections are applied here, as torch does."""
         names = list(inspect.signature(functional.multi_head_attention_forward).parameters)[5:]
-        given: dict[str, Any] = dict(zip(names, args, strict=False)) | kwargs
-        if any(given.get(name) is not None for name in ("bias_k", "bias_v", "static_k", "static_v")) or given.get(
-            "add_zero_attn"
-        ):
+        arguments: dict[str, Any] = dict(zip(names, args, strict=False)) | kwargs
+        if any(
+            arguments.get(name) is not None for name in ("bias_k", "bias_v", "static_k", "static_v")
+        ) or arguments.get("add_zero_attn"):
             raise CaptureError(
                 f"{frame.name} uses extra key and value rows (bias_k, add_zero_attn), which Headscope does not compute."
             )
         is_batched = query.ndim == 3
         if not is_batched:
             query, key, value = query[:, None], key[:, None], value[:, None]
-        if given.get("use_separate_proj_weight"):
-            weights = [given[f"{name}_proj_weight"] for name in "qkv"]
+        if arguments.get("use_separate_proj_weight"):
+            weights = [arguments[f"{name}_proj_weight"] for name in "qkv"]
         else:
-            weights = given["in_proj_weight"].chunk(3)
-        bias = given.get("in_proj_bias")
+            weights = arguments["in_proj_weight"].chunk(3)
+        bias = arguments.get("in_proj_bias")
         biases = [None] * 3 if bias is None else bias.chunk(3)
         # [token, batch, model] → [batch, head, token, dim]
         q, k, v = (
-            functional.linear(one, weight, add).unflatten(-1, (num_heads, -1)).permute(1, 2, 0, 3)
-            for one, weight, add in zip((query, key, value), weights, biases, strict=True)
+            functional.linear(tensor, weight, add).unflatten(-1, (num_heads, -1)).permute(1, 2, 0, 3)
+            for tensor, weight, add in zip((query, key, value), weights, biases, strict=True)
         )
-        mask, further = _torch_masks(given.get("attn_mask"), given.get("key_padding_mask"), q, k)
+        mask, further = _torch_masks(arguments.get("attn_mask"), arguments.get("key_padding_mask"), q, k)
         formula = Formula(q.shape[-1] ** -0.5, mask=mask, bias=further)
-        dropout = given.get("dropout_p", 0.0) if given.get("training", True) else 0.0
+        dropout = arguments.get("dropout_p", 0.0) if arguments.get("training", True) else 0.0
         call = Call(frame.module, q, k, v, formula, dropout, "traced")
         mixed, pattern = self.watcher.attend(call)  # [batch, token, head, dim]
-        out = functional.linear(mixed.flatten(2).transpose(0, 1), given["out_proj_weight"], given["out_proj_bias"])
-        if given.get("need_weights", True) and pattern is not None:
-            pattern = pattern.mean(1) if given.get("average_attn_weights", True) else pattern
+        out = functional.linear(
+            mixed.flatten(2).transpose(0, 1), arguments["out_proj_weight"], arguments["out_proj_bias"]
+        )
+        if arguments.get("need_weights", True) and pattern is not None:
+            pattern = pattern.mean(1) if arguments.get("average_attn_weights", True) else pattern
             pattern = pattern if is_batched else pattern[0]
         else:
             pattern = None
@@ -282,9 +286,9 @@ def _additive(mask: Tensor) -> Tensor:
 
 
 def _is_last_axis(args: tuple, kwargs: dict) -> bool:
-    given = args[0] if args else kwargs.get("input")
+    tensor = args[0] if args else kwargs.get("input")
     axis = kwargs.get("dim", args[1] if len(args) > 1 else None)
-    return isinstance(given, Tensor) and given.ndim >= 3 and axis in (-1, given.ndim - 1)
+    return isinstance(tensor, Tensor) and tensor.ndim >= 3 and axis in (-1, tensor.ndim - 1)
 
 
 def _heads_first(tensor: Tensor, batch: int) -> tuple[int, ...] | None:
@@ -305,13 +309,13 @@ def _query_key(
         if letters is None or len(letters[2]) != 4:
             return None, None
         first, second, result = letters
-        shared = [one for one in first if one in second and one not in result]
+        shared = [letter for letter in first if letter in second and letter not in result]
         if len(shared) != 1:
             return None, None
         orders = [f"{result[:2]}{axis}{shared[0]}" for axis in result[2:]]
         if sorted(orders[0]) != sorted(first) or sorted(orders[1]) != sorted(second):
             return None, None
-        return _permuted(left, first, orders[0]), _permuted(right, second, orders[1])
+        return _permute(left, first, orders[0]), _permute(right, second, orders[1])
     key = right.transpose(-1, -2)
     shapes = _heads_first(left, batch), _heads_first(key, batch)
     if shapes[0] is None or shapes[1] is None or _heads_first(out, batch) is None:
@@ -326,10 +330,10 @@ def _mixed_axes(name: str, args: tuple, right: Tensor, batch: int):
         if letters is None or len(letters[0]) != 4 or len(letters[2]) != 4:
             raise CaptureError(f"the einsum {args[0]!r} of a pattern cannot be read as heads of tokens.")
         first, second, result = letters
-        dim = next(one for one in result if one not in first)
+        dim = next(letter for letter in result if letter not in first)
         order = f"{first[:3]}{dim}"
-        value = _permuted(right, second, f"{first[:2]}{first[3]}{dim}")
-        return (lambda out: _permuted(out, result, order)), (lambda mixed: _permuted(mixed, order, result)), value
+        value = _permute(right, second, f"{first[:2]}{first[3]}{dim}")
+        return (lambda out: _permute(out, result, order)), (lambda mixed: _permute(mixed, order, result)), value
 
     def to_heads(out: Tensor) -> Tensor:
         shape = _heads_first(out, batch)
@@ -350,5 +354,5 @@ def _letters(equation: Any) -> tuple[str, str, str] | None:
     return (operands[0], operands[1], result) if len(operands) == 2 else None
 
 
-def _permuted(tensor: Tensor, letters: str, order: str) -> Tensor:
-    return tensor.permute([letters.index(one) for one in order])
+def _permute(tensor: Tensor, letters: str, order: str) -> Tensor:
+    return tensor.permute([letters.index(letter) for letter in order])

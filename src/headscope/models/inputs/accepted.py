@@ -205,15 +205,15 @@ class Intake:
         return [(path, part) for path, part in self.module.named_modules() if isinstance(part, nn.Embedding)]
 
     def _position_tables(self, side: str) -> list[nn.Embedding]:
-        found = []
+        tables = []
         for path, part in self._embeddings:
             parts = path.split(".")
             if not parts[-1].startswith(_POSITION_TABLES):
                 continue
             is_other = ({"encoder", "decoder"} - {side}).intersection(parts) and self.is_encoder_decoder
             if not is_other and not any(word in path for word in ("vision", "visual", "image")):
-                found.append(part)
-        return found
+                tables.append(part)
+        return tables
 
     def vocabulary(self, role: str) -> int | None:
         """How many token ids there are, where the model lets us know."""

@@ -54,9 +54,9 @@ def collate(examples: Sequence[Inputs], module: nn.Module, processor: Any = None
     intake = Intake.of(processor, module)
     masks = set(_MASK_OF.values()) if _text_name(examples[0], intake) else {"decoder_attention_mask"}
     names = [name for name in examples[0].model_inputs if name not in masks]
-    if any(set(names) != set(one.model_inputs) - masks for one in examples):
+    if any(set(names) != set(example.model_inputs) - masks for example in examples):
         raise InputError("inputs of different kinds cannot share a batch: run them one at a time.")
-    inputs: dict[str, Any] = {name: _stacked(name, examples, intake) for name in names}
+    inputs: dict[str, Any] = {name: _stack(name, examples, intake) for name in names}
     real = {}
     for stack in examples[0].tokens:
         role = "target" if stack == "decoder" else "text"
@@ -86,10 +86,10 @@ def batchable(examples: Sequence[Inputs], module: nn.Module, processor: Any = No
             can_pad and getattr(intake.config, "pad_token_id", None) is not None
         )  # it looks for the last token by it
     groups: dict[tuple, list[int]] = {}
-    for place, one in enumerate(examples):
+    for place, example in enumerate(examples):
         shapes = []
-        for name, value in sorted(one.model_inputs.items()):
-            is_mask = name in _MASK_OF.values() and _text_name(one, intake) is not None
+        for name, value in sorted(example.model_inputs.items()):
+            is_mask = name in _MASK_OF.values() and _text_name(example, intake) is not None
             if not is_mask:
                 free = can_pad and value.ndim == 1 and name != "input_values"
                 shapes.append((name, "any" if free else tuple(value.shape)))
@@ -97,15 +97,15 @@ def batchable(examples: Sequence[Inputs], module: nn.Module, processor: Any = No
     return list(groups.values())
 
 
-def _text_name(one: Inputs, intake: Intake) -> str | None:
+def _text_name(example: Inputs, intake: Intake) -> str | None:
     """The model input that holds the source's token ids, if the source is text."""
     name = intake.name_for("text")
-    value = one.model_inputs.get(name)
+    value = example.model_inputs.get(name)
     return name if value is not None and value.ndim == 1 and not value.is_floating_point() else None
 
 
-def _stacked(name: str, examples: Sequence[Inputs], intake: Intake) -> Any:
-    values = [one.model_inputs[name] for one in examples]
+def _stack(name: str, examples: Sequence[Inputs], intake: Intake) -> Any:
+    values = [example.model_inputs[name] for example in examples]
     if values[0].ndim == 0:
         if any(value != values[0] for value in values):
             raise InputError(f"{name!r} differs between inputs of one batch: run them one at a time.")
@@ -122,10 +122,10 @@ def _stacked(name: str, examples: Sequence[Inputs], intake: Intake) -> Any:
 
 
 def _real(examples: Sequence[Inputs], name: str, mask: str) -> Tensor:
-    lengths = [len(one.model_inputs[name]) for one in examples]
+    lengths = [len(example.model_inputs[name]) for example in examples]
     real = torch.zeros(len(examples), max(lengths), dtype=torch.bool)
-    for row, (one, length) in enumerate(zip(examples, lengths, strict=True)):
-        own = one.model_inputs.get(mask)
+    for row, (example, length) in enumerate(zip(examples, lengths, strict=True)):
+        own = example.model_inputs.get(mask)
         real[row, :length] = True if own is None else own.bool()
     return real
 
@@ -143,7 +143,7 @@ def ready_inputs(processor: Any, module: nn.Module, *, stacks: Sequence[str] | N
     unknown = [name for name in ready if arguments and name not in arguments]
     if unknown:
         raise InputError(f"{intake.name} takes no {unknown[0]!r}: its inputs are {', '.join(arguments)}.")
-    tensors = {name: _batched(name, value, intake) for name, value in ready.items() if value is not None}
+    tensors = {name: _with_batch_axis(name, value, intake) for name, value in ready.items() if value is not None}
     if not any(value.ndim for value in tensors.values()):
         raise InputError(f"there is nothing to run: give {intake.main!r}.")
     _check_sizes(tensors)
@@ -166,7 +166,7 @@ def ready_inputs(processor: Any, module: nn.Module, *, stacks: Sequence[str] | N
     return Batch(inputs, real, examples)
 
 
-def _batched(name: str, value: Any, intake: Intake) -> Tensor:
+def _with_batch_axis(name: str, value: Any, intake: Intake) -> Tensor:
     """A checked tensor with a batch axis (a plain number or switch stays without)."""
     try:
         tensor = value.detach() if isinstance(value, Tensor) else torch.as_tensor(np.asarray(value))
@@ -286,10 +286,10 @@ def check_ids(intake: Intake, ids: Tensor, role: str, name: str = "input_ids") -
         raise InputError(f"{name!r} has the token id {number} at {place}: {known}.{own}")
     limit = intake.limit(role)
     if limit is not None and ids.shape[-1] > limit.positions:
-        told = f"{name!r} has {ids.shape[-1]} tokens but {intake.name} has positions for {limit.positions}"
+        problem = f"{name!r} has {ids.shape[-1]} tokens but {intake.name} has positions for {limit.positions}"
         if limit.is_hard:
-            raise InputError(f"{told}: cut it before you give it.")
-        warnings.warn(f"{told}: beyond those it was not trained.", HeadscopeWarning, stacklevel=2)
+            raise InputError(f"{problem}: cut it before you give it.")
+        warnings.warn(f"{problem}: beyond those it was not trained.", HeadscopeWarning, stacklevel=2)
 
 
 def _example(
@@ -310,14 +310,18 @@ def _example(
             looks[stack] = sound_seen(intake, own[name], tokens[stack]) if len(tokens[stack]) else None
         else:
             keep = real[stack][row]
-            tokens[stack], found = _named(intake, own, name, keep)
-            texts |= {"target": found[0]} if role == "target" else {"text": found[0], "pair": found[1]}
-            _cut_free(own, keep, len(keep), role)
-    seen = {stack: one for stack, one in looks.items() if one is not None}
+            tokens[stack], rebuilt_texts = _tokens_of(intake, own, name, keep)
+            texts |= (
+                {"target": rebuilt_texts[0]}
+                if role == "target"
+                else {"text": rebuilt_texts[0], "pair": rebuilt_texts[1]}
+            )
+            _drop_padding(own, keep, len(keep), role)
+    seen = {stack: look for stack, look in looks.items() if look is not None}
     return Inputs("ready", own, tokens, **texts, seen=seen)
 
 
-def _named(intake: Intake, own: dict[str, Tensor], name: str, keep: Tensor) -> tuple[Tokens, list[str | None]]:
+def _tokens_of(intake: Intake, own: dict[str, Tensor], name: str, keep: Tensor) -> tuple[Tokens, list[str | None]]:
     if own[name].is_floating_point():
         return Tokens.numbered(int(keep.sum())), [None, None]
     types = own.get("token_type_ids") if name == "input_ids" else None
@@ -325,7 +329,7 @@ def _named(intake: Intake, own: dict[str, Tensor], name: str, keep: Tensor) -> t
     return tokens_of_ids(intake.tokenizer, own[name][keep].tolist(), segments)
 
 
-def _cut_free(own: dict[str, Tensor], keep: Tensor, length: int, role: str) -> None:
+def _drop_padding(own: dict[str, Tensor], keep: Tensor, length: int, role: str) -> None:
     """Drop padding on the right and a mask that says nothing more, in place."""
     n = int(keep.nonzero()[-1]) + 1
     mask = _MASK_OF[role]

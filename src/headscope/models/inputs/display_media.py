@@ -19,7 +19,7 @@ def picture_of(intake: Intake, pixels: Tensor, tokens: Tokens) -> Picture | None
     """The image that a model was given as `pixel_values` [channel, height, width]; None where it is none."""
     if pixels.ndim != 3 or tokens.grid is None:
         return None
-    values, note = _shown(intake.image_processor, pixels.detach().float().cpu())
+    values, note = _display_pixels(intake.image_processor, pixels.detach().float().cpu())
     patch = _patch(intake.section("vision"), values.shape[:2], tokens.grid)
     return Picture(values, patch, note)
 
@@ -46,7 +46,7 @@ def sound_of(
     return Sound(envelope, spectrogram, seconds, heard)
 
 
-def _shown(processor: Any, pixels: Tensor) -> tuple[Tensor, str]:
+def _display_pixels(processor: Any, pixels: Tensor) -> tuple[Tensor, str]:
     """Bytes [height, width, 1 or 3]: normalisation undone as the processor did it."""
     mean, std = getattr(processor, "image_mean", None), getattr(processor, "image_std", None)
     is_normal = bool(getattr(processor, "do_normalize", False)) and mean is not None and std is not None
@@ -57,12 +57,12 @@ def _shown(processor: Any, pixels: Tensor) -> tuple[Tensor, str]:
         pixels = pixels + torch.tensor(mean, dtype=torch.float32).view(shape)
     is_scaled = bool(getattr(processor, "do_rescale", True))
     factor = float(getattr(processor, "rescale_factor", 1 / 255) or 1 / 255)
-    found = pixels / factor if is_scaled else pixels
-    low, high = float(found.min()), float(found.max())
+    values = pixels / factor if is_scaled else pixels
+    low, high = float(values.min()), float(values.max())
     if (processor is None and not (low >= 0 and high <= 255.5)) or low < -2 or high > 257:
-        found, note = (found - low) / max(1e-12, high - low) * 255, _GUESSED
-    found = found.round().clamp(0, 255).to(torch.uint8).permute(1, 2, 0)
-    return (found if found.shape[-1] in (1, 3) else found[..., :1]).contiguous(), note
+        values, note = (values - low) / max(1e-12, high - low) * 255, _GUESSED
+    values = values.round().clamp(0, 255).to(torch.uint8).permute(1, 2, 0)
+    return (values if values.shape[-1] in (1, 3) else values[..., :1]).contiguous(), note
 
 
 def _patch(config: Any, size: Any, grid: tuple[int, int]) -> tuple[int, int]:

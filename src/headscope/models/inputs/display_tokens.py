@@ -10,7 +10,14 @@ from typing import Any, NamedTuple
 
 from headscope.errors import HeadscopeWarning, InputError
 from headscope.models.inputs.segmentation import GRAPHEME, sentences_of, words_of
-from headscope.models.inputs.token_bytes import BYTE_CODE, Piece, Tokenizer, joined, laid_along, surfaces_of
+from headscope.models.inputs.token_bytes import (
+    BYTE_CODE,
+    Piece,
+    Tokenizer,
+    align_characters,
+    join_surfaces,
+    surfaces_of,
+)
 from headscope.traces.tokens import Token, Tokens
 
 # Turning truncation on or off changes the shared Rust tokenizer, which then refuses ("Already borrowed") other threads.
@@ -103,7 +110,7 @@ def tokens_of_ids(
     for segment in (0, 1):
         places = [place for place, of in enumerate(segments) if of == segment]
         surfaces = surfaces_of(tokenizer, [pieces[place] for place in places], marks.special)
-        text, spans = joined(surfaces)
+        text, spans = join_surfaces(surfaces)
         texts.append(text.rstrip(" "))
         for place, span in zip(places, spans, strict=True):
             if pieces[place].id not in marks.special:
@@ -165,11 +172,11 @@ def _slow_pieces(
             length_of_a = sum(1 for place in places if types[place] == 0)
     for text_index, text in enumerate(texts):
         own = places[:length_of_a] if text_index == 0 else places[length_of_a:]
-        rebuilt, spans = joined(surfaces_of(tokenizer, [pieces[place] for place in own], special))
-        where = laid_along(rebuilt, text)
+        rebuilt, spans = join_surfaces(surfaces_of(tokenizer, [pieces[place] for place in own], special))
+        where = align_characters(rebuilt, text)
         for place, (start, end) in zip(own, spans, strict=True):
-            found = [at for at in where[start:end] if at is not None]
-            span = (found[0], found[-1] + 1) if found else None
+            characters = [at for at in where[start:end] if at is not None]
+            span = (characters[0], characters[-1] + 1) if characters else None
             pieces[place] = Piece(ids[place], pieces[place].raw, text_index, span)
     return pieces
 
@@ -177,7 +184,7 @@ def _slow_pieces(
 def show(marks: Marks, pieces: list[Piece], texts: tuple[str, ...]) -> Tokens:
     """Pieces as tokens to show: the person's own text, split characters joined, words and sentences counted."""
     special, stand_ins, silent_unknown = marks
-    spans = _with_marks([_trimmed(piece, texts) for piece in pieces], pieces, texts)
+    spans = _with_marks([_trim(piece, texts) for piece in pieces], pieces, texts)
     words, sentences = _readings(pieces, spans, texts, special, stand_ins)
     joined = [
         None
@@ -197,15 +204,15 @@ def show(marks: Marks, pieces: list[Piece], texts: tuple[str, ...]) -> Tokens:
         segment = "AB"[piece.text_index]
         text = texts[piece.text_index]
         if piece.id in stand_ins:
-            shown = piece.raw
+            label = piece.raw
         elif place in parts:
             (start, end), part, count = parts[place]
-            shown = f"{_character(text, start, end)} {part}/{count}"
+            label = f"{_character(text, start, end)} {part}/{count}"
         else:
-            shown = _visible(piece.raw, text[slice(*span)] if span else None)
-            if piece.raw == silent_unknown and shown.casefold() != piece.raw.casefold():
-                unknown.append(shown)
-                shown = piece.raw
+            label = _visible(piece.raw, text[slice(*span)] if span else None)
+            if piece.raw == silent_unknown and label.casefold() != piece.raw.casefold():
+                unknown.append(label)
+                label = piece.raw
         word = sentence = None
         if span and not _is_blank(piece.raw):
             inside = range(span[0], max(span[1], span[0] + 1))
@@ -214,7 +221,7 @@ def show(marks: Marks, pieces: list[Piece], texts: tuple[str, ...]) -> Tokens:
             known = sentences[piece.text_index]
             sentence = known[min(span[0], len(known) - 1)]
         start, end = span if span else (None, None)
-        tokens.append(Token(shown, piece.id, False, word, sentence, segment, start, end))
+        tokens.append(Token(label, piece.id, False, word, sentence, segment, start, end))
     if unknown:
         listed = ", ".join(repr(text) for text in list(dict.fromkeys(unknown))[:8])
         warnings.warn(
@@ -232,7 +239,7 @@ def _silent_unknown(tokenizer: Tokenizer) -> str | None:
     return getattr(tokenizer.backend_tokenizer.model, "unk_token", None)
 
 
-def _trimmed(piece: Piece, texts: tuple[str, ...]) -> tuple[int, int] | None:
+def _trim(piece: Piece, texts: tuple[str, ...]) -> tuple[int, int] | None:
     """The piece's characters without the spaces around them, unless spaces are all it has."""
     if piece.span is None or piece.text_index is None:
         return None
@@ -290,7 +297,7 @@ def _parts(
     spans: list[tuple[int, int] | None], text_indices: list[int | None], texts: tuple[str, ...]
 ) -> dict[int, tuple[tuple[int, int], int, int]]:
     """Which pieces are parts of one written character: place -> (its span, part, number of parts)."""
-    found: dict[int, tuple[tuple[int, int], int, int]] = {}
+    part_by_place: dict[int, tuple[tuple[int, int], int, int]] = {}
     for text_index, text in enumerate(texts):
         groups: list[tuple[int, int, list[int]]] = []
         for place, span in enumerate(spans):
@@ -305,8 +312,8 @@ def _parts(
         for start, end, places in _by_grapheme(groups, text):
             for part, place in enumerate(places, 1):
                 if len(places) > 1:
-                    found[place] = ((start, end), part, len(places))
-    return found
+                    part_by_place[place] = ((start, end), part, len(places))
+    return part_by_place
 
 
 def _by_grapheme(groups: list[tuple[int, int, list[int]]], text: str) -> list[tuple[int, int, list[int]]]:
@@ -341,8 +348,8 @@ def _readings(
             if span and piece.text_index == text_index
             if piece.id in special or (piece.id in stand_ins and text[slice(*span)] == piece.raw)
         }
-        found, next_word = words_of(text, next_word, marks)
-        words.append(found)
+        word_by_character, next_word = words_of(text, next_word, marks)
+        words.append(word_by_character)
         sentences.append(sentences_of(text, next_sentence))
         next_sentence = sentences[-1][-1] + 1 if sentences[-1] else next_sentence
     return words, sentences

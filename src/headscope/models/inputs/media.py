@@ -118,11 +118,11 @@ def image_inputs(intake: Intake, source: Any) -> tuple[dict[str, Tensor], Tokens
     name = intake.name_for("image")
     if processor is None:
         return _without_processor(intake, image, name)
-    made = processor(images=image, return_tensors="pt")
-    inputs = {key: value for key, value in made.items() if key in intake.arguments and isinstance(value, Tensor)}
-    if "pixel_values" in made and name not in inputs:
-        inputs[name] = made["pixel_values"]
-    if "image_grid_thw" not in made:
+    processed = processor(images=image, return_tensors="pt")
+    inputs = {key: value for key, value in processed.items() if key in intake.arguments and isinstance(value, Tensor)}
+    if "pixel_values" in processed and name not in inputs:
+        inputs[name] = processed["pixel_values"]
+    if "image_grid_thw" not in processed:
         inputs = {key: value[0] for key, value in inputs.items()}
     tokens = patches(intake, inputs[name])
     return inputs, tokens, picture_of(intake, inputs[name], tokens)
@@ -231,11 +231,13 @@ def audio_inputs(
         )
     rate = int(getattr(extractor, "sampling_rate", 16000))
     samples = _within(samples_of(source, sampling_rate, rate), rate, extractor, truncate)
-    made = extractor(samples, sampling_rate=rate, return_tensors="pt")
-    inputs = {key: value[0] for key, value in made.items() if key in intake.arguments and isinstance(value, Tensor)}
+    extracted = extractor(samples, sampling_rate=rate, return_tensors="pt")
+    inputs = {
+        key: value[0] for key, value in extracted.items() if key in intake.arguments and isinstance(value, Tensor)
+    }
     if name not in inputs:
         raise InputError(
-            f"{type(extractor).__name__} makes {', '.join(made)} but {intake.name} takes {name!r}: "
+            f"{type(extractor).__name__} makes {', '.join(extracted)} but {intake.name} takes {name!r}: "
             "they do not belong together."
         )
     tokens = frames(intake, inputs[name], seconds=len(samples) / rate)
@@ -251,10 +253,10 @@ def _within(samples: np.ndarray, rate: int, extractor: Any, truncate: bool) -> n
         limit = round((most + 1.5) * _FRAME_SECONDS * rate)
     if limit is None or len(samples) <= limit:
         return samples
-    told = f"the sound is {len(samples) / rate:.2f} s long but the model hears {limit / rate:.2f} s"
+    problem = f"the sound is {len(samples) / rate:.2f} s long but the model hears {limit / rate:.2f} s"
     if not truncate:
-        raise InputError(f"{told}. Give a shorter one, or pass `truncate=True` to keep its beginning.")
-    warnings.warn(f"{told}: the rest was cut off.", HeadscopeWarning, stacklevel=2)
+        raise InputError(f"{problem}. Give a shorter one, or pass `truncate=True` to keep its beginning.")
+    warnings.warn(f"{problem}: the rest was cut off.", HeadscopeWarning, stacklevel=2)
     return samples[:limit]
 
 

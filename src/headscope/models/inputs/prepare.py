@@ -15,7 +15,7 @@ from headscope.models.inputs.accepted import Intake
 from headscope.models.inputs.batch import Batch, Inputs, batchable, check_ids, collate, ready_inputs
 from headscope.models.inputs.display_tokens import tokens_of_ids
 from headscope.models.inputs.media import audio_inputs, image_inputs, image_tokens
-from headscope.models.inputs.texts import rendered_chat, source_as_target, target_inputs, text_inputs, text_with_image
+from headscope.models.inputs.texts import render_chat, source_as_target, target_inputs, text_inputs, text_with_image
 from headscope.traces.media import Seen
 from headscope.traces.tokens import Tokens
 
@@ -49,7 +49,7 @@ def prepare(
     if isinstance(source, Mapping) and "role" not in source:
         source, ready = None, {**source, **ready}
     if ready:
-        if any(one is not None for one in (source, pair, target, image, audio)):
+        if any(part is not None for part in (source, pair, target, image, audio)):
             raise InputError(f"give either something to read or ready model inputs ({', '.join(ready)}), not both.")
         examples = ready_inputs(processor, module, stacks=stacks, **ready).examples
         return examples[0] if len(examples) == 1 else examples
@@ -57,11 +57,11 @@ def prepare(
     options = {"truncate": truncate, "sampling_rate": sampling_rate}
     rows = _rows(source, intake)
     if rows is None:
-        return _one(intake, source, pair=pair, target=target, image=image, audio=audio, **options)
+        return _prepare_example(intake, source, pair=pair, target=target, image=image, audio=audio, **options)
     beside = {"pair": pair, "target": target, "image": image, "audio": audio}
     columns = {name: _column(name, value, len(rows)) for name, value in beside.items()}
     return [
-        _one(intake, row, **{name: column[place] for name, column in columns.items()}, **options)
+        _prepare_example(intake, row, **{name: column[place] for name, column in columns.items()}, **options)
         for place, row in enumerate(rows)
     ]
 
@@ -80,19 +80,19 @@ def extend(
     is_target = "encoder" in inputs.tokens
     role, name = ("target", "decoder_input_ids") if is_target else ("text", intake.name_for("text"))
     old = inputs.model_inputs.get(name, torch.empty(0, dtype=torch.long))
-    made = dict(inputs.model_inputs) | {name: torch.cat([old, new])}
+    model_inputs = dict(inputs.model_inputs) | {name: torch.cat([old, new])}
     for other in () if is_target else ("token_type_ids", "attention_mask"):
-        if other in made:
-            made[other] = torch.cat([made[other], made[other][-1:].expand(len(new))])
+        if other in model_inputs:
+            model_inputs[other] = torch.cat([model_inputs[other], model_inputs[other][-1:].expand(len(new))])
     if not is_target:
-        made.pop("position_ids", None)  # of the old length; the model counts them itself
-    mask = made.get("attention_mask") if not is_target else None
-    ids = made[name] if mask is None else made[name][mask.bool()]
-    check_ids(intake, made[name], role, name)
+        model_inputs.pop("position_ids", None)  # of the old length; the model counts them itself
+    mask = model_inputs.get("attention_mask") if not is_target else None
+    ids = model_inputs[name] if mask is None else model_inputs[name][mask.bool()]
+    check_ids(intake, model_inputs[name], role, name)
     tokens, texts = tokens_of_ids(intake.tokenizer, ids.tolist())
     text, target = (inputs.text, texts[0]) if is_target else (texts[0], inputs.target)
     named = inputs.tokens | {intake.stack(role): tokens}
-    return Inputs(inputs.kind, made, named, text, inputs.pair, target, inputs.seen)
+    return Inputs(inputs.kind, model_inputs, named, text, inputs.pair, target, inputs.seen)
 
 
 def _rows(source: Any, intake: Intake) -> list | None:
@@ -105,7 +105,7 @@ def _rows(source: Any, intake: Intake) -> list | None:
         return None
     if not source:
         raise InputError("there is nothing to run: the list is empty.")
-    if any(isinstance(one, Number) for one in source):
+    if any(isinstance(number, Number) for number in source):
         return None
     return list(source)
 
@@ -126,11 +126,11 @@ def _is_chat(source: Any) -> bool:
     return (
         isinstance(messages, list)
         and bool(messages)
-        and all(isinstance(one, Mapping) and "role" in one for one in messages)
+        and all(isinstance(message, Mapping) and "role" in message for message in messages)
     )
 
 
-def _one(
+def _prepare_example(
     intake: Intake,
     source: Any,
     *,
@@ -142,7 +142,7 @@ def _one(
     sampling_rate: int | None,
 ) -> Inputs:
     if isinstance(source, Inputs):
-        return _replayed(intake, source)
+        return _replay(intake, source)
     if isinstance(source, tuple) and len(source) == 2:
         source, second = source
         if pair is not None or target is not None:
@@ -151,39 +151,39 @@ def _one(
     kind = _kind(source, intake)
     text = str(source) if kind == "text" else None
     if kind == "chat":
-        text, image = rendered_chat(intake, source, image)
+        text, image = render_chat(intake, source, image)
     image = source if kind == "image" else image
     audio = source if kind == "audio" else audio
-    given = {"text": text, "image": image, "audio": audio}
-    _check_kinds(intake, given, pair=pair, target=target)
+    sources = {"text": text, "image": image, "audio": audio}
+    _check_kinds(intake, sources, pair=pair, target=target)
 
     inputs: dict[str, Tensor] = {}
     tokens: dict[str, Tokens] = {}
-    made: dict[str, tuple[dict[str, Tensor], Tokens, Seen | None]] = {}
+    inputs_by_role: dict[str, tuple[dict[str, Tensor], Tokens, Seen | None]] = {}
     if text is not None and image is not None and intake.image_token is not None:
-        made = text_with_image(intake, text, image)
+        inputs_by_role = text_with_image(intake, text, image)
     else:
         if text is not None:
-            made["text"] = (*text_inputs(intake, text, pair, truncate=truncate, special=kind != "chat"), None)
+            inputs_by_role["text"] = (*text_inputs(intake, text, pair, truncate=truncate, special=kind != "chat"), None)
         if image is not None:
-            made["image"] = image_inputs(intake, image)
+            inputs_by_role["image"] = image_inputs(intake, image)
         if audio is not None:
-            made["audio"] = audio_inputs(intake, audio, sampling_rate=sampling_rate, truncate=truncate)
+            inputs_by_role["audio"] = audio_inputs(intake, audio, sampling_rate=sampling_rate, truncate=truncate)
     if target is not None:
-        made["target"] = (*target_inputs(intake, target, truncate=truncate), None)
+        inputs_by_role["target"] = (*target_inputs(intake, target, truncate=truncate), None)
     elif text is not None and intake.is_encoder_decoder and intake.name.endswith(("Classification", "Answering")):
-        made["target"] = (*source_as_target(intake, *made["text"][:2]), None)
+        inputs_by_role["target"] = (*source_as_target(intake, *inputs_by_role["text"][:2]), None)
     looks: dict[str, Seen] = {}
-    for role, (own, positions, seen) in made.items():
+    for role, (own, positions, seen) in inputs_by_role.items():
         inputs |= own
         tokens[intake.stack(role)] = positions
         looks |= {} if seen is None else {intake.stack(role): seen}
-    if sum(one is not None for one in given.values()) > 1:
+    if sum(part is not None for part in sources.values()) > 1:
         kind = "multimodal"
     elif kind == "text":
         kind = "translation" if intake.is_encoder_decoder else "pair" if pair is not None else "text"
     elif kind is None:
-        kind = next(name for name, one in given.items() if one is not None)
+        kind = next(name for name, part in sources.items() if part is not None)
     return Inputs(kind, inputs, tokens, text, pair, target, looks)
 
 
@@ -208,7 +208,7 @@ def _kind(source: Any, intake: Intake) -> str | None:
         )
     if isinstance(source, Image.Image):
         return "image"
-    if isinstance(source, list | tuple) and all(isinstance(one, Number) for one in source):
+    if isinstance(source, list | tuple) and all(isinstance(number, Number) for number in source):
         source = np.asarray(source)
     if isinstance(source, np.ndarray | Tensor):
         if not media:
@@ -223,28 +223,28 @@ def _kind(source: Any, intake: Intake) -> str | None:
     )
 
 
-def _check_kinds(intake: Intake, given: dict[str, Any], *, pair: Any, target: Any) -> None:
+def _check_kinds(intake: Intake, sources: dict[str, Any], *, pair: Any, target: Any) -> None:
     """Refuse what this model cannot take, and say what it can."""
-    if all(one is None for one in given.values()):
+    if all(source is None for source in sources.values()):
         raise InputError(f"there is nothing to run: give {intake.name} {intake.takes}.")
-    for kind, one in given.items():
-        if one is not None and kind not in intake.kinds:
+    for kind, source in sources.items():
+        if source is not None and kind not in intake.kinds:
             what = {"text": "text", "image": "an image", "audio": "sound"}[kind]
             hint = " The text it writes is given as `target=`." if kind == "text" and intake.is_encoder_decoder else ""
             hint = (
                 " If it is a file of text, read it first: `path.read_text()`."
-                if isinstance(one, Path) and "text" in intake.kinds
+                if isinstance(source, Path) and "text" in intake.kinds
                 else hint
             )
             raise InputError(f"{what} was given, but {intake.name} takes {intake.takes}.{hint}")
-    if intake.has_two_towers and sum(one is not None for one in given.values()) < 2:
+    if intake.has_two_towers and sum(source is not None for source in sources.values()) < 2:
         other = "image" if "image" in intake.kinds else "audio"
-        missing = "text" if given["text"] is None else other
+        missing = "text" if sources["text"] is None else other
         raise InputError(
             f"{intake.name} compares text with {other}, and the {missing} is missing: give both, "
             f"`run('a cat', {other}=…)`, or load one of its towers alone."
         )
-    for name, text in (("text", given["text"]), ("pair", pair), ("target", target)):
+    for name, text in (("text", sources["text"]), ("pair", pair), ("target", target)):
         _check_text(intake, name, text)
     if target is not None and not intake.is_encoder_decoder:
         raise InputError(
@@ -257,7 +257,7 @@ def _check_kinds(intake: Intake, given: dict[str, Any], *, pair: Any, target: An
         raise InputError(
             f"a pair was given, but {intake.name} is an encoder-decoder: give what it should write as `target=`."
         )
-    if given["text"] is None or len(intake.kinds) > 1:
+    if sources["text"] is None or len(intake.kinds) > 1:
         raise InputError(f"a pair of texts was given, but {intake.name} takes {intake.takes}: give one text.")
     if intake.is_causal:
         raise InputError(
@@ -280,7 +280,7 @@ def _check_text(intake: Intake, name: str, text: Any) -> None:
         )
 
 
-def _replayed(intake: Intake, inputs: Inputs) -> Inputs:
+def _replay(intake: Intake, inputs: Inputs) -> Inputs:
     unknown = [name for name in inputs.model_inputs if intake.arguments and name not in intake.arguments]
     if unknown:
         raise InputError(

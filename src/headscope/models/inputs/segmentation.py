@@ -30,8 +30,8 @@ def words_of(text: str, first: int = 0, marks: dict[tuple[int, int], bool] | Non
     words: dict[int, int] = {}
     at = 0
     for (start, end), is_word in [*sorted((marks or {}).items()), ((len(text), len(text)), False)]:
-        for found in _WORD.finditer(text, at, start):
-            words |= dict.fromkeys(range(*found.span()), first)
+        for match in _WORD.finditer(text, at, start):
+            words |= dict.fromkeys(range(*match.span()), first)
             first += 1
         if is_word:
             words |= dict.fromkeys(range(start, end), first)
@@ -43,7 +43,7 @@ def words_of(text: str, first: int = 0, marks: dict[tuple[int, int], bool] | Non
 def sentences_of(text: str, first: int = 0) -> list[int]:
     """The sentence of every character; white space after a sentence belongs to it."""
     has_capitals = text != text.lower()
-    ends = {found.end() for found in _SENTENCE_END.finditer(text) if _ends_sentence(text, found, has_capitals)}
+    ends = {match.end() for match in _SENTENCE_END.finditer(text) if _ends_sentence(text, match, has_capitals)}
     numbers: list[int] = []
     is_open = has_ended = False
     for place, character in enumerate(text):

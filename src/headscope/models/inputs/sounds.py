@@ -32,8 +32,8 @@ def read_channels(source: str | Path | BinaryIO) -> tuple[np.ndarray, int]:
     except (struct.error, ValueError) as error:
         raise InputError(f"{name} cannot be read as sound ({error}): give an uncompressed PCM .wav file.") from error
     if kind not in (_PCM, _FLOAT):
-        told = _OTHERS.get(kind, f"format {kind}")
-        raise InputError(f"{name} is compressed ({told}): give an uncompressed PCM .wav file.")
+        encoding = _OTHERS.get(kind, f"format {kind}")
+        raise InputError(f"{name} is compressed ({encoding}): give an uncompressed PCM .wav file.")
     if bits not in ((32, 64) if kind == _FLOAT else (8, 16, 24, 32)) or not n_channels:
         raise InputError(f"{name} has samples of {bits} bits: give an uncompressed PCM .wav file of 8 to 32.")
     width = bits // 8
@@ -46,18 +46,18 @@ def _chunks(file: BinaryIO) -> tuple[int, int, int, int, bytes]:
     start = file.read(12)
     if start[:4] != b"RIFF" or start[8:12] != b"WAVE":
         raise ValueError("it does not begin as a wav file")
-    found = None
+    wave_format = None
     while len(head := file.read(8)) == 8:
         name, size = head[:4], struct.unpack("<I", head[4:])[0]
         body = file.read(size + size % 2)
         if name == b"fmt ":
             kind, n_channels, rate, _, _, bits = struct.unpack("<HHIIHH", body[:16])
-            found = (struct.unpack("<H", body[24:26])[0] if kind == _EXTENSIBLE else kind, n_channels, rate, bits)
+            wave_format = (struct.unpack("<H", body[24:26])[0] if kind == _EXTENSIBLE else kind, n_channels, rate, bits)
         elif name == b"data":
-            if found is None:
+            if wave_format is None:
                 raise ValueError("its samples come before their format")
-            return *found, body[:size]
-    raise ValueError("it holds no samples" if found else "it does not say what its samples are")
+            return *wave_format, body[:size]
+    raise ValueError("it holds no samples" if wave_format else "it does not say what its samples are")
 
 
 def _samples(data: bytes, width: int, *, is_float: bool) -> np.ndarray:

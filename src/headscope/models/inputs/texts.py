@@ -16,7 +16,7 @@ from headscope.traces.media import Seen
 from headscope.traces.tokens import Token, Tokens
 
 
-def rendered_chat(intake: Intake, messages: Any, image: Any) -> tuple[str, Any]:
+def render_chat(intake: Intake, messages: Any, image: Any) -> tuple[str, Any]:
     """The text that the model's template makes of a chat, and the image that its messages hold, if any."""
     messages = [messages] if isinstance(messages, Mapping) else list(messages)
     holder = intake.processor if getattr(intake.processor, "chat_template", None) else intake.tokenizer
@@ -25,13 +25,13 @@ def rendered_chat(intake: Intake, messages: Any, image: Any) -> tuple[str, Any]:
             f"chat messages were given, but the tokenizer of {intake.name} has no chat template: give plain text, or "
             "set `tokenizer.chat_template`."
         )
-    contents = [one.get("content") for one in messages]
+    contents = [message.get("content") for message in messages]
     if not any(content and (not isinstance(content, str) or content.strip()) for content in contents):
         raise InputError("the chat is empty: no message has any content.")
     for content in contents:
         for part in content if isinstance(content, list) else ():
-            found = part.get("image") or part.get("path") if part.get("type") == "image" else None
-            image = found if image is None else image
+            part_image = part.get("image") or part.get("path") if part.get("type") == "image" else None
+            image = part_image if image is None else image
     try:
         prompt = messages[-1]["role"] != "assistant"
         text = holder.apply_chat_template(messages, tokenize=False, add_generation_prompt=prompt)
@@ -78,11 +78,11 @@ def text_inputs(
         )
     name = intake.name_for("text") if role == "text" else "input_ids"
     fields = encoded.fields
-    made = {name: torch.tensor(fields["input_ids"], dtype=torch.long)}
-    check_ids(intake, made[name], role, name)
+    inputs = {name: torch.tensor(fields["input_ids"], dtype=torch.long)}
+    check_ids(intake, inputs[name], role, name)
     if role == "text" and "token_type_ids" in fields and intake.has_segments:
-        made["token_type_ids"] = torch.tensor(fields["token_type_ids"], dtype=torch.long)
-    return made, tokens
+        inputs["token_type_ids"] = torch.tensor(fields["token_type_ids"], dtype=torch.long)
+    return inputs, tokens
 
 
 def text_with_image(intake: Intake, text: str, image: Any) -> dict[str, tuple[dict[str, Tensor], Tokens, Seen | None]]:
@@ -91,16 +91,16 @@ def text_with_image(intake: Intake, text: str, image: Any) -> dict[str, tuple[di
         raise InputError(f"the text does not say where the image goes: put {intake.image_token!r} into it.")
     vision = intake.section("vision")
     start = getattr(intake.tokenizer, "bos_token", None)
-    made = intake.processor(
+    processed = intake.processor(
         text=[text],
         images=[picture(image, getattr(vision, "num_channels", 3))],
         return_tensors="pt",
         add_special_tokens=not (start and text.startswith(start)),  # a chat template has written it already
     )
-    flat = {"pixel_values", "image_grid_thw"} if "image_grid_thw" in made else set()
+    flat = {"pixel_values", "image_grid_thw"} if "image_grid_thw" in processed else set()
     inputs = {
         name: value if name in flat else value[0]
-        for name, value in made.items()
+        for name, value in processed.items()
         if name in intake.arguments and isinstance(value, Tensor) and name != "attention_mask"
     }
     check_ids(intake, inputs["input_ids"], "text")
@@ -111,8 +111,8 @@ def text_with_image(intake: Intake, text: str, image: Any) -> dict[str, tuple[di
 
 def target_inputs(intake: Intake, target: str, *, truncate: bool = False) -> tuple[dict[str, Tensor], Tokens]:
     """The decoder's input when it is made to write the target: shifted as the model shifts its labels."""
-    made, tokens = text_inputs(intake, target, None, "target", truncate=truncate)
-    labels = made["input_ids"]
+    inputs, tokens = text_inputs(intake, target, None, "target", truncate=truncate)
+    labels = inputs["input_ids"]
     start = getattr(intake.config, "decoder_start_token_id", None)
     if getattr(intake.config, "model_type", None) == "whisper" and len(labels) > 1 and labels[0] == start:
         labels, tokens = labels[1:], tokens[1:]  # its tokenizer writes the start that the shift adds again
@@ -125,15 +125,15 @@ def source_as_target(intake: Intake, source: dict[str, Tensor], tokens: Tokens) 
 
 
 def _after_start(intake: Intake, labels: Tensor, tokens: Tokens) -> tuple[dict[str, Tensor], Tokens]:
-    ids = _shifted(intake, labels)
-    shown, _ = tokens_of_ids(intake.tokenizer, ids.tolist())
+    ids = _shift_right(intake, labels)
+    decoder_tokens, _ = tokens_of_ids(intake.tokenizer, ids.tolist())
     if torch.equal(ids[1:], labels[:-1]):
-        start = Token(shown[0].text, shown[0].id, special=True)
-        shown = Tokens((start, *tokens.items[:-1]))
-    return {"decoder_input_ids": ids}, shown
+        start = Token(decoder_tokens[0].text, decoder_tokens[0].id, special=True)
+        decoder_tokens = Tokens((start, *tokens.items[:-1]))
+    return {"decoder_input_ids": ids}, decoder_tokens
 
 
-def _shifted(intake: Intake, labels: Tensor) -> Tensor:
+def _shift_right(intake: Intake, labels: Tensor) -> Tensor:
     config = intake.config
     if getattr(config, "model_type", None) == "mbart":
         return torch.cat([labels[-1:], labels[:-1]])  # the language code at the end goes to the front

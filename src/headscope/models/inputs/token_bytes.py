@@ -23,7 +23,7 @@ class Piece:
     span: tuple[int, int] | None = None
 
 
-def laid_along(rebuilt: str, text: str) -> list[int | None]:
+def align_characters(rebuilt: str, text: str) -> list[int | None]:
     """For each character of the rebuilt text, its place in the original, where it can be found nearby."""
     places: list[int | None] = []
     cursor = 0
@@ -100,7 +100,7 @@ def _byte_table() -> dict[str, int]:
 _BYTES = _byte_table()
 
 
-def joined(surfaces: list[bytes]) -> tuple[str, list[tuple[int, int]]]:
+def join_surfaces(surfaces: list[bytes]) -> tuple[str, list[tuple[int, int]]]:
     """The text that the surfaces write together, and the characters each has a part in."""
     data = b"".join(surfaces)
     characters: list[str] = []

@@ -41,7 +41,7 @@ class Counter(Observer):
     def neurons(self, site: Site, activations: torch.Tensor) -> None:
         self.seen.append(("neurons", site))
 
-    def written(self, site: Site, kind: str, output: torch.Tensor) -> None:
+    def contribution(self, site: Site, kind: str, output: torch.Tensor) -> None:
         self.seen.append((kind, site))
 
 
