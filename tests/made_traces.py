@@ -5,9 +5,9 @@ from dataclasses import replace
 import torch
 
 from headscope.attention import Formula, Summary, expand_heads, log_denominator, scores, softmax, summarise
+from headscope.choices import Record
 from headscope.sites import Site
 from headscope.traces import LayerRecord, Predictions, Tokens, Trace
-from headscope.traces.trace import Record
 
 N_HEADS, DIM = 4, 6
 

@@ -6,8 +6,9 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, NamedTuple, get_args
 
+from headscope.choices import OnError
 from headscope.corpora import kind_detection
 from headscope.corpora.conll import TAGS, read_conll
 from headscope.corpora.conllu import read_conllu
@@ -19,7 +20,6 @@ from headscope.corpora.text import read_text
 from headscope.corpora.text_lines import MAX_LINE, check_files
 from headscope.errors import HeadscopeWarning, InputError, LoadError
 
-OnError = Literal["fail", "skip"]
 Read = Callable[[], Iterator[Example | Problem]]
 KINDS = (*kind_detection.FILE_KINDS, "images", "dataset", "list")
 # Of what was skipped, this much is remembered word for word.

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from transformers import LogitsProcessor, LogitsProcessorList
 
+from headscope.choices import Record
 from headscope.errors import InputError, InterventionError
 from headscope.interventions import Intervention
 from headscope.interventions.edits import Mean
@@ -16,7 +17,6 @@ from headscope.models.capture.edit_checks import intervention_list
 from headscope.models.capture.passes import Pass
 from headscope.models.inputs.prepare import extend, prepare
 from headscope.traces import Inputs, Predictions, Trace
-from headscope.traces.trace import Record
 
 if TYPE_CHECKING:
     from headscope.models.model import Model

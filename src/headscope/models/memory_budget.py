@@ -7,10 +7,11 @@ import psutil
 import torch
 
 from headscope.attention.summaries import N_TOP, cell
+from headscope.choices import Record
 from headscope.errors import BudgetError
 from headscope.interventions import Intervention
 from headscope.models.inputs.batch import Batch
-from headscope.traces.trace import RECORDS, Record
+from headscope.traces.trace import RECORDS
 
 if TYPE_CHECKING:
     from headscope.models.model import Model

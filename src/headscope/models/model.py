@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
+from headscope.choices import Record
 from headscope.errors import CaptureError, HeadscopeWarning, InputError, NotRecordedError
 from headscope.interventions import Intervention
 from headscope.models.capture import seam
@@ -27,7 +28,6 @@ from headscope.models.layout import AttentionLayer, Layout
 from headscope.models.memory_budget import choose_record
 from headscope.sites import Head
 from headscope.traces import RECORDS, Inputs, Prediction, Trace
-from headscope.traces.trace import Record
 
 if TYPE_CHECKING:
     from headscope.models.generation import Generation

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from torch import Tensor
 
+from headscope.choices import Record
 from headscope.errors import InputError
 from headscope.scores import Scores
 from headscope.sites import Head, Site
 from headscope.traces import Trace
-from headscope.traces.trace import Record
 
 if TYPE_CHECKING:
     from headscope.models import Model

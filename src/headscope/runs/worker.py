@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from headscope.attention import expand_heads
+from headscope.choices import Record
 from headscope.corpora import Example
 from headscope.errors import Cancelled, InputError
 from headscope.models import Model
@@ -26,7 +27,6 @@ from headscope.runs.measure import Measure, Tallies
 from headscope.runs.shard_counts import Ledger
 from headscope.sites import Site
 from headscope.traces import RECORDS, Inputs, LayerRecord
-from headscope.traces.trace import Record
 
 # Up to this many cells of example × head × query × key a layer is watched whole; beyond, some heads at a time.
 WHOLE_CELLS = 2**26

@@ -4,14 +4,13 @@ from collections.abc import Container, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from headscope.choices import By, Filter, Vectors, What
 from headscope.corpora import Example
 from headscope.errors import InputError
 from headscope.reports.report_part import PREFIX
 from headscope.server.messages import PageRequest
 from headscope.traces import Trace
-from headscope.views.contract import By, Vectors, What
 from headscope.views.neurons import query_of
-from headscope.views.selection import Filter
 from headscope.views.table import about
 from headscope.views.view import View, head_view, model_view, neuron_view
 from headscope.views.wire import Part

@@ -3,8 +3,9 @@
 from dataclasses import dataclass, field
 from typing import Literal
 
+from headscope.choices import Scale
 from headscope.views.contract import ModelProps, PresetProps
-from headscope.views.selection import Scale, Selection
+from headscope.views.selection import Selection
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, get_args
 
 import numpy as np
 import torch
@@ -11,6 +11,7 @@ from torch import Tensor
 
 from headscope.attention import summarise
 from headscope.attention.summaries import cell
+from headscope.choices import Record
 from headscope.errors import InputError, NotRecordedError, UnknownHeadError
 from headscope.sites import Head, Site, describe, find, parse
 from headscope.traces.inputs import Inputs
@@ -23,7 +24,6 @@ from headscope.traces.tokens import TokenChoice, Tokens
 if TYPE_CHECKING:
     from headscope.traces.comparison import Comparison
 
-Record = Literal["rows", "summary", "heads", "full"]
 RECORDS: tuple[Record, ...] = get_args(Record)
 
 Where = str | Head | Site | Sequence["str | Head | Site"]

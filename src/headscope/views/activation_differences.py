@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from headscope.choices import Whose
 from headscope.traces.activations_difference import ActivationsDifference, LensDifference
 from headscope.views.activations import floats, plain
 from headscope.views.contract import ActivationsProps
-from headscope.views.selection import Whose
 from headscope.views.table import Table
 from headscope.views.wire import Coded, Part
 

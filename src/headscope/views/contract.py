@@ -32,12 +32,9 @@ where there are several stacks), for inputs too long for the page to do that its
 from dataclasses import dataclass, field
 from typing import Literal
 
+from headscope.choices import By, Theme, Vectors, Way, What
+
 TokenKind = Literal["text", "patches", "frames"]
-By = Literal["tokens", "words", "sentences"]
-What = Literal["pattern", "contribution", "scores"]
-Vectors = Literal["query", "key", "value", "mixed"]
-# From which attention a tree is made: a dependent looks at its head, a head at its dependents, or both.
-Way = Literal["A", "AT", "A+AT"]
 
 
 @dataclass(frozen=True)
@@ -448,7 +445,7 @@ class SavedProps:
     view: str
     selection: dict[str, object]
     notes: list[str]
-    theme: Literal["system", "light", "dark"] = "system"
+    theme: Theme = "system"
 
 
 @dataclass(frozen=True)

@@ -7,11 +7,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from headscope.choices import What
 from headscope.errors import InputError, NotRecordedError, UnknownHeadError, UnknownTokenError
 from headscope.sites import Head, parse
 from headscope.traces import Difference, DifferenceLayer, LayerRecord, Trace
 from headscope.traces.pattern_reading import Reading
-from headscope.views.contract import LayerProps, What
+from headscope.views.contract import LayerProps
 from headscope.views.part_keys import Asked
 from headscope.views.weights import Weights, no_scores, no_weights
 from headscope.views.wire import Coded, Part

@@ -5,10 +5,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
+from headscope.choices import Scale, Side
 from headscope.errors import InputError
 from headscope.sites import Head, Site
 from headscope.traces import Trace
-from headscope.views.selection import Scale, Selection, Side, heads_of, spot_of
+from headscope.views.selection import Selection, heads_of, spot_of
 from headscope.views.table import chosen_token, from_start
 
 _NAMES = tuple(one.name for one in fields(Selection))

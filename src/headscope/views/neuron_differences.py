@@ -13,10 +13,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from headscope.choices import Vectors
 from headscope.sites import Head
 from headscope.traces import DifferenceLayer, Trace
 from headscope.traces.difference import Half
-from headscope.views.contract import NeuronProps, Vectors
+from headscope.views.contract import NeuronProps
 from headscope.views.neurons import Terms, full_colour
 from headscope.views.wire import Part
 

@@ -6,8 +6,8 @@ from typing import Literal, get_args
 from urllib.parse import parse_qsl, unquote
 
 from headscope.attention.summaries import MAP_SIZE
+from headscope.choices import By, Vectors, Way, What
 from headscope.errors import InputError
-from headscope.views.contract import By, Vectors, Way, What
 
 WINDOW_SIZE = 1024
 # A key may name every token of a long input in `hide`, and no more.

@@ -4,28 +4,31 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
+from headscope.choices import (
+    Arcs,
+    Axis,
+    By,
+    Compare,
+    Direction,
+    Filter,
+    Fold,
+    Form,
+    Hide,
+    Order,
+    Pair,
+    Scale,
+    Side,
+    Stream,
+    Thumbnails,
+    Vectors,
+    What,
+    Whose,
+)
 from headscope.errors import InputError, NotRecordedError, UnknownHeadError, UnknownTokenError
 from headscope.sites import Head, Site
 from headscope.traces import LayerRecord, Trace
-from headscope.views.contract import By, Vectors, What
 from headscope.views.media import shown_in
 from headscope.views.weights import no_contributions, no_scores
-
-Scale = Literal["model", "head", "neuron", "activations"]
-Side = Literal["query", "key"]
-Form = Literal["auto", "lines", "matrix", "image", "time"]
-Direction = Literal["from", "to"]
-Axis = Literal["vertical", "horizontal"]
-Filter = Literal["all", "threshold", "mass", "top"]
-Pair = Literal["all", "AA", "AB", "BA", "BB"]
-Arcs = Literal["none", "gold", "A", "AT", "A+AT"]
-Hide = Literal["special", "first"]
-Thumbnails = Literal["heat", "lines"]
-Order = Literal["index", "contribution", "token", "spread"]
-Fold = Literal["key", "product", "value", "weighted"]
-Compare = Literal["off", "side", "difference"]
-Stream = Literal["lens", "norm", "attention", "cross", "mlp", "cosine"]
-Whose = Literal["either", "A", "B"]
 
 Places = str | Head | Site | Sequence["str | Head | Site"]
 

@@ -12,11 +12,12 @@ from headscope.analysis.structure.trees import (
     sentence_of,
     tree_of,
 )
+from headscope.choices import Way
 from headscope.corpora import Example, align
 from headscope.errors import InputError
 from headscope.sites import Head
 from headscope.traces import Trace
-from headscope.views.contract import GoldProps, TreeProps, Way
+from headscope.views.contract import GoldProps, TreeProps
 from headscope.views.wire import Part
 
 # The tree of more words takes long to find and cannot be read.

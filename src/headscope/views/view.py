@@ -6,6 +6,26 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from headscope.choices import (
+    Axis,
+    By,
+    Direction,
+    Filter,
+    Fold,
+    Form,
+    Hide,
+    Order,
+    Pair,
+    Scale,
+    Side,
+    Stream,
+    Theme,
+    Thumbnails,
+    Vectors,
+    Way,
+    What,
+    Whose,
+)
 from headscope.corpora import Example
 from headscope.errors import InputError, NotRecordedError, UnknownHeadError
 from headscope.scores import Scores
@@ -15,29 +35,15 @@ from headscope.traces.activations import Activations
 from headscope.traces.activations_difference import ActivationsDifference
 from headscope.views.activation_differences import difference_part, difference_table
 from headscope.views.activations import activations_part, activations_table
-from headscope.views.contract import By, Vectors, Way, What
 from headscope.views.differences import difference_scores
 from headscope.views.measures import scores_part
 from headscope.views.media import can_roll
 from headscope.views.neurons import head_of
 from headscope.views.selection import (
     MOST_TOP,
-    Axis,
-    Direction,
-    Filter,
-    Fold,
-    Form,
-    Hide,
-    Order,
-    Pair,
     Places,
-    Scale,
     Selection,
-    Side,
     Spot,
-    Stream,
-    Thumbnails,
-    Whose,
     check_form,
     check_step,
     check_what,
@@ -59,8 +65,6 @@ if TYPE_CHECKING:
     from headscope.analysis.attribution.relevance import Relevance
     from headscope.models import Model
     from headscope.views.widget import ViewWidget
-
-Theme = Literal["system", "light", "dark"]
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,10 +11,10 @@ from torch import Tensor
 from headscope.attention import log_denominator, scores, softmax
 from headscope.attention.buffers import Workspace
 from headscope.attention.threads import run_all, shares
+from headscope.choices import What
 from headscope.errors import InputError, NotRecordedError
 from headscope.traces import DifferenceLayer, LayerRecord, Trace
 from headscope.traces.pattern_reading import Reading
-from headscope.views.contract import What
 
 # A tile of about so many cells stays in the processor's cache between its passes.
 TILE_CELLS = 2**20

@@ -7,11 +7,10 @@ from typing import get_args
 import pytest
 from PIL import Image
 
+from headscope.choices import By, Theme, What
 from headscope.cli import view as command
 from headscope.cli import view_output
 from headscope.views import saved_page, selection
-from headscope.views.contract import By, What
-from headscope.views.view import Theme
 
 
 @pytest.fixture(autouse=True)

@@ -19,17 +19,16 @@ def test_python_and_the_page_have_the_same_words_and_defaults():
 def test_python_and_the_page_have_the_same_choices():
     from typing import get_args
 
-    from headscope.views import selection
-    from headscope.views.contract import By, Vectors, What
+    from headscope import choices
 
     (block,) = re.findall(r"const SELECTION_CHOICES = \{\n(.*?)\n\} as const;", CONTRACT.read_text(), re.DOTALL)
     page = {name: tuple(json.loads(values)) for name, values in re.findall(r"(\w+): (\[.*?\]),", block)}
     mine = {
-        "scale": selection.Scale, "form": selection.Form, "axis": selection.Axis, "what": What, "by": By,
-        "filter": selection.Filter, "pair": selection.Pair, "thumbnails": selection.Thumbnails,
-        "compare": selection.Compare, "order": selection.Order, "every": Vectors, "stream": selection.Stream,
-        "direction": selection.Direction, "whose": selection.Whose,
-        "arcs": selection.Arcs, "hide": selection.Hide, "fold": selection.Fold,
+        "scale": choices.Scale, "form": choices.Form, "axis": choices.Axis, "what": choices.What, "by": choices.By,
+        "filter": choices.Filter, "pair": choices.Pair, "thumbnails": choices.Thumbnails,
+        "compare": choices.Compare, "order": choices.Order, "every": choices.Vectors, "stream": choices.Stream,
+        "direction": choices.Direction, "whose": choices.Whose,
+        "arcs": choices.Arcs, "hide": choices.Hide, "fold": choices.Fold,
     }  # fmt: skip
     assert page == {name: get_args(kind) for name, kind in mine.items()}
 

@@ -7,7 +7,7 @@ the absolute value taken input by input. Ablation is what the loss gains when a 
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
@@ -16,6 +16,7 @@ from torch import Tensor
 from headscope.analysis.attribution import logit_target
 from headscope.analysis.attribution.logit_target import BATCH_SIZE, Question, Target
 from headscope.analysis.statistics import averaged
+from headscope.choices import Ablation
 from headscope.errors import CaptureError, InputError
 from headscope.interventions import At, Intervention
 from headscope.interventions.edits import Mean
@@ -82,7 +83,7 @@ def ablation(
     model: Model,
     inputs: Any,
     *,
-    by: Literal["zero", "mean"] = "zero",
+    by: Ablation = "zero",
     target: Target | list[Target] | None = None,
     position: TokenChoice | None = None,
     heads: Sequence[str | Head | Site] | None = None,

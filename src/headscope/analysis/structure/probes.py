@@ -18,11 +18,11 @@ from torch import Tensor
 from headscope.analysis.corpus_in_memory import Report, counted
 from headscope.analysis.statistics import Sample, interval
 from headscope.analysis.structure.linear_classifier import select
+from headscope.choices import Record
 from headscope.errors import Cancelled, InputError
 from headscope.models import Model
 from headscope.runs import Batch, Measure
 from headscope.runs.measure import Tallies
-from headscope.traces.trace import Record
 
 PENALTIES = (1e-4, 1e-3, 1e-2)
 _PARTS = ("train", "dev", "test")

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel, StoppingCriteria, StoppingCriteriaList
 
+from headscope.choices import Record
 from headscope.interventions import Intervention
 from headscope.models.capture.edit_checks import check_tokens, intervention_list, resolve
 from headscope.models.capture.nan_check import check_output
@@ -22,7 +23,6 @@ from headscope.models.capture.to_traces import traces_of
 from headscope.models.inputs.batch import Batch, collate
 from headscope.models.predictions import answers_of, logits_of
 from headscope.traces import Inputs, Tokens, Trace
-from headscope.traces.trace import Record
 
 if TYPE_CHECKING:
     from headscope.models.model import Model

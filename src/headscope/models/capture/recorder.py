@@ -7,11 +7,11 @@ import torch
 from torch import Tensor
 
 from headscope.attention import Bias, Formula, Mask, Summariser, Summary, attend_in_tiles, expand_heads, log_denominator
+from headscope.choices import Record
 from headscope.errors import BudgetError
 from headscope.models.capture.swin import patches_of_windows
 from headscope.models.layout import AttentionLayer
 from headscope.traces import LayerRecord
-from headscope.traces.trace import Record
 
 if TYPE_CHECKING:
     from headscope.models.capture.session import Session

@@ -22,6 +22,7 @@ from headscope.attention import (
     scores,
     softmax,
 )
+from headscope.choices import Record
 from headscope.errors import BudgetError, Cancelled, CaptureError, InputError, InterventionError, UnknownTokenError
 from headscope.interventions import At, Intervention
 from headscope.models.capture.edit_checks import Resolved, intervention_list, resolve
@@ -32,7 +33,7 @@ from headscope.models.capture.tracer import Tracer
 from headscope.models.layout import AttentionLayer
 from headscope.sites import Site
 from headscope.traces import Tokens
-from headscope.traces.trace import RECORDS, Record
+from headscope.traces.trace import RECORDS
 
 if TYPE_CHECKING:
     from headscope.models.model import Model

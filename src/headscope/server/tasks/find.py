@@ -11,6 +11,7 @@ from headscope.analysis.progress import Steps
 from headscope.analysis.search.find_heads import lacking
 from headscope.analysis.usecases.pronoun_sentences import schemas
 from headscope.analysis.usecases.sentence_pairs import built_in_pairs
+from headscope.choices import Ablation
 from headscope.errors import InputError, UnknownTokenError
 from headscope.models.inputs.accepted import Intake
 from headscope.reports.evidence import written
@@ -46,7 +47,7 @@ class FindOptions:
     site: str = ""
     token: str = ""
     position: int | None = None
-    ablate: Literal["zero", "mean"] = "zero"
+    ablate: Ablation = "zero"
     over: Literal["run", "lines", "sample", "repeated"] = "run"
     lines: list[str] = field(default_factory=list)
 

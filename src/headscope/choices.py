@@ -1,0 +1,36 @@
+"""The values of options that take one of a few words: types for Python, choices for the command line and the page.
+
+They lie below everything else and import nothing, so that `headscope --help` can list them at once.
+"""
+
+from typing import Literal
+
+# Models and runs
+Record = Literal["rows", "summary", "heads", "full"]
+Ablation = Literal["zero", "mean"]
+OnError = Literal["fail", "skip"]
+Engine = Literal["local", "ray"]
+Study = Literal["vig", "voita", "raganato"]
+
+# What a view shows
+Scale = Literal["model", "head", "neuron", "activations"]
+Side = Literal["query", "key"]
+What = Literal["pattern", "contribution", "scores"]
+By = Literal["tokens", "words", "sentences"]
+Form = Literal["auto", "lines", "matrix", "image", "time"]
+Direction = Literal["from", "to"]
+Axis = Literal["vertical", "horizontal"]
+Filter = Literal["all", "threshold", "mass", "top"]
+Pair = Literal["all", "AA", "AB", "BA", "BB"]
+Hide = Literal["special", "first"]
+# From which attention a tree is made: a dependent looks at its head, a head at its dependents, or both.
+Way = Literal["A", "AT", "A+AT"]
+Arcs = Literal["none", "gold", "A", "AT", "A+AT"]
+Thumbnails = Literal["heat", "lines"]
+Vectors = Literal["query", "key", "value", "mixed"]
+Order = Literal["index", "contribution", "token", "spread"]
+Fold = Literal["key", "product", "value", "weighted"]
+Compare = Literal["off", "side", "difference"]
+Stream = Literal["lens", "norm", "attention", "cross", "mlp", "cosine"]
+Whose = Literal["either", "A", "B"]
+Theme = Literal["system", "light", "dark"]
