@@ -25,7 +25,7 @@ UNFINISHED = ".headscope-"
 # A file that was changed this recently (in ns) may change again without a change of its time stamps.
 _RECENT = 2 * 10**9
 _MOST_VERIFIED = 2**16
-_LISTED = 6
+_MOST_LISTED = 6
 
 # By path: the state in which a file was found to have a checksum, and the checksum.
 _verified: dict[str, tuple[tuple[int, ...], str]] = {}
@@ -154,15 +154,15 @@ def refuse_foreign(
     if len(foreign) == len(names):
         if foreign:
             raise LoadError(
-                f"{folder} is not empty and is not {what}: it holds {_listed(foreign)}. Nothing was written: choose a "
-                "new or an empty folder."
+                f"{folder} is not empty and is not {what}: it holds {_name_list(foreign)}. Nothing was written: "
+                "choose a new or an empty folder."
             )
         return
     in_the_way = [name for name in foreign if name in writes]
     if in_the_way:
         raise LoadError(
             f"{folder} holds {what}, and beside it files that Headscope did not write and would have to replace: "
-            f"{_listed(in_the_way)}. Nothing was written: move them, or choose another folder."
+            f"{_name_list(in_the_way)}. Nothing was written: move them, or choose another folder."
         )
 
 
@@ -191,9 +191,9 @@ def _is_nothing(file: Path) -> bool:
     return file.name.startswith(".") or (file.is_dir() and not any(file.iterdir()))
 
 
-def _listed(names: list[str]) -> str:
-    more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
-    return f"{', '.join(names[:_LISTED])}{more}"
+def _name_list(names: list[str]) -> str:
+    more = f" and {len(names) - _MOST_LISTED} more" if len(names) > _MOST_LISTED else ""
+    return f"{', '.join(names[:_MOST_LISTED])}{more}"
 
 
 # Checksums

@@ -4,8 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from headscope.errors import UnknownHeadError
-from headscope.sites import Head, describe, find
+from headscope.sites import Head, find_head
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,10 +30,7 @@ class Scores(Mapping[Head, float]):
     def __getitem__(self, head: "Head | str") -> float:
         if isinstance(head, Head) and head in self.values_by_head:
             return self.values_by_head[head]
-        heads = find(head, self.values_by_head)
-        if len(heads) != 1:
-            raise UnknownHeadError(f"{head} names {len(heads)} heads: say which; {describe(self.values_by_head)}.")
-        return self.values_by_head[heads[0]]
+        return self.values_by_head[find_head(head, self.values_by_head)]
 
     def __contains__(self, head: object) -> bool:
         return head in self.values_by_head

@@ -3,11 +3,12 @@
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeVar
 
 from headscope.errors import UnknownHeadError
 
 Kind = Literal["self", "cross", "neurons", "residual"]
+Value = TypeVar("Value")
 
 _ADDRESS = re.compile(r"(?:(?P<stack>[a-z_0-9]+)\.)?(?:(?P<cross>cross)\.)?L(?P<layer>\d+)(?:H(?P<index>\d+))?")
 
@@ -88,6 +89,28 @@ def find(address: "str | Head | Site", heads: Iterable[Head]) -> list[Head]:
     if not matches:
         raise UnknownHeadError(f"there is no {place}: {describe(heads)}.")
     return matches
+
+
+def find_head(address: "str | Head | Site", heads: Iterable[Head]) -> Head:
+    """The one head, among those given, that an address names."""
+    heads = list(heads)
+    matches = find(address, heads)
+    if len(matches) != 1:
+        raise UnknownHeadError(f"{address} names {len(matches)} heads: say which; {describe(heads)}.")
+    return matches[0]
+
+
+class ByHead(dict[Head, Value]):
+    """What is known of each head, looked up by the head or by its address.
+
+    >>> ByHead({Head("main", 3, 2): "previous token"})["L3H2"]
+    'previous token'
+    """
+
+    def __getitem__(self, head: "Head | str") -> Value:
+        if isinstance(head, Head) and head in self:
+            return super().__getitem__(head)
+        return super().__getitem__(find_head(head, self))
 
 
 def describe(heads: Iterable[Head]) -> str:

@@ -79,10 +79,10 @@ def _run(name: str, model: str, data: Any, loading: Loading, print_options: Prin
 
 
 def _show(evidence: "Evidence") -> None:
-    from headscope.reports.evidence import written
+    from headscope.reports.evidence import format_cell
 
     print_text(Text(f"{evidence.title}: {printable(evidence.model)}", "bold"))
-    for line in evidence.said:
+    for line in evidence.findings:
         print_text(f"- {printable(line)}")
     for section in evidence.tables:
         print_text("", Text(section.title, "bold"), Text(section.about))
@@ -90,7 +90,7 @@ def _show(evidence: "Evidence") -> None:
         for column in section.columns:
             table.add_column(Text(column.name), justify="right" if column.kind == "number" else "left")
         for row in section.rows:
-            table.add_row(*(Text(printable(written(cell))) for cell in row))
+            table.add_row(*(Text(printable(format_cell(cell))) for cell in row))
         print_text(table)
 
 

@@ -15,7 +15,7 @@ TRAINED_ON = 5000
 LEAST_PAIRS = 50
 
 
-def aligned(
+def alignment_scores(
     model: Model,
     whole: Corpus,
     examples: list[Example],
@@ -28,25 +28,27 @@ def aligned(
 
     `whole` is the corpus that the examples are of: more of its pairs, spread as `every` is, train the aligner.
     """
-    pairs = [one for one in examples if one.text and one.target]
+    pairs = [example for example in examples if example.text and example.target]
     if len(pairs) < LEAST_PAIRS or not any(layer.site.kind == "cross" for layer in model.layout.layers):
         return {}
-    known = {one.id for one in pairs}
+    known = {example.id for example in pairs}
     step = max(1, every * len(pairs) // TRAINED_ON)
-    spread = islice((one for one in whole.read() if not isinstance(one, Problem)), 0, None, step)
-    more = [one for one in islice(spread, TRAINED_ON) if one.text and one.target and one.id not in known]
-    found = cross_alignment(
+    spread = islice((example for example in whole.read() if not isinstance(example, Problem)), 0, None, step)
+    more = [
+        example for example in islice(spread, TRAINED_ON) if example.text and example.target and example.id not in known
+    ]
+    alignment = cross_alignment(
         model,
         corpus(pairs, on_error="skip"),  # pairs too long for the model
         more=more[: max(0, TRAINED_ON - len(pairs))],
         progress=progress,
         cancel=cancel,
     )
-    diagonal = found.baselines["diagonal"].f1
-    told = {"trained_on": found.n_trained_on, "baseline": "links along the diagonal"}
+    diagonal = alignment.baselines["diagonal"].f1
+    settings = {"trained_on": alignment.n_trained_on, "baseline": "links along the diagonal"}
     return {
         f"alignment/{step}": replace(
-            found.f1[step], baseline=diagonal, baselines={}, settings=found.f1[step].settings | told
+            alignment.f1[step], baseline=diagonal, baselines={}, settings=alignment.f1[step].settings | settings
         )
         for step in STEPS
     }

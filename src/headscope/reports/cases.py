@@ -38,7 +38,7 @@ _OF_A_GROUP = 6
 _WITHOUT_ROLE = "confidence_plain"
 
 
-Shown = tuple[str, bool, bool, int]
+DisplayToken = tuple[str, bool, bool, int]
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,14 +52,14 @@ class Case:
     about: str
     score: float
     pairs: list[tuple[int, int, float]]
-    tokens: list[Shown] = field(default_factory=list)
-    queries: list[Shown] | None = None
+    tokens: list[DisplayToken] = field(default_factory=list)
+    queries: list[DisplayToken] | None = None
     image: str | None = None
     grid: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True)
-class _Wanted:
+class _Search:
     """What one head is looked at for: the measure of its role, and examples to look at."""
 
     measure: str
@@ -85,13 +85,13 @@ def cases(
 ) -> dict[Head, list[Case]]:
     """Up to three cases for every head."""
     tables = {about["name"]: run.table(about["name"]) for about in run.manifest["measures"]}
-    wanted = {head: _wanted(head, verdict, run, tables, examples, scores) for head, verdict in verdicts.items()}
-    rare = next((one for one in run.measures if isinstance(one, RareWord)), None)
+    searches = {head: _search_for(head, verdict, run, tables, examples, scores) for head, verdict in verdicts.items()}
+    rare = next((measure for measure in run.measures if isinstance(measure, RareWord)), None)
     by_place: dict[int, list[Head]] = {}
-    for head, one in wanted.items():
-        for place in one.places:
+    for head, search in searches.items():
+        for place in search.places:
             by_place.setdefault(place, []).append(head)
-    found: dict[Head, list[tuple[float, int, Case]]] = {head: [] for head in verdicts}
+    cases_by_head: dict[Head, list[tuple[float, int, Case]]] = {head: [] for head in verdicts}
     n_done, ordered = 0, sorted(by_place)
     for first in range(0, len(ordered), _AT_A_TIME):
         places = ordered[first : first + _AT_A_TIME]
@@ -100,40 +100,40 @@ def cases(
         )
         for place, trace in zip(places, traces, strict=True):
             for head in by_place[place]:
-                case = _case(trace, head, examples[place], wanted[head], rare)
+                case = _case(trace, head, examples[place], searches[head], rare)
                 if case is not None:
-                    found[head].append((sum(weight for *_, weight in case.pairs), place, case))
-                    found[head].sort(key=lambda one: (-one[0], one[1]))
-                    del found[head][N_CASES:]
+                    cases_by_head[head].append((sum(weight for *_, weight in case.pairs), place, case))
+                    cases_by_head[head].sort(key=lambda ranked: (-ranked[0], ranked[1]))
+                    del cases_by_head[head][N_CASES:]
         n_done += len(places)
         if progress is not None:
             progress(n_done, len(by_place))
-    return {head: [case for *_, case in held] for head, held in found.items()}
+    return {head: [case for *_, case in ranked] for head, ranked in cases_by_head.items()}
 
 
 # Which examples
 
 
-def _wanted(
+def _search_for(
     head: Head,
     verdict: Verdict,
     run: Run,
     tables: Mapping[str, Table],
     examples: Sequence[Example],
     scores: Mapping[str, Scores],
-) -> _Wanted:
+) -> _Search:
     """The strongest role that the run has evidence of; without one, the largest weights."""
-    evidence = [one for one in verdict.findings if one.measure.partition("/")[0] in tables]
+    evidence = [finding for finding in verdict.findings if finding.measure.partition("/")[0] in tables]
     name, role = (evidence[0].measure, evidence[0].role) if evidence else (_WITHOUT_ROLE, "the largest weights")
     offset = scores[name].settings["offsets"][str(head)] if name == "positional" else None
     measure, _, key = name.partition("/")
-    is_grouped = any(one.name == measure and isinstance(one, Grouped) for one in run.measures)
+    is_grouped = any(counted.name == measure and isinstance(counted, Grouped) for counted in run.measures)
     size = run.manifest["plan"]["block"]
     step = max(size, GROUP) if is_grouped else size
     key = f"{offset:+d}" if offset is not None else key
     relation = key.partition("→")[0] if measure == "syntactic" else None
-    found = _best(tables[measure], key, head, examples, size, step, relation) if measure in tables else []
-    return _Wanted(name, role, tuple(found), offset)
+    places = _best(tables[measure], key, head, examples, size, step, relation) if measure in tables else []
+    return _Search(name, role, tuple(places), offset)
 
 
 def _best(
@@ -151,15 +151,15 @@ def _best(
     # Two more queries than there were, so that one hit of one is not the best there can be.
     strength = blocks.total[:, at] / (blocks.n_queries[:, at] + 2)
     order = np.argsort(-strength, kind="stable")
-    found: list[int] = []
+    readable: list[int] = []
     most = _OF_A_GROUP if step > 1 else N_CASES
     for block in order:
-        if not blocks.n_queries[block, at] or len(found) >= most:
+        if not blocks.n_queries[block, at] or len(readable) >= most:
             break
         first = int(block) * size
         places = range(first, min(first + step, len(examples)))
-        found += [place for place in places if _is_readable(examples[place], relation)]
-    return found[:most]
+        readable += [place for place in places if _is_readable(examples[place], relation)]
+    return readable[:most]
 
 
 def _is_readable(example: Example, relation: str | None) -> bool:
@@ -170,8 +170,8 @@ def _is_readable(example: Example, relation: str | None) -> bool:
 # Which cells
 
 
-def _case(trace: Trace, head: Head, example: Example, wanted: _Wanted, rare: RareWord | None) -> Case | None:
-    cells = _cells(trace, head, example, wanted, rare)
+def _case(trace: Trace, head: Head, example: Example, search: _Search, rare: RareWord | None) -> Case | None:
+    cells = _cells(trace, head, example, search, rare)
     if cells is None or not cells.any():
         return None
     pattern = trace.pattern(head)
@@ -180,7 +180,7 @@ def _case(trace: Trace, head: Head, example: Example, wanted: _Wanted, rare: Rar
     weights = np.where(cells, pattern, -1.0)
     rows = np.flatnonzero(cells.any(1))
     best = weights[rows].argmax(1)
-    order = sorted(zip(rows, best, weights[rows, best], strict=True), key=lambda one: (-one[2], one[0]))
+    order = sorted(zip(rows, best, weights[rows, best], strict=True), key=lambda cell: (-cell[2], cell[0]))
     queries, keys = trace.query_tokens(head), trace.key_tokens(head)
     pairs: dict[tuple[Any, Any], tuple[int, int, float]] = {}
     for query, key, weight in order:  # pieces of the same two words are told once
@@ -188,30 +188,30 @@ def _case(trace: Trace, head: Head, example: Example, wanted: _Wanted, rare: Rar
     strongest = list(pairs.values())[:N_PAIRS]
     score = float(np.where(cells, pattern, 0.0)[rows].sum() / len(rows))
     if keys.kind == "patches" and keys.grid is not None and example.image is not None:
-        n_special = [len(one) - keys.grid[0] * keys.grid[1] for one in (queries, keys)]
+        n_special = [len(tokens) - keys.grid[0] * keys.grid[1] for tokens in (queries, keys)]
         shifted = [(query - n_special[0], key - n_special[1], weight) for query, key, weight in strongest]
-        return Case(example.id, wanted.about, score, shifted, image=_small(example.image), grid=keys.grid)
-    shown = [_shown(one) for one in (queries, keys)]
+        return Case(example.id, search.about, score, shifted, image=_small(example.image), grid=keys.grid)
+    display = [_display_tokens(tokens) for tokens in (queries, keys)]
     return Case(
         example.id,
-        wanted.about,
+        search.about,
         score,
         strongest,
-        shown[1],
-        None if queries is keys or shown[0] == shown[1] else shown[0],
+        display[1],
+        None if queries is keys or display[0] == display[1] else display[0],
     )
 
 
-def _cells(trace: Trace, head: Head, example: Example, wanted: _Wanted, rare: RareWord | None) -> np.ndarray | None:
+def _cells(trace: Trace, head: Head, example: Example, search: _Search, rare: RareWord | None) -> np.ndarray | None:
     """True where the role wants weight [query, key]."""
     queries, keys = trace.query_tokens(head), trace.key_tokens(head)
     places = places_of(queries, keys, head.kind == "cross")
-    measure, _, key = wanted.measure.partition("/")
+    measure, _, key = search.measure.partition("/")
     plain = places.plain_queries[:, None] & places.plain_keys
     if measure == "syntactic":
-        return _joined(queries, example, key)
-    if wanted.offset is not None:
-        return np.eye(len(queries), len(keys), k=wanted.offset, dtype=bool) & plain
+        return _relation_cells(queries, example, key)
+    if search.offset is not None:
+        return np.eye(len(queries), len(keys), k=search.offset, dtype=bool) & plain
     if measure in ("rare_word", "two_rare_words") and rare is not None:
         counts = [np.inf if token.special or token.id is None else rare.counts.get(token.id, 0) for token in keys]
         return plain & (np.asarray(counts) == min(counts))
@@ -224,7 +224,7 @@ def _cells(trace: Trace, head: Head, example: Example, wanted: _Wanted, rare: Ra
     return plain & ~first if is_causal else plain
 
 
-def _joined(tokens: Tokens, example: Example, key: str) -> np.ndarray:
+def _relation_cells(tokens: Tokens, example: Example, key: str) -> np.ndarray:
     """The cells between the two ends of a relation: "nsubj→head" from the subject."""
     relation, _, way = key.partition("→")
     words = align(tokens, example.spans)
@@ -245,9 +245,9 @@ def _word(tokens: Tokens, place: int) -> Any:
     return place if token.word is None else (token.segment, token.word)
 
 
-def _shown(tokens: Tokens) -> list[Shown]:
+def _display_tokens(tokens: Tokens) -> list[DisplayToken]:
     """Text, whether white space stands before it, whether it is special, and the number of its word, −1 for none."""
-    found: list[Shown] = []
+    display: list[DisplayToken] = []
     words: dict[tuple[str, int | None], int] = {}
     last = None
     for token in tokens:
@@ -255,23 +255,23 @@ def _shown(tokens: Tokens) -> list[Shown]:
             last is not None and token.start is not None and last.end == token.start and last.segment == token.segment
         )
         word = -1 if token.word is None else words.setdefault((token.segment, token.word), len(words))
-        found.append((token.text.strip() or token.text, not joins, token.special, word))
+        display.append((token.text.strip() or token.text, not joins, token.special, word))
         last = token
-    return found
+    return display
 
 
 def _small(image: Any) -> str:
     """A picture as a data address, no larger than the page draws it."""
-    made = picture(image)
-    made.thumbnail((96, 96))
+    small = picture(image)
+    small.thumbnail((96, 96))
     buffer = io.BytesIO()
-    made.save(buffer, format="WEBP", quality=80)
+    small.save(buffer, format="WEBP", quality=80)
     return "data:image/webp;base64," + base64.b64encode(buffer.getvalue()).decode()
 
 
 def thumbnails(model: Model, examples: Sequence[Example], *, n: int = 3, size: int = 33) -> list[dict[str, Any]]:
     """Patterns of all heads on the same few examples, as bytes on a square-root scale, max-pooled."""
-    found = []
+    examples_with_maps = []
     for example in _middling(examples, n):
         trace = model.run(source_of(example), record="heads", truncate=True)
         sites = {}
@@ -280,11 +280,11 @@ def thumbnails(model: Model, examples: Sequence[Example], *, n: int = 3, size: i
             scaled = np.sqrt(np.clip(maps, 0.0, 1.0)) * 255
             packed = base64.b64encode(np.round(scaled).astype(np.uint8).tobytes()).decode()
             sites[str(site)] = {"rows": maps.shape[1], "columns": maps.shape[2], "maps": packed}
-        found.append({"id": example.id, "text": example.text or example.id, "sites": sites})
-    return found
+        examples_with_maps.append({"id": example.id, "text": example.text or example.id, "sites": sites})
+    return examples_with_maps
 
 
 def _middling(examples: Sequence[Example], n: int) -> Iterator[Example]:
     """Examples of a length that shows in a thumbnail."""
-    known = [one for one in examples if one.text is None or 35 <= len(one.text) <= 90] or list(examples)
+    known = [example for example in examples if example.text is None or 35 <= len(example.text) <= 90] or list(examples)
     return iter([known[place * len(known) // n] for place in range(min(n, len(known)))])

@@ -28,7 +28,7 @@ class EvidenceTable:
 
     def to_json(self) -> dict[str, Any]:
         """A list of rows by column names."""
-        names = [one.name for one in self.columns]
+        names = [column.name for column in self.columns]
         return {
             "title": self.title,
             "about": self.about,
@@ -37,9 +37,9 @@ class EvidenceTable:
 
     def markdown(self) -> str:
         """The table as Markdown, numbers as the page writes them."""
-        lines = [[one.name for one in self.columns]]
-        lines += [["---:" if one.kind == "number" else "---" for one in self.columns]]
-        lines += [[written(cell).replace("|", "\\|") for cell in row] for row in self.rows]
+        lines = [[column.name for column in self.columns]]
+        lines += [["---:" if column.kind == "number" else "---" for column in self.columns]]
+        lines += [[format_cell(cell).replace("|", "\\|") for cell in row] for row in self.rows]
         return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
@@ -47,14 +47,14 @@ class EvidenceTable:
 class Evidence:
     """What came out of a use case on one model.
 
-    `said` are its findings in sentences, `scores` the measure by which heads are ranked, `example` an input (text, and
+    `findings` are sentences, `scores` the measure by which heads are ranked, `example` an input (text, and
     pair where it takes two) on which they can be looked at, `python` the lines that give the same.
     """
 
     name: str
     title: str
     model: str
-    said: list[str]
+    findings: list[str]
     tables: list[EvidenceTable]
     scores: Scores
     python: str
@@ -65,13 +65,13 @@ class Evidence:
         return {
             "name": self.name,
             "model": self.model,
-            "said": self.said,
-            "tables": [one.to_json() for one in self.tables],
+            "findings": self.findings,
+            "tables": [table.to_json() for table in self.tables],
             "scores": self.scores.to_json(),
         }
 
 
-def written(value: Cell) -> str:
+def format_cell(value: Cell) -> str:
     """A cell in words: three digits, a minus that is one, a dash where there is nothing."""
     if value is None or (isinstance(value, float) and value != value):
         return "–"

@@ -6,7 +6,7 @@ import json
 import tempfile
 import threading
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
@@ -20,7 +20,7 @@ from headscope.corpora import Corpus, Example, Problem, corpus
 from headscope.errors import CaptureError, HeadscopeError, HeadscopeWarning, InputError, LoadError
 from headscope.files import read_json, refuse_foreign, take_checksum, with_checksum, write_file
 from headscope.models import Model, load
-from headscope.reports.alignment_summary import aligned
+from headscope.reports.alignment_summary import alignment_scores
 from headscope.reports.cases import Case, cases, first_examples, thumbnails
 from headscope.reports.findings import Answer, outcome
 from headscope.reports.relevance_sample import Sample, take_sample
@@ -30,14 +30,14 @@ from headscope.runs.engine import Engine
 from headscope.runs.manifest import digest_of
 from headscope.runs.run_folder import Folder
 from headscope.scores import Scores
-from headscope.sites import Head, parse
+from headscope.sites import ByHead, Head, parse
 
 FORMAT = "headscope-heads"
 VERSION = 2
 # Before there were checksums, the number stood where the name of the format stands.
 _UNVERIFIED = 1
 _FILE, _PAGE, _TABLE = "heads.json", "index.html", "scores.parquet"
-_KEPT_FORMAT = "headscope-kept-scores"
+_CACHE_FORMAT = "headscope-kept-scores"
 _REMEDY = "Make the report again with the same folder."
 # Relevance, gate gradients and ablation are measured on so many examples.
 N_SAMPLE = 16
@@ -49,7 +49,7 @@ _METHODS: dict[str, Callable[..., Scores]] = {
     "ablation": ablation,
 }
 # The fields of a file of kept scores before there were checksums.
-_KEPT_BEFORE = {"run", "examples", "scores"}
+_CACHE_FIELDS_0_1 = {"run", "examples", "scores"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,18 +62,20 @@ class HeadsReport:
     folder: Path
     about: dict[str, Any]
     scores: dict[str, Scores]
-    roles: dict[Head, Verdict]
+    roles: ByHead[Verdict]
     outcome: list[Answer] = field(default_factory=list)
-    cases: dict[Head, list[Case]] = field(default_factory=dict)
+    cases: ByHead[list[Case]] = field(default_factory=ByHead)
     thumbnails: list[dict[str, Any]] = field(default_factory=list, repr=False)
 
     def __repr__(self) -> str:
         counts: dict[str, int] = {}
-        for one in self.roles.values():
-            kind = one.findings[0].kind if one.findings else one.role
+        for verdict in self.roles.values():
+            kind = verdict.findings[0].kind if verdict.findings else verdict.role
             counts[kind] = counts.get(kind, 0) + 1
-        told = ", ".join(f"{count} {kind}" for kind, count in sorted(counts.items(), key=lambda one: (-one[1], one[0])))
-        return f"HeadsReport({self.about['model']!r} on {self.about['corpus']['name']!r}: {told}; {self.page})"
+        summary = ", ".join(
+            f"{count} {kind}" for kind, count in sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
+        )
+        return f"HeadsReport({self.about['model']!r} on {self.about['corpus']['name']!r}: {summary}; {self.page})"
 
     @property
     def page(self) -> Path:
@@ -87,10 +89,10 @@ class HeadsReport:
                 "format": FORMAT,
                 "version": VERSION,
                 **self.about,
-                "outcome": [asdict(one) for one in self.outcome],
-                "roles": {str(head): one.to_json() for head, one in self.roles.items()},
-                "cases": {str(head): [asdict(one) for one in held] for head, held in self.cases.items()},
-                "scores": {name: one.to_json() for name, one in self.scores.items()},
+                "outcome": [asdict(answer) for answer in self.outcome],
+                "roles": {str(head): verdict.to_json() for head, verdict in self.roles.items()},
+                "cases": {str(head): [asdict(case) for case in head_cases] for head, head_cases in self.cases.items()},
+                "scores": {name: measure.to_json() for name, measure in self.scores.items()},
             }
         )
 
@@ -120,13 +122,15 @@ class HeadsReport:
     @classmethod
     def _of(cls, folder: Path, data: dict[str, Any]) -> "HeadsReport":
         about = {name: data.get(name) for name in ("model", "weights", "corpus", "notes", "absent", "sample")}
-        verdicts = {_head(name): Verdict.from_json(_head(name), one) for name, one in data["roles"].items()}
-        held = {
-            _head(name): [Case(**(one | {"pairs": [tuple(pair) for pair in one["pairs"]]})) for one in several]
-            for name, several in data["cases"].items()
-        }
-        scores = {name: _scores(one) for name, one in data["scores"].items()}
-        return cls(folder, about, scores, verdicts, [Answer(**one) for one in data["outcome"]], held)
+        verdicts = ByHead(
+            (_head(name), Verdict.from_json(_head(name), verdict)) for name, verdict in data["roles"].items()
+        )
+        cases = ByHead(
+            (_head(name), [Case(**(case | {"pairs": [tuple(pair) for pair in case["pairs"]]})) for case in head_cases])
+            for name, head_cases in data["cases"].items()
+        )
+        scores = {name: _scores(measure) for name, measure in data["scores"].items()}
+        return cls(folder, about, scores, verdicts, [Answer(**answer) for answer in data["outcome"]], cases)
 
 
 def heads(
@@ -160,9 +164,9 @@ def heads(
     if folder is not None:
         check_folder(folder)
     loaded = load(model) if isinstance(model, str) else model
-    examples = chosen(source, limit, every)
+    examples = corpus_subset(source, limit, every)
     place = Path(tempfile.mkdtemp(prefix="headscope-heads-")) if folder is None else Path(folder)
-    tell = progress or (lambda what, done, total: None)
+    work = _Work(loaded, place, progress or (lambda what, done, total: None), cancel)
     run = runs.run(
         loaded if engine == "local" else model,
         examples,
@@ -170,82 +174,113 @@ def heads(
         place / "run",
         engine=engine,
         truncate=truncate,
-        progress=lambda one: tell("measuring", one.n_done, one.n_examples),
+        progress=lambda state: work.progress("measuring", state.n_done, state.n_examples),
         cancel=cancel,
     )
-    scores = run.scores()
     first = first_examples(examples)
-    scores |= repeated(loaded)
+    scores = run.scores() | copying_scores(loaded)
     whole = source if isinstance(source, Corpus) else examples
-    scores |= aligned(loaded, whole, first, every, progress=lambda *at: tell("aligning words", *at), cancel=cancel)
-    wanted = [name for name, is_wanted in zip(_METHODS, (relevance, importance, importance), strict=True) if is_wanted]
-    asked, absent = Sample(), {name: "it was not asked for." for name in _METHODS if name not in wanted}
-    more: dict[str, Scores] = {}
-    try:
-        asked = take_sample(loaded, first, sample) if wanted else asked
-    except InputError as problem:
-        absent |= dict.fromkeys(wanted, str(problem))
-    else:
-        more, without = _sampled(loaded, asked, wanted, place, digest_of(run.manifest), tell, cancel)
-        absent |= without
-    scores |= more
-    verdicts = roles(scores)
-    found = cases(
-        loaded, run, first, scores, verdicts, progress=lambda *at: tell("looking at cases", *at), cancel=cancel
-    )
-    about = {
-        "model": Path(loaded.name).name if Path(loaded.name).is_dir() else loaded.name,
-        "corpus": {"name": examples.name, "about": examples.about} | _counted(run),
-        "sample": {"n": len(asked.inputs), "about": asked.about, "examples": asked.ids},
-        "weights": {"sha256": run.manifest["model"]["weights"], "dtype": run.manifest["model"]["dtype"]},
-        "notes": _notes(run, asked, more),
-        "absent": absent | run.silent_measures(),
-    }
-    report = HeadsReport(place, about, scores, verdicts, outcome(scores, verdicts), found, thumbnails(loaded, first))
+    scores |= alignment_scores(loaded, whole, first, every, progress=work.stage("aligning words"), cancel=cancel)
+    methods = [name for name, is_wanted in zip(_METHODS, (relevance, importance, importance), strict=True) if is_wanted]
+    report = _report(work, run, examples, first, scores, _measure_sample(work, run, first, sample, methods))
     _write(report)
     return report
 
 
-def chosen(source: Any, limit: int | None, every: int = 1) -> Corpus:
-    """Every so many examples of a corpus, at most so many of them: for files that are sorted."""
+@dataclass(frozen=True)
+class _Work:
+    """A report in the making: of which model, into which folder, and who hears of it."""
+
+    model: Model
+    folder: Path
+    progress: Progress
+    cancel: threading.Event | None
+
+    def stage(self, name: str) -> Callable[[int, int], None]:
+        """The progress of one stage."""
+        return lambda n_done, n_total: self.progress(name, n_done, n_total)
+
+
+@dataclass(frozen=True)
+class _OnSample:
+    """What was measured on a sample of the corpus; `absent` says of the other methods why they are."""
+
+    sample: Sample
+    scores: dict[str, Scores]
+    absent: dict[str, str]
+
+
+def _report(
+    work: _Work,
+    run: runs.Run,
+    examples: Corpus,
+    first: list[Example],
+    corpus_scores: dict[str, Scores],
+    on_sample: _OnSample,
+) -> HeadsReport:
+    """Verdicts, cases and findings from all scores; `first` are the examples that cases are taken from."""
+    model, sample = work.model, on_sample.sample
+    scores = corpus_scores | on_sample.scores
+    verdicts = roles(scores)
+    about = {
+        "model": Path(model.name).name if Path(model.name).is_dir() else model.name,
+        "corpus": {"name": examples.name, "about": examples.about} | _example_counts(run),
+        "sample": {"n": len(sample.inputs), "about": sample.about, "examples": sample.ids},
+        "weights": {"sha256": run.manifest["model"]["weights"], "dtype": run.manifest["model"]["dtype"]},
+        "notes": _notes(run, on_sample),
+        "absent": on_sample.absent | run.silent_measures(),
+    }
+    return HeadsReport(
+        work.folder,
+        about,
+        scores,
+        ByHead(verdicts),
+        outcome(scores, verdicts),
+        ByHead(cases(model, run, first, scores, verdicts, progress=work.stage("looking at cases"), cancel=work.cancel)),
+        thumbnails(model, first),
+    )
+
+
+def corpus_subset(source: Any, limit: int | None, every: int = 1) -> Corpus:
+    """Every Nth example of a corpus, at most `limit` of them: for files that are sorted."""
     if every < 1:
         raise InputError(f"every={every} is not a step: 1 takes all examples, 2 every second.")
     whole = source if isinstance(source, Corpus) else corpus(source)
-    limits = [one for one in (whole.limit, limit) if one is not None]
+    limits = [maximum for maximum in (whole.limit, limit) if maximum is not None]
     if every == 1 and not limits:
         return whole
     about = f"{whole.about}; one in {every}" if every > 1 else whole.about
     options: dict[str, Any] = {"files": whole.files, "limit": min(limits, default=None), "on_error": whole.on_error}
-    return Corpus(whole.name, whole.kind, about, partial(_stepped, whole, every), **options)
+    return Corpus(whole.name, whole.kind, about, partial(_every_nth, whole, every), **options)
 
 
-def _stepped(whole: Corpus, every: int) -> Iterator[Example | Problem]:
+def _every_nth(whole: Corpus, every: int) -> Iterator[Example | Problem]:
     """What cannot be read is passed on, so that it is counted where it always is."""
     place = 0
-    for found in whole.read():
-        if isinstance(found, Problem):
-            yield found
+    for example in whole.read():
+        if isinstance(example, Problem):
+            yield example
             continue
         if place % every == 0:
-            yield found
+            yield example
         place += 1
 
 
-def _counted(run: runs.Run) -> dict[str, Any]:
+def _example_counts(run: runs.Run) -> dict[str, Any]:
     known = run.manifest["corpus"]
     return {"n_examples": known["n_examples"], "n_passed_over": len(run.skipped_examples())}
 
 
-def repeated(model: Model) -> dict[str, Scores]:
+def copying_scores(model: Model) -> dict[str, Scores]:
     """Induction where nothing but copying helps: random tokens given twice (Olsson et al., 2022)."""
     try:
         inputs = repeated_tokens(model, n_inputs=8, length=_length(model))
     except InputError:
         return {}
-    traces = [model.run(**one) for one in inputs]
-    found = measure_all(("induction", "duplicate_token"), traces)
+    traces = [model.run(**model_inputs) for model_inputs in inputs]
+    measures = measure_all(("induction", "duplicate_token"), traces)
     names = {"induction": "repeated_induction", "duplicate_token": "repeated_duplicate"}
-    scores = {names[name]: one for name, one in found.items()}
+    scores = {names[name]: measure for name, measure in measures.items()}
     with contextlib.suppress(HeadscopeError):  # a model whose weights it cannot follow is measured without
         scores["copying"] = copying(model)
     return scores
@@ -257,85 +292,90 @@ def _length(model: Model) -> int:
     return min(50, (longest - 2) // 2) if longest else 50
 
 
-def _sampled(
-    model: Model,
-    asked: Sample,
-    wanted: list[str],
-    place: Path,
-    digest: str,
-    tell: Progress,
-    cancel: threading.Event | None,
-) -> tuple[dict[str, Scores], dict[str, str]]:
-    """Relevance and importance on the sample, each kept when it is done; and why what is not there is not."""
-    found: dict[str, Scores] = {}
-    absent: dict[str, str] = {}
-    for name in wanted:
-        kept = place / f"{name}.json"
-        known = _kept(kept, digest, asked)
-        if known is None:
-            try:
-                known = _METHODS[name](
-                    model,
-                    asked.inputs,
-                    target=asked.targets,
-                    progress=lambda *at, name=name: tell(name.replace("_", " "), *at),
-                    cancel=cancel,
-                )
-            except (CaptureError, InputError) as problem:
-                absent[name] = str(problem)
-                continue
-            _keep(kept, digest, asked, known)
-        found[name] = known
-    return found, absent
+def _measure_sample(
+    work: _Work, run: runs.Run, examples: list[Example], n_samples: int, methods: list[str]
+) -> _OnSample:
+    """Relevance and importance on a sample, each kept in the folder when it is done."""
+    absent = {name: "it was not asked for." for name in _METHODS if name not in methods}
+    if not methods:
+        return _OnSample(Sample(), {}, absent)
+    try:
+        sample = take_sample(work.model, examples, n_samples)
+    except InputError as problem:
+        return _OnSample(Sample(), {}, absent | dict.fromkeys(methods, str(problem)))
+    scores: dict[str, Scores] = {}
+    for name in methods:
+        try:
+            scores[name] = _sample_scores(work, name, sample, digest_of(run.manifest))
+        except (CaptureError, InputError) as problem:
+            absent[name] = str(problem)
+    return _OnSample(sample, scores, absent)
 
 
-def _kept(file: Path, digest: str, asked: Sample) -> Scores | None:
+def _sample_scores(work: _Work, method: str, sample: Sample, digest: str) -> Scores:
+    """The scores of one method, from the folder where an earlier call has left them."""
+    file = work.folder / f"{method}.json"
+    cached = _cached_scores(file, digest, sample)
+    if cached is not None:
+        return cached
+    scores = _METHODS[method](
+        work.model,
+        sample.inputs,
+        target=sample.targets,
+        progress=work.stage(method.replace("_", " ")),
+        cancel=work.cancel,
+    )
+    _cache_scores(file, digest, sample, scores)
+    return scores
+
+
+def _cached_scores(file: Path, digest: str, asked: Sample) -> Scores | None:
     """What an earlier call had finished, if it asked the same; what is damaged is told, and measured again."""
     if not file.exists():
         return None
     try:
         data = read_json(file, "")
         if not take_checksum(data, file, ""):
-            if data.keys() != _KEPT_BEFORE:
+            if data.keys() != _CACHE_FIELDS_0_1:
                 raise LoadError(f"{file} is damaged: it has no checksum. ")
             warnings.warn(
                 f"{file} was written by Headscope 0.1.0, without a checksum: delete it to have it measured again.",
                 HeadscopeWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
         is_asked = (data["run"], data["examples"]) == (digest, asked.ids)
         return _scores(data["scores"]) if is_asked else None
     except (AttributeError, KeyError, TypeError, ValueError, HeadscopeError) as error:
         problem = str(error) if isinstance(error, LoadError) else f"{file} is damaged: {error}. "
-        warnings.warn(f"{problem}It is measured again.", HeadscopeWarning, stacklevel=4)
+        warnings.warn(f"{problem}It is measured again.", HeadscopeWarning, stacklevel=5)
         return None
 
 
-def _keep(file: Path, digest: str, asked: Sample, scores: Scores) -> None:
-    data = {"format": _KEPT_FORMAT, "run": digest, "examples": asked.ids, "scores": scores.to_json()}
+def _cache_scores(file: Path, digest: str, asked: Sample, scores: Scores) -> None:
+    data = {"format": _CACHE_FORMAT, "run": digest, "examples": asked.ids, "scores": scores.to_json()}
     write_file(file, json.dumps(with_checksum(data), allow_nan=True).encode())
 
 
-def _notes(run: runs.Run, asked: Sample, found: Mapping[str, Scores]) -> list[str]:
-    said = []
-    if found:
+def _notes(run: runs.Run, on_sample: _OnSample) -> list[str]:
+    notes, scores, sample = [], on_sample.scores, on_sample.sample
+    if scores:
         names = {"relevance": "relevance", "gate_importance": "gate gradients", "ablation": "ablation"}
-        told = ", ".join(names[name] for name in found)
-        said.append(f"{told[:1].upper()}{told[1:]}: on {len(asked.inputs)} examples, about {asked.about}.")
-    share = found["relevance"].settings.get("bias_share") if "relevance" in found else None
+        methods = ", ".join(names[name] for name in scores)
+        notes.append(f"{methods[:1].upper()}{methods[1:]}: on {len(sample.inputs)} examples, about {sample.about}.")
+    share = scores["relevance"].settings.get("bias_share") if "relevance" in scores else None
     if share is not None and share == share:
-        said.append(f"Bias share of the explained logits: {share:.2f}.".replace("-", "−"))
+        notes.append(f"Bias share of the explained logits: {share:.2f}.".replace("-", "−"))
     n_over = len(run.skipped_examples())
     if n_over:
-        said.append(f"{n_over} examples that the model could not take were passed over.")
-    return said
+        notes.append(f"{n_over} examples that the model could not take were passed over.")
+    return notes
 
 
 def check_folder(folder: str | Path) -> None:
     """Refuse a folder that holds files of others where a report of heads would be written."""
     folder = Path(folder)
     report = _json_of(folder / _FILE)
-    ours = {f"{name}.json" for name in _METHODS if _is_kept(_json_of(folder / f"{name}.json"))}
+    ours = {f"{name}.json" for name in _METHODS if _is_cache(_json_of(folder / f"{name}.json"))}
     if report.get("format") == FORMAT:
         ours |= {_FILE, *report.get("files", {})}
     elif report.get("format") == _UNVERIFIED and {"roles", "scores"} <= report.keys():
@@ -355,8 +395,8 @@ def _json_of(file: Path) -> dict[str, Any]:
         return {}
 
 
-def _is_kept(data: dict[str, Any]) -> bool:
-    return data.get("format") == _KEPT_FORMAT or data.keys() == _KEPT_BEFORE
+def _is_cache(data: dict[str, Any]) -> bool:
+    return data.get("format") == _CACHE_FORMAT or data.keys() == _CACHE_FIELDS_0_1
 
 
 def _write(report: HeadsReport) -> None:
@@ -370,10 +410,10 @@ def _write(report: HeadsReport) -> None:
 
 
 def _head(name: str) -> Head:
-    found = parse(name)
-    if not isinstance(found, Head):
+    address = parse(name)
+    if not isinstance(address, Head):
         raise HeadscopeError(f"{name} is not a head.")
-    return found
+    return address
 
 
 def _scores(data: dict[str, Any]) -> Scores:

@@ -83,9 +83,9 @@ def about(name: str) -> str:
     """What a measure is, in a sentence."""
     measure, _, key = name.partition("/")
     known = MEASURES.get(measure)
-    told = _ABOUT.get(measure, known.about if known is not None else "")
-    told = told[:1].upper() + told[1:]
-    return f"{told}: {key.replace('→', ' → ')}" if key else told
+    description = _ABOUT.get(measure, known.about if known is not None else "")
+    description = description[:1].upper() + description[1:]
+    return f"{description}: {key.replace('→', ' → ')}" if key else description
 
 
 def unit(name: str) -> str:
@@ -121,10 +121,10 @@ def short(verdict: Verdict) -> str:
     return _short(verdict.findings[0]) if verdict.findings else ""
 
 
-def _short(found: Finding) -> str:
-    if found.kind == "syntactic":
-        return found.role.partition(": ")[2].partition("→")[0].partition(":")[0][:5]
-    if found.role in _SHORT:
-        return _SHORT[found.role]
-    n, _, way = found.role.partition(" tokens ")  # "3 tokens back"
+def _short(finding: Finding) -> str:
+    if finding.kind == "syntactic":
+        return finding.role.partition(": ")[2].partition("→")[0].partition(":")[0][:5]
+    if finding.role in _SHORT:
+        return _SHORT[finding.role]
+    n, _, way = finding.role.partition(" tokens ")  # "3 tokens back"
     return f"{'−' if way == 'back' else '+'}{n}"

@@ -37,7 +37,9 @@ def take_sample(model: Model, examples: Sequence[Example], n: int) -> Sample:
     """Examples spread evenly over those given: texts to go on with or to translate, images to name; in texts of a
     masked model one word is masked and asked for. An encoder that answers nothing is refused.
     """
-    known = [one for one in examples if one.text is None or SHORTEST <= len(one.text) <= LONGEST] or list(examples)
+    known = [
+        example for example in examples if example.text is None or SHORTEST <= len(example.text) <= LONGEST
+    ] or list(examples)
     places = np.unique(np.linspace(0, len(known) - 1, min(4 * n, len(known))).round().astype(int))
     spread = [known[place] for place in places]
     if not _wants_mask(model, spread[0]):
@@ -51,21 +53,21 @@ def take_sample(model: Model, examples: Sequence[Example], n: int) -> Sample:
             if model.is_encoder_decoder
             else "its answer"
         )
-        return Sample([source_of(one) for one in chosen], None, [one.id for one in chosen], about)
-    rng, found = np.random.default_rng(0), Sample(targets=[], about="one masked word each")
-    assert found.targets is not None
+        return Sample([source_of(example) for example in chosen], None, [example.id for example in chosen], about)
+    rng, masked_sample = np.random.default_rng(0), Sample(targets=[], about="one masked word each")
+    assert masked_sample.targets is not None
     for example in spread:
-        masked = _masked(model, example, rng)
-        if masked is not None and len(found.inputs) < n:
-            found.inputs.append(masked[0])
-            found.targets.append(masked[1])
-            found.ids.append(example.id)
-    masked_text: Any = found.inputs[0] if found.inputs else getattr(model.tokenizer, "mask_token", None)
+        masked = _mask_word(model, example, rng)
+        if masked is not None and len(masked_sample.inputs) < n:
+            masked_sample.inputs.append(masked[0])
+            masked_sample.targets.append(masked[1])
+            masked_sample.ids.append(example.id)
+    masked_text: Any = masked_sample.inputs[0] if masked_sample.inputs else getattr(model.tokenizer, "mask_token", None)
     if model.run(masked_text, record="rows", truncate=True).answers is None:
         raise InputError("the model gives no answer, not even to a masked word: it has no head to explain.")
-    if not found.inputs:
+    if not masked_sample.inputs:
         raise InputError(f"in none of {len(spread)} texts was there a word of one piece to mask and to ask for.")
-    return found
+    return masked_sample
 
 
 def _wants_mask(model: Model, example: Example) -> bool:
@@ -77,7 +79,7 @@ def _wants_mask(model: Model, example: Example) -> bool:
     return trace.answers is None and getattr(tokenizer, "mask_token", None) is not None
 
 
-def _masked(model: Model, example: Example, rng: np.random.Generator) -> tuple[Any, int] | None:
+def _mask_word(model: Model, example: Example, rng: np.random.Generator) -> tuple[Any, int] | None:
     """The example with a word of one piece masked, and that piece; None where the word drawn has several."""
     tokenizer: Any = model.tokenizer
     words = (example.text or "").split()

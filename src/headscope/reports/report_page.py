@@ -34,7 +34,7 @@ def page(report: "HeadsReport") -> str:
     about = report.about
     corpus = about["corpus"]
     where = f"{about['model']} on {corpus['name']}"
-    said = (
+    summary = (
         f"{len(report.roles)} heads over {corpus['n_examples']:,} examples of {corpus['name']} ({corpus['about']}). "
         f"{' '.join(about['notes'])}"
     )
@@ -45,14 +45,14 @@ def page(report: "HeadsReport") -> str:
     parts = {
         "title": f"What the heads of {about['model']} do",
         "where": where,
-        "about": said,
+        "about": summary,
         "footer": footer,
     }
     filled = {name: html.escape(text) for name, text in parts.items()}
     script, style = script_and_style()
-    filled |= {"style": style, "script": script, "data": _embedded(data_of(report))}
+    filled |= {"style": style, "script": script, "data": _script_json(data_of(report))}
     # All at once: what is filled in is never looked at again.
-    return re.sub(r"\{\{(\w+)\}\}", lambda found: filled[found[1]], _frame())
+    return re.sub(r"\{\{(\w+)\}\}", lambda placeholder: filled[placeholder[1]], _frame())
 
 
 def script_and_style() -> tuple[str, str]:
@@ -73,18 +73,19 @@ def data_of(report: "HeadsReport") -> dict[str, Any]:
                 "name": name,
                 "label": _STACKS.get(name, name.capitalize()),
                 "layers": [
-                    {"site": str(site), "heads": [place[head] for head in held if head.site == site]}
-                    for site in dict.fromkeys(head.site for head in held)
+                    {"site": str(site), "heads": [place[head] for head in stack_heads if head.site == site]}
+                    for site in dict.fromkeys(head.site for head in stack_heads)
                 ],
             }
-            for name, held in stacks(heads).items()
+            for name, stack_heads in stacks(heads).items()
         ],
         "measures": [_measure(name, report.scores[name], heads) for name in labels.in_order(list(report.scores))],
         "roles": [
-            one.to_json() | {"family": labels.family(one), "short": labels.short(one)} for one in report.roles.values()
+            verdict.to_json() | {"family": labels.family(verdict), "short": labels.short(verdict)}
+            for verdict in report.roles.values()
         ],
-        "findings": [asdict(one) for one in report.outcome],
-        "cases": [[asdict(one) for one in report.cases.get(head, [])] for head in heads],
+        "findings": [asdict(answer) for answer in report.outcome],
+        "cases": [[asdict(case) for case in report.cases.get(head, [])] for head in heads],
         "thumbnails": report.thumbnails,
         "absent": report.about["absent"],
     }
@@ -92,7 +93,7 @@ def data_of(report: "HeadsReport") -> dict[str, Any]:
 
 def _measure(name: str, scores: Scores, heads: list[Head]) -> dict[str, Any]:
     bounds = [scores.intervals.get(head, (math.nan, math.nan)) for head in heads]
-    found = {
+    props = {
         "name": name,
         "label": labels.label(name),
         "about": labels.about(name),
@@ -104,24 +105,24 @@ def _measure(name: str, scores: Scores, heads: list[Head]) -> dict[str, Any]:
         "values": [scores.values_by_head.get(head, math.nan) for head in heads],
     }
     if scores.intervals:
-        found |= {"low": [low for low, _ in bounds], "high": [high for _, high in bounds]}
+        props |= {"low": [low for low, _ in bounds], "high": [high for _, high in bounds]}
     if scores.baselines:
-        found["baselines"] = [scores.baselines.get(head, math.nan) for head in heads]
-    return found
+        props["baselines"] = [scores.baselines.get(head, math.nan) for head in heads]
+    return props
 
 
 def plain(value: Any) -> Any:
     """For JSON: what is not a number becomes null, others keep five digits."""
     if isinstance(value, dict):
-        return {str(key): plain(one) for key, one in value.items()}
+        return {str(key): plain(element) for key, element in value.items()}
     if isinstance(value, list | tuple):
-        return [plain(one) for one in value]
+        return [plain(element) for element in value]
     if isinstance(value, float):
         return float(f"{value:.{_DIGITS}g}") if math.isfinite(value) else None
     return value
 
 
-def _embedded(data: dict[str, Any]) -> str:
+def _script_json(data: dict[str, Any]) -> str:
     """JSON that no HTML parser takes for anything else, whatever tokens say."""
     text = json.dumps(plain(data), ensure_ascii=True, allow_nan=False, separators=(",", ":"))
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")

@@ -8,7 +8,7 @@ import numpy as np
 
 from headscope.analysis.measures.roles import Finding
 from headscope.reports import labels
-from headscope.reports.cases import Case, Shown
+from headscope.reports.cases import Case, DisplayToken
 from headscope.reports.heads_report import HeadsReport
 from headscope.scores import Scores
 from headscope.sites import Head
@@ -61,14 +61,14 @@ def report_part(report: HeadsReport) -> Part:
         RoleProps(
             head=str(head),
             role=verdict.role,
-            findings=[_finding(one) for one in verdict.findings],
+            findings=[_finding(finding) for finding in verdict.findings],
             nearest=None if verdict.nearest is None else _finding(verdict.nearest),
-            cases=[_case(one) for one in report.cases.get(head, []) if one.image is None],
+            cases=[_case(case) for case in report.cases.get(head, []) if case.image is None],
         )
         for head, verdict in report.roles.items()
     ]
-    told = ReportProps(corpus["name"], corpus["n_examples"], [str(head) for head in heads], methods, roles)
-    return Part("report", told, arrays)
+    props = ReportProps(corpus["name"], corpus["n_examples"], [str(head) for head in heads], methods, roles)
+    return Part("report", props, arrays)
 
 
 def brief(report: HeadsReport) -> dict[str, Any]:
@@ -76,19 +76,21 @@ def brief(report: HeadsReport) -> dict[str, Any]:
     data = report.to_json()
     has_role = {str(head) for head, verdict in report.roles.items() if verdict.findings}
     short = {
-        name: one | {"settings": {}, "intervals": {}, "baselines": {}}
-        for name, one in data["scores"].items()
+        name: measure | {"settings": {}, "intervals": {}, "baselines": {}}
+        for name, measure in data["scores"].items()
         if "/" not in name and name not in _LEFT_OUT
     }
     cases = {
-        head: [one for one in held if one["image"] is None][:_SHIPPED_CASES]
-        for head, held in data["cases"].items()
+        head: [case for case in head_cases if case["image"] is None][:_SHIPPED_CASES]
+        for head, head_cases in data["cases"].items()
         if head in has_role
     }
-    roles = {head: one | {"findings": one["findings"][:_SHIPPED_ROLES]} for head, one in data["roles"].items()}
+    roles = {
+        head: verdict | {"findings": verdict["findings"][:_SHIPPED_ROLES]} for head, verdict in data["roles"].items()
+    }
     about = {key: data[key] for key in ("format", "version", "model", "weights", "corpus", "sample")}
     left_out = {"notes": [], "absent": {}, "outcome": []}
-    return _rounded(about | left_out | {"roles": roles, "cases": cases, "scores": short})
+    return _round(about | left_out | {"roles": roles, "cases": cases, "scores": short})
 
 
 def _column(heads: list[Head], values: dict[Head, float]) -> np.ndarray:
@@ -110,8 +112,8 @@ def _method(own: str, name: str, scores: Scores, values: np.ndarray) -> MethodPr
     )
 
 
-def _finding(found: Finding) -> FindingProps:
-    known = asdict(found)
+def _finding(finding: Finding) -> FindingProps:
+    known = asdict(finding)
     return FindingProps(n=known.pop("n_samples"), **known)
 
 
@@ -128,13 +130,13 @@ def _case(case: Case) -> CaseProps:
     )
 
 
-def _spaces(tokens: list[Shown]) -> list[int]:
+def _spaces(tokens: list[DisplayToken]) -> list[int]:
     return [place for place, (_, has_space, *_) in enumerate(tokens) if has_space and place]
 
 
-def _rounded(value: Any) -> Any:
+def _round(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: _rounded(one) for key, one in value.items()}
+        return {key: _round(child) for key, child in value.items()}
     if isinstance(value, list):
-        return [_rounded(one) for one in value]
+        return [_round(child) for child in value]
     return float(f"{value:.{_DIGITS}g}") if isinstance(value, float) else value

@@ -8,15 +8,18 @@ from typing import Any
 from headscope.analysis import antecedents, between_sentences, bias, decay
 from headscope.analysis.progress import Progress
 from headscope.analysis.usecases.applicability import check_fits
-from headscope.analysis.usecases.distance_decay import built_in_texts
+from headscope.analysis.usecases.bias import Bias
+from headscope.analysis.usecases.bias import Effect as BiasEffect
+from headscope.analysis.usecases.distance_decay import Scaled, built_in_texts
 from headscope.analysis.usecases.pronoun_sentences import Sentences, sentences_of
 from headscope.analysis.usecases.sentence_pairs import built_in_pairs
 from headscope.errors import HeadscopeError
 from headscope.models import Model
-from headscope.reports.evidence import Cell, Column, Evidence, EvidenceTable, written
+from headscope.reports.evidence import Cell, Column, Evidence, EvidenceTable, format_cell
 from headscope.scores import Scores
+from headscope.sites import Head
 
-HEADS_TOLD = 12
+N_HEADS = 12
 
 HEAD = Column("head", "heads")
 SAYS = Column("", "text")
@@ -55,104 +58,120 @@ def use_case(
 
 def _bias(model: Model, data: Sentences | None, **going: Any) -> Evidence:
     sentences = sentences_of(data)
-    found = bias(model, sentences, **going)
-    significant = found.significant()
-    ranked = sorted(found.differences, key=lambda head: (found.p_values[head] > 0.05, -abs(found.differences[head])))
+    measured = bias(model, sentences, **going)
+    p_values, differences = measured.p_values, measured.differences
+    ranked = sorted(differences, key=lambda head: (p_values[head] > 0.05, -abs(differences[head])))
     top = ranked[0]
-    low, high = found.differences.intervals[top]
-    said = [
-        f"{len(significant)} of {len(ranked)} heads look at the occupation differently from she than from he "
-        f"(p ≤ 0.05, corrected for looking at all of them; {found.n_pairs} pairs of sentences).",
-        f"The largest of them is {top}: she − he = {written(found.differences[top])}, "
-        f"95 % interval {written(low)} to {written(high)}.",
+    low, high = differences.intervals[top]
+    findings = [
+        f"{len(measured.significant())} of {len(ranked)} heads look at the occupation differently from she than from "
+        f"he (p ≤ 0.05, corrected for looking at all of them; {measured.n_pairs} pairs of sentences).",
+        f"The largest of them is {top}: she − he = {format_cell(differences[top])}, "
+        f"95 % interval {format_cell(low)} to {format_cell(high)}.",
+        _silencing_finding(measured.effects),
     ]
-    tables = [
-        EvidenceTable(
-            "Heads, by she − he",
-            "Attention from the pronoun to the occupation, she less he, over pairs that differ in the pronoun alone.",
-            (HEAD, Column("she − he"), Column("low"), Column("high"), Column("p, corrected")),
-            [
-                (str(head), found.differences[head], *found.differences.intervals[head], found.p_values[head])
-                for head in ranked[:HEADS_TOLD]
-            ],
-        ),
-        EvidenceTable(
-            "Occupations",
-            f"Attention to each in {top}; and how much likelier the model finds she than he there (log-odds).",
-            (
-                Column("occupation", "text"),
-                Column("from she"),
-                Column("from he"),
-                Column("she − he"),
-                Column("log-odds of she"),
-            ),
-            [
-                (one.name, one.from_she, one.from_he, one.from_she - one.from_he, _known(one.log_odds))
-                for one in found.occupations
-            ],
-        ),
-    ]
-    if found.effects:
-        nothing, chosen, *others = found.effects
-        said.append(
-            f"Silencing the {len(chosen.heads)} heads that differ most takes the spread of log-odds over occupations "
-            f"from {written(nothing.spread)} to {written(chosen.spread)} and perplexity from "
-            f"{written(nothing.perplexity)} to {written(chosen.perplexity)}; as many heads drawn at random: spread "
-            f"{_range([one.spread for one in others])}, perplexity {_range([one.perplexity for one in others])}."
-        )
-        tables.append(
-            EvidenceTable(
-                "What silencing does",
-                "Spread and mean size of the log-odds of she over occupations, and perplexity (lower is better).",
-                (SAYS, Column("heads", "heads"), Column("spread"), Column("size"), Column("perplexity")),
-                [
-                    (one.what, ", ".join(map(str, one.heads)), one.spread, one.size, one.perplexity)
-                    for one in found.effects
-                ],
-            )
-        )
-    else:
-        said.append("The model predicts no words, so there is no expectation to change: attention alone is shown.")
-    if found.continuations:
+    tables = [_bias_heads(measured, ranked[:N_HEADS]), _occupations(measured, top)]
+    if measured.effects:
+        tables.append(_silencing(measured.effects))
+    if measured.continuations:
         tables.append(
             EvidenceTable(
                 "What the model writes",
                 "After the same sentence up to the pronoun, with she and with he.",
                 (Column("given", "text"), Column("written", "text")),
-                list(found.continuations),
+                list(measured.continuations),
             )
         )
     example = {"text": sentences[0].text("she")}
-    return _evidence("bias", model, said, tables, found.differences, "found = hs.bias(model)", example)
+    return _evidence("bias", model, findings, tables, differences, "bias = hs.bias(model)", example)
+
+
+def _bias_heads(measured: Bias, ranked: list[Head]) -> EvidenceTable:
+    differences, p_values = measured.differences, measured.p_values
+    return EvidenceTable(
+        "Heads, by she − he",
+        "Attention from the pronoun to the occupation, she less he, over pairs that differ in the pronoun alone.",
+        (HEAD, Column("she − he"), Column("low"), Column("high"), Column("p, corrected")),
+        [(str(head), differences[head], *differences.intervals[head], p_values[head]) for head in ranked],
+    )
+
+
+def _occupations(measured: Bias, head: Head) -> EvidenceTable:
+    return EvidenceTable(
+        "Occupations",
+        f"Attention to each in {head}; and how much likelier the model finds she than he there (log-odds).",
+        (
+            Column("occupation", "text"),
+            Column("from she"),
+            Column("from he"),
+            Column("she − he"),
+            Column("log-odds of she"),
+        ),
+        [
+            (
+                occupation.name,
+                occupation.from_she,
+                occupation.from_he,
+                occupation.from_she - occupation.from_he,
+                _number_or_none(occupation.log_odds),
+            )
+            for occupation in measured.occupations
+        ],
+    )
+
+
+def _silencing_finding(effects: Sequence[BiasEffect]) -> str:
+    if not effects:
+        return "The model predicts no words, so there is no expectation to change: attention alone is shown."
+    nothing, strongest, *random = effects
+    return (
+        f"Silencing the {len(strongest.heads)} heads that differ most takes the spread of log-odds over occupations "
+        f"from {format_cell(nothing.spread)} to {format_cell(strongest.spread)} and perplexity from "
+        f"{format_cell(nothing.perplexity)} to {format_cell(strongest.perplexity)}; as many heads drawn at random: "
+        f"spread {_range([effect.spread for effect in random])}, "
+        f"perplexity {_range([effect.perplexity for effect in random])}."
+    )
+
+
+def _silencing(effects: Sequence[BiasEffect]) -> EvidenceTable:
+    return EvidenceTable(
+        "What silencing does",
+        "Spread and mean size of the log-odds of she over occupations, and perplexity (lower is better).",
+        (SAYS, Column("heads", "heads"), Column("spread"), Column("size"), Column("perplexity")),
+        [
+            (effect.what, ", ".join(map(str, effect.heads)), effect.spread, effect.size, effect.perplexity)
+            for effect in effects
+        ],
+    )
 
 
 def _antecedents(model: Model, data: Sentences | None, **going: Any) -> Evidence:
     sentences = sentences_of(data)
-    found = antecedents(model, sentences, **going)
-    scores = found.scores
-    head, best = found.best()
+    measured = antecedents(model, sentences, **going)
+    scores = measured.scores
+    head, best = measured.best()
     low, high = scores.intervals.get(head, (float("nan"), float("nan")))
     nearest = scores.baseline or 0.0
     verdict = "above" if low > nearest else "not clearly above" if best > nearest else "below"
-    said = [
-        f"The best of {len(scores)} heads is {head} in layer {head.layer}: in {written(best)} of {scores.n_samples} "
-        f"sentences the pronoun looks more at the person it means than at the other "
-        f"(95 % interval {written(low)} to {written(high)}).",
-        f"The person named last is right in {written(nearest)}: {head} is {verdict} that. "
+    findings = [
+        f"The best of {len(scores)} heads is {head} in layer {head.layer}: in {format_cell(best)} of "
+        f"{scores.n_samples} sentences the pronoun looks more at the person it means than at the other "
+        f"(95 % interval {format_cell(low)} to {format_cell(high)}).",
+        f"The person named last is right in {format_cell(nearest)}: {head} is {verdict} that. "
         "It was chosen as the best of all, so its own figure flatters it.",
     ]
-    if found.n_skipped:
-        said.append(f"{found.n_skipped} sentences were left out: the pronoun cannot see both people there.")
-    layers = found.by_layer()
-    by_site = {str(one.site): one for one, value in scores.top(len(scores))[::-1] if value == layers[str(one.site)]}
+    if measured.n_skipped:
+        findings.append(f"{measured.n_skipped} sentences were left out: the pronoun cannot see both people there.")
+    layers = measured.by_layer()
+    by_site = {str(best.site): best for best, value in scores.top(len(scores))[::-1] if value == layers[str(best.site)]}
     tables = [
         EvidenceTable(
             "Heads, by accuracy",
             "How often the pronoun looks more at the person it means; the nearest noun is the baseline.",
             (HEAD, Column("accuracy"), Column("low"), Column("high"), Column("nearest noun")),
             [
-                (str(one), value, *scores.intervals.get(one, (None, None)), scores.baselines.get(one))
-                for one, value in scores.top(HEADS_TOLD)
+                (str(ranked), value, *scores.intervals.get(ranked, (None, None)), scores.baselines.get(ranked))
+                for ranked, value in scores.top(N_HEADS)
             ],
         ),
         EvidenceTable(
@@ -162,30 +181,30 @@ def _antecedents(model: Model, data: Sentences | None, **going: Any) -> Evidence
             [(site, str(by_site[site]), value) for site, value in layers.items()],
         ),
     ]
-    code = "found = hs.analysis.antecedents(model)\nfound.scores.top(5)"
-    return _evidence("antecedents", model, said, tables, scores, code, {"text": sentences[0].text("she")})
+    code = "antecedents = hs.analysis.antecedents(model)\nantecedents.scores.top(5)"
+    return _evidence("antecedents", model, findings, tables, scores, code, {"text": sentences[0].text("she")})
 
 
 def _between(model: Model, data: Sequence[tuple[str, str]] | None, **going: Any) -> Evidence:
-    found = between_sentences(model, data, **going)
-    significant = found.significant()
-    said = [
-        f"{len(significant)} of {len(found.scores)} heads cross between the sentences more when these belong together "
-        f"(p ≤ 0.05, corrected; {found.scores.n_samples} pairs, each beside one whose second sentence is of another "
-        "pair and about as long)."
+    measured = between_sentences(model, data, **going)
+    significant = measured.significant()
+    findings = [
+        f"{len(significant)} of {len(measured.scores)} heads cross between the sentences more when these belong "
+        f"together (p ≤ 0.05, corrected; {measured.scores.n_samples} pairs, each beside one whose second sentence is "
+        "of another pair and about as long)."
     ]
-    ranked = found.scores.above(len(found.scores))
+    ranked = measured.scores.above(len(measured.scores))
     if significant:
         head, share, shuffled = significant[0]
-        said.append(
-            f"The strongest is {head}: {written(share)} of its attention crosses, {written(shuffled)} shuffled."
+        findings.append(
+            f"The strongest is {head}: {format_cell(share)} of its attention crosses, {format_cell(shuffled)} shuffled."
         )
-    most, _ = found.scores.top(1)[0]
-    said.append(f"Without the control, {most} would come first: it crosses most, in whichever pair.")
+    most, _ = measured.scores.top(1)[0]
+    findings.append(f"Without the control, {most} would come first: it crosses most, in whichever pair.")
     rows: list[tuple[Cell, ...]] = []
-    for head, share, shuffled in ranked[:HEADS_TOLD]:
-        low, high = found.differences.intervals[head]
-        rows.append((str(head), share, shuffled, found.differences[head], low, high, found.p_values[head]))
+    for head, share, shuffled in ranked[:N_HEADS]:
+        low, high = measured.differences.intervals[head]
+        rows.append((str(head), share, shuffled, measured.differences[head], low, high, measured.p_values[head]))
     columns = ("real pairs", "shuffled", "difference", "low", "high", "p, corrected")
     table = EvidenceTable(
         "Heads, by how much more they cross in real pairs",
@@ -194,64 +213,71 @@ def _between(model: Model, data: Sequence[tuple[str, str]] | None, **going: Any)
         rows,
     )
     first, second = (built_in_pairs() if data is None else data)[0]
-    code = "found = hs.analysis.between_sentences(model)\nfound.significant()"
-    return _evidence("between", model, said, [table], found.differences, code, {"text": first, "pair": second})
+    code = "pairs = hs.analysis.between_sentences(model)\npairs.significant()"
+    return _evidence("between", model, findings, [table], measured.differences, code, {"text": first, "pair": second})
 
 
 def _decay(model: Model, data: Sequence[str] | None, **going: Any) -> Evidence:
-    found = decay(model, data, **going)
-    share, rate = found.shares[found.head], found.rates[found.head]
-    said = [
-        f"{found.head} depends most on distance: distance alone explains {written(share)} of the variance of its "
-        f"scores within a query, and they fall by {written(rate)} a token.",
-        f"{written(found.constancy)} of the square of its queries does not depend on the token: "
-        + ("they say little else than where." if found.constancy > 0.5 else "they say much else."),
+    measured = decay(model, data, **going)
+    head, rates, constancy = measured.head, measured.rates, measured.constancy
+    findings = [
+        f"{head} depends most on distance: distance alone explains {format_cell(measured.shares[head])} of the "
+        f"variance of its scores within a query, and they fall by {format_cell(rates[head])} a token.",
+        f"{format_cell(constancy)} of the square of its queries does not depend on the token: "
+        + ("they say little else than where." if constancy > 0.5 else "they say much else."),
     ]
     tables = [
         EvidenceTable(
             "Heads, by how much distance explains",
             "The share of the variance of scores that distance explains, where they fall with it; and the decay rate.",
             (HEAD, Column("share"), Column("rate a token")),
-            [(str(head), value, found.rates[head]) for head, value in found.shares.top(HEADS_TOLD)],
+            [(str(ranked), share, rates[ranked]) for ranked, share in measured.shares.top(N_HEADS)],
         ),
         EvidenceTable(
-            f"Neurons of {found.head}",
+            f"Neurons of {head}",
             "Each neuron's part of the slope of q · k over distance (the parts sum to the whole), "
             "and how much of its query is the same for all tokens.",
             (Column("neuron", "text"), Column("part of the slope"), Column("constancy")),
-            [(str(one.index), one.slope, one.constancy) for one in found.neurons[:HEADS_TOLD]],
+            [(str(neuron.index), neuron.slope, neuron.constancy) for neuron in measured.neurons[:N_HEADS]],
         ),
     ]
-    if found.effects:
-        nothing, chosen, *others = found.effects
-        said.append(
-            f"Setting its {len(chosen.neurons)} neurons that decay most to zero takes its decay rate from "
-            f"{written(nothing.rate)} to {written(chosen.rate)} and perplexity from {written(nothing.perplexity)} to "
-            f"{written(chosen.perplexity)}; as many neurons drawn at random: rate "
-            f"{_range([one.rate for one in others])}, perplexity {_range([one.perplexity for one in others])}."
-        )
-        texts = [Column("continuation", "text")] if model.is_causal else []
-        tables.append(
-            EvidenceTable(
-                "What scaling them does",
-                "The decay rate of the head, perplexity, and what the model writes, with these neurons at zero.",
-                (SAYS, Column("neurons", "text"), Column("decay rate"), Column("perplexity"), *texts),
-                [
-                    (one.what, ", ".join(map(str, one.neurons)), one.rate, one.perplexity)
-                    + ((one.continuation,) if model.is_causal else ())
-                    for one in found.effects
-                ],
-            )
-        )
+    if measured.effects:
+        findings.append(_scaling_finding(measured.effects))
+        tables.append(_scaling(measured.effects, writes=model.is_causal))
     text = (built_in_texts() if data is None else data)[0]
-    code = "found = hs.analysis.decay(model)\nfound.head, found.rates[found.head], found.effects"
-    return _evidence("decay", model, said, tables, found.shares, code, {"text": text})
+    code = "decay = hs.analysis.decay(model)\ndecay.head, decay.rates[decay.head], decay.effects"
+    return _evidence("decay", model, findings, tables, measured.shares, code, {"text": text})
+
+
+def _scaling_finding(effects: Sequence[Scaled]) -> str:
+    nothing, strongest, *random = effects
+    return (
+        f"Setting its {len(strongest.neurons)} neurons that decay most to zero takes its decay rate from "
+        f"{format_cell(nothing.rate)} to {format_cell(strongest.rate)} and perplexity from "
+        f"{format_cell(nothing.perplexity)} to {format_cell(strongest.perplexity)}; as many neurons drawn at random: "
+        f"rate {_range([effect.rate for effect in random])}, "
+        f"perplexity {_range([effect.perplexity for effect in random])}."
+    )
+
+
+def _scaling(effects: Sequence[Scaled], *, writes: bool) -> EvidenceTable:
+    texts = [Column("continuation", "text")] if writes else []
+    return EvidenceTable(
+        "What scaling them does",
+        "The decay rate of the head, perplexity, and what the model writes, with these neurons at zero.",
+        (SAYS, Column("neurons", "text"), Column("decay rate"), Column("perplexity"), *texts),
+        [
+            (effect.what, ", ".join(map(str, effect.neurons)), effect.rate, effect.perplexity)
+            + ((effect.continuation,) if writes else ())
+            for effect in effects
+        ],
+    )
 
 
 # Adding a use case is adding its function and a line here.
 USE_CASES: dict[str, UseCase] = {
-    one.name: one
-    for one in (
+    use.name: use
+    for use in (
         UseCase("bias", "Bias", "Do heads look at occupations differently from she and from he?", False, _bias),
         UseCase(
             "antecedents",
@@ -271,22 +297,22 @@ USE_CASES: dict[str, UseCase] = {
 def _evidence(
     name: str,
     model: Model,
-    said: list[str],
+    findings: list[str],
     tables: list[EvidenceTable],
     scores: Scores,
     code: str,
     example: dict[str, str],
 ) -> Evidence:
     python = f"import headscope as hs\n\nmodel = hs.load({model.name!r})\n{code}\n"
-    return Evidence(name, USE_CASES[name].title, model.name, said, tables, scores, python, example)
+    return Evidence(name, USE_CASES[name].title, model.name, findings, tables, scores, python, example)
 
 
 def _range(values: list[float]) -> str:
     """The least and the most, in words."""
     if not values:
         return "–"
-    return f"{written(min(values))} to {written(max(values))}"
+    return f"{format_cell(min(values))} to {format_cell(max(values))}"
 
 
-def _known(value: float) -> float | None:
+def _number_or_none(value: float) -> float | None:
     return value if value == value else None

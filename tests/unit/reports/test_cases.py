@@ -9,7 +9,7 @@ import torch
 from headscope import runs
 from headscope.analysis.measures.roles import Finding, Verdict
 from headscope.corpora import Example
-from headscope.reports.cases import _best, _case, _cells, _shown, _Wanted, _wanted, thumbnails
+from headscope.reports.cases import _best, _case, _cells, _display_tokens, _Search, _search_for, thumbnails
 from headscope.runs.table import Blocks
 from headscope.sites import Head
 from headscope.traces import Tokens, Trace
@@ -34,8 +34,8 @@ def uniform() -> np.ndarray:
     return np.full((5, 5), 0.2, dtype=np.float32)
 
 
-def wanted(measure: str, offset: int | None = None) -> _Wanted:
-    return _Wanted(measure, "a role", (0,), offset)
+def wanted(measure: str, offset: int | None = None) -> _Search:
+    return _Search(measure, "a role", (0,), offset)
 
 
 def test_a_relation_joins_all_pieces_of_both_ends() -> None:
@@ -72,7 +72,7 @@ def test_pieces_of_the_same_two_words_are_told_once() -> None:
 
 
 def test_tokens_are_shown_with_their_spaces_and_words() -> None:
-    assert _shown(PIECES) == [
+    assert _display_tokens(PIECES) == [
         ("[CLS]", True, True, -1), ("she", True, False, 0), ("sing", True, False, 1), ("s", False, False, 1),
         ("it", True, False, 2),
     ]  # fmt: skip
@@ -104,7 +104,7 @@ def test_a_verdict_that_only_repeated_tokens_show_has_cases_of_its_largest_weigh
     found = Finding("induction", "induction", "repeated_induction", 0.9, 0.1, None, None, 8, "", "")
     run = runs.open(report.folder / "run")
     tables = {"confidence_plain": run.table("confidence_plain")}
-    best = _wanted(HEAD, Verdict(HEAD, (found,)), run, tables, [SAID], report.scores)
+    best = _search_for(HEAD, Verdict(HEAD, (found,)), run, tables, [SAID], report.scores)
     assert (best.measure, best.about, best.places) == ("confidence_plain", "the largest weights", (0,))
 
 

@@ -11,9 +11,9 @@ from tiny_models import FAMILIES, tiny_tokenizer
 import headscope as hs
 from headscope import runs
 from headscope.corpora import Example
-from headscope.errors import Cancelled, InputError, LoadError
+from headscope.errors import Cancelled, InputError, LoadError, UnknownHeadError
 from headscope.reports import HeadsReport, heads
-from headscope.reports.heads_report import chosen
+from headscope.reports.heads_report import corpus_subset
 from headscope.reports.relevance_sample import take_sample
 
 
@@ -31,6 +31,17 @@ def test_every_head_has_a_verdict_and_every_measure_that_applies_a_score(report,
     assert any(name.startswith("syntactic/") for name in names) and any(name.startswith("tags/to ") for name in names)
     assert "patch_self" not in names
     assert "tiny.conllu" in repr(report) and report.page.name == "index.html"
+
+
+def test_roles_and_cases_are_looked_up_by_the_address_of_a_head(report) -> None:
+    head = hs.Head("main", 1, 2)
+    for kept in (report, HeadsReport.load(report.folder)):
+        assert kept.roles["L1H2"] is kept.roles[head] and kept.roles["L1H2"].head == head
+        assert kept.cases["L1H2"] is kept.cases[head]
+        with pytest.raises(UnknownHeadError, match="there is no L9H9: the heads are L0H0 to"):
+            kept.roles["L9H9"]
+        with pytest.raises(UnknownHeadError, match="L1 names 4 heads: say which"):
+            kept.roles["L1"]
 
 
 def test_its_scores_are_those_of_the_run(report, gpt, treebank, tmp_path) -> None:
@@ -103,15 +114,17 @@ def test_without_a_folder_it_is_kept_in_a_temporary_one(gpt) -> None:
 
 def test_a_limit_narrows_a_corpus_and_leaves_it_as_it_was(treebank) -> None:
     whole = hs.corpus(treebank, limit=10)
-    assert len(list(chosen(whole, 3))) == 3 and len(list(chosen(whole, 20))) == 10 and len(list(whole)) == 10
+    assert (
+        len(list(corpus_subset(whole, 3))) == 3 and len(list(corpus_subset(whole, 20))) == 10 and len(list(whole)) == 10
+    )
 
 
 def test_every_takes_a_step_through_the_corpus() -> None:
     texts = [f"text {number}" for number in range(10)]
-    assert [one.text for one in chosen(texts, None, 4)] == ["text 0", "text 4", "text 8"]
-    assert [one.text for one in chosen(texts, 2, 4)] == ["text 0", "text 4"]
+    assert [one.text for one in corpus_subset(texts, None, 4)] == ["text 0", "text 4", "text 8"]
+    assert [one.text for one in corpus_subset(texts, 2, 4)] == ["text 0", "text 4"]
     with pytest.raises(InputError, match="not a step"):
-        chosen(texts, None, 0)
+        corpus_subset(texts, None, 0)
 
 
 def test_json_holds_no_number_that_json_has_not(report) -> None:

@@ -11,7 +11,7 @@ from headscope.analysis.usecases.distance_decay import built_in_texts
 from headscope.analysis.usecases.pronoun_sentences import schemas
 from headscope.analysis.usecases.sentence_pairs import built_in_pairs
 from headscope.errors import Cancelled, HeadscopeError, InputError
-from headscope.reports.evidence import Column, EvidenceTable, written
+from headscope.reports.evidence import Column, EvidenceTable, format_cell
 from headscope.reports.usecases import use_case
 from headscope.server.tasks.usecase import evidence_part
 from headscope.views.wire import decode
@@ -35,7 +35,7 @@ def test_bias_is_told_in_sentences_and_tables(gpt):
     found = use_case("bias", gpt, FEW, progress=lambda done, of: told.append((done, of)))
     heads, occupations, silencing, texts = found.tables
     assert [one.name for one in heads.columns] == ["head", "she − he", "low", "high", "p, corrected"]
-    assert str(heads.rows[0][0]) in found.said[1]
+    assert str(heads.rows[0][0]) in found.findings[1]
     assert {row[0] for row in occupations.rows} == {"nurse", "doctor", "farmer"}
     assert [row[0] for row in silencing.rows][:2] == ["nothing silenced", "the 3 heads that differ most"]
     assert len(silencing.rows) == 7 and len(texts.rows) == 4
@@ -50,7 +50,7 @@ def test_antecedents_name_the_layer_and_the_baseline(gpt):
     assert all(row[4] == pytest.approx(0.5) for row in heads.rows)
     assert [row[0] for row in layers.rows] == [f"L{layer}" for layer in range(6)]
     best = max(layers.rows, key=lambda row: float(row[2] or 0))
-    assert best[1] == heads.rows[0][0] and f"in layer {str(best[0])[1:]}" in found.said[0]
+    assert best[1] == heads.rows[0][0] and f"in layer {str(best[0])[1:]}" in found.findings[0]
 
 
 def test_heads_between_sentences_are_told_against_shuffled_pairs(bert):
@@ -64,7 +64,7 @@ def test_heads_between_sentences_are_told_against_shuffled_pairs(bert):
 def test_decay_tells_rate_perplexity_and_what_is_written(gpt):
     found = use_case("decay", gpt, built_in_texts()[:1])
     heads, neurons, scaled = found.tables
-    assert str(heads.rows[0][0]) in found.said[0] and len(neurons.rows) == 12
+    assert str(heads.rows[0][0]) in found.findings[0] and len(neurons.rows) == 12
     assert [one.name for one in scaled.columns][2:] == ["decay rate", "perplexity", "continuation"]
     assert len(scaled.rows) == 7 and all(float(row[3] or 0) > 1 for row in scaled.rows)
 
@@ -105,7 +105,7 @@ def test_models_that_do_not_fit_are_told_why(gpt):
 
 
 def test_numbers_are_written_for_people():
-    assert [written(one) for one in (None, float("nan"), "x", 0.5, -0.25, 12.345, 1234.5, 0.0004)] == [
+    assert [format_cell(one) for one in (None, float("nan"), "x", 0.5, -0.25, 12.345, 1234.5, 0.0004)] == [
         "–",
         "–",
         "x",

@@ -59,17 +59,17 @@ class Study:
 
     def parts(self) -> dict[str, list[Check]]:
         """The checks by part of the paper."""
-        found: dict[str, list[Check]] = {}
-        for one in self.checks:
-            found.setdefault(one.part, []).append(one)
-        return found
+        checks_by_part: dict[str, list[Check]] = {}
+        for check in self.checks:
+            checks_by_part.setdefault(check.part, []).append(check)
+        return checks_by_part
 
     def markdown(self) -> str:
         """As a page of Markdown."""
         lines = [f"# {self.title}", "", f"{self._about()}", ""]
         for part, checks in self.parts().items():
             lines += [f"## {part}", "", "| | published | here |", "|---|---|---|"]
-            lines += [f"| {_cell(one.what)} | {_cell(one.published)} | {_cell(one.ours)} |" for one in checks]
+            lines += [f"| {_cell(check.what)} | {_cell(check.published)} | {_cell(check.ours)} |" for check in checks]
             lines.append("")
         return "\n".join([*lines, *(f"- {note}" for note in self.notes)]) + "\n"
 
@@ -78,8 +78,8 @@ class Study:
         rows = []
         for part, checks in self.parts().items():
             cells = "".join(
-                f"<tr><td>{html.escape(one.what)}<td>{html.escape(one.published)}<td>{html.escape(one.ours)}"
-                for one in checks
+                f"<tr><td>{html.escape(check.what)}<td>{html.escape(check.published)}<td>{html.escape(check.ours)}"
+                for check in checks
             )
             rows.append(f"<h2>{html.escape(part)}</h2><table><tr><th>Check<th>Published<th>Here{cells}</table>")
         notes = "".join(f"<li>{html.escape(note)}" for note in self.notes)
@@ -117,7 +117,9 @@ def check_folder(folder: str | Path) -> None:
         data = {}
     # Headscope 0.1.0 wrote no format.
     ours: set[str] = set(
-        _FILES if data.get("format") == FORMAT or data.keys() == {one.name for one in fields(Study)} else ()
+        _FILES
+        if data.get("format") == FORMAT or data.keys() == {study_field.name for study_field in fields(Study)}
+        else ()
     )
     if (folder / "run" / "manifest.json").is_file():
         Folder(folder / "run").check()

@@ -26,39 +26,42 @@ _PATTERNS = ("self_token", "previous_token", "next_token", "last_token")
 _N_PROBED = 600
 
 
-def checks(found: "Measured") -> Iterator[Check]:
+def checks(measured: "Measured") -> Iterator[Check]:
     """Trees, patterns and probes."""
     from headscope.analysis.structure.probes import layer_probes
     from headscope.analysis.structure.trees import induced_trees
 
     trees = induced_trees(
-        found.model, found.examples, progress=lambda *at: found.progress("inducing trees", *at), cancel=found.cancel
+        measured.model,
+        measured.examples,
+        progress=lambda *at: measured.progress("inducing trees", *at),
+        cancel=measured.cancel,
     )
     yield from _trees(trees)
     part = "Recurrent patterns"
     for name in _PATTERNS:
-        one = found.scores.get(name)
-        if one is not None and any(value == value for value in one.values()):
-            head, most = one.top(1)[0]
-            n = sum(value >= 0.5 for value in one.values() if value == value)
+        pattern_scores = measured.scores.get(name)
+        if pattern_scores is not None and any(value == value for value in pattern_scores.values()):
+            head, most = pattern_scores.top(1)[0]
+            n = sum(value >= 0.5 for value in pattern_scores.values() if value == value)
             yield Check(
                 part,
                 f"heads with most of their weight on the {name.partition('_')[0]} token",
                 "recurs",
                 f"{n} (most: {head} {100 * most:.0f} %)",
             )
-    tags = next(iter(found.examples)).tags
+    tags = next(iter(measured.examples)).tags
     for tag, published in (("upos", "best in layers 1 to 3 (POS)"), ("chunk", "best in layers 1 to 4")):
         if tag in tags:
             probes = layer_probes(
-                found.model,
-                found.examples,
+                measured.model,
+                measured.examples,
                 tag,
                 limit=_N_PROBED,
-                progress=lambda *at: found.progress("probing layers", *at),
-                cancel=found.cancel,
+                progress=lambda *at: measured.progress("probing layers", *at),
+                cancel=measured.cancel,
             )
-            path = " ".join(f"{100 * one.accuracy:.0f}" for one in probes.depths)
+            path = " ".join(f"{100 * layer.accuracy:.0f}" for layer in probes.depths)
             ours = (
                 f"{probes.best_layer} ({path} from embeddings up; each word's commonest tag {100 * probes.by_word:.0f})"
             )
@@ -67,15 +70,17 @@ def checks(found: "Measured") -> Iterator[Check]:
 
 def _trees(trees: "Trees") -> Iterator[Check]:
     part, base = "Trees from attention (UAS, %)", trees.baselines
-    told = {
-        name: f"{100 * one['all']:.1f} ({100 * one['words']:.1f} without punctuation)" for name, one in base.items()
+    baselines = {
+        name: f"{100 * uas['all']:.1f} ({100 * uas['words']:.1f} without punctuation)" for name, uas in base.items()
     }
-    yield Check(part, "right-branching: attach to the next word", "35.08 (from memory)", told["next"])
-    yield Check(part, "left-branching: attach to the previous word", "10.39 (from memory)", told["previous"])
-    yield Check(part, "all to the root; random trees", NOT_QUOTED, f"{told['root']}; {100 * base['random']['all']:.1f}")
-    for orientation, held in trees.scores.items():
-        mean = float(np.nanmean(list(held["all"].values())))
-        head, most = held["all"].top(1)[0]
+    yield Check(part, "right-branching: attach to the next word", "35.08 (from memory)", baselines["next"])
+    yield Check(part, "left-branching: attach to the previous word", "10.39 (from memory)", baselines["previous"])
+    yield Check(
+        part, "all to the root; random trees", NOT_QUOTED, f"{baselines['root']}; {100 * base['random']['all']:.1f}"
+    )
+    for orientation, uas in trees.scores.items():
+        mean = float(np.nanmean(list(uas["all"].values())))
+        head, most = uas["all"].top(1)[0]
         yield Check(
             part,
             f"{orientation}: mean over heads; best head",

@@ -12,7 +12,7 @@ from headscope.corpora import Corpus
 from headscope.errors import CaptureError, InputError
 from headscope.models import Model, load
 from headscope.reports.cases import first_examples
-from headscope.reports.heads_report import Progress, chosen, repeated
+from headscope.reports.heads_report import Progress, copying_scores, corpus_subset
 from headscope.reports.relevance_sample import take_sample
 from headscope.reports.studies import raganato, vig, voita
 from headscope.reports.studies.checks import Check, Study, check_folder
@@ -90,9 +90,9 @@ def study(
     check_folder(folder)
     paper, tell = STUDIES[name], progress or (lambda what, done, total: None)
     loaded = load(model) if isinstance(model, str) else model
-    examples = chosen(source, limit, every)
+    examples = corpus_subset(source, limit, every)
     measures = streaming(examples, loaded, names=paper.measures)
-    if not any(one.name in ("dependency_alignment", "syntactic") for one in measures):
+    if not any(measure.name in ("dependency_alignment", "syntactic") for measure in measures):
         raise InputError(f"the study {name!r} needs a treebank: {examples!r} has no trees. Give a file in CoNLL-U.")
     run = runs.run(
         loaded if engine == "local" else model,
@@ -101,21 +101,21 @@ def study(
         Path(folder) / "run",
         engine=engine,
         truncate=True,
-        progress=lambda one: tell("measuring", one.n_done, one.n_examples),
+        progress=lambda state: tell("measuring", state.n_done, state.n_examples),
         cancel=cancel,
     )
-    scores = run.scores() | repeated(loaded)
+    scores = run.scores() | copying_scores(loaded)
     notes = list(paper.notes)
     if paper.needs_relevance:
-        found, why = _relevance(loaded, examples, tell, cancel)
-        scores |= found
+        relevance, why = _relevance(loaded, examples, tell, cancel)
+        scores |= relevance
         notes += [f"No relevance: {why}"] if why else []
     checks = tuple(paper.checks(Measured(loaded, examples, scores, tell, cancel)))
     n_examples = run.manifest["corpus"]["n_examples"]
     known_as = Path(loaded.name).name if Path(loaded.name).is_dir() else loaded.name
-    made = Study(name, paper.title, paper.published_for, known_as, examples.name, n_examples, checks, tuple(notes))
-    made.save(folder)
-    return made
+    report = Study(name, paper.title, paper.published_for, known_as, examples.name, n_examples, checks, tuple(notes))
+    report.save(folder)
+    return report
 
 
 def _relevance(
@@ -125,9 +125,9 @@ def _relevance(
 
     try:
         asked = take_sample(model, first_examples(examples), 16)
-        found = relevance_scores(
+        relevance = relevance_scores(
             model, asked.inputs, target=asked.targets, progress=lambda *at: tell("relevance", *at), cancel=cancel
         )
     except (CaptureError, InputError) as problem:
         return {}, str(problem)
-    return {"relevance": found}, ""
+    return {"relevance": relevance}, ""

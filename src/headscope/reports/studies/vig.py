@@ -26,21 +26,21 @@ NOTES = (
 )
 
 
-def checks(found: "Measured") -> Iterator[Check]:
+def checks(measured: "Measured") -> Iterator[Check]:
     """Every check that the scores allow."""
-    scores = found.scores
+    scores = measured.scores
     yield from _null(scores)
     yield from _tags(scores)
     yield from _alignment(scores)
     yield from _distance(scores)
-    yield from _corpus(found)
+    yield from _corpus(measured)
     yield from _copying(scores)
 
 
 def _null(scores) -> Iterator[Check]:
-    one: Scores = scores["first_token"]
-    values = np.array([value for value in one.values() if value == value])
-    part, (head, most) = "Attention that rests on the first token", one.top(1)[0]
+    first_token: Scores = scores["first_token"]
+    values = np.array([value for value in first_token.values() if value == value])
+    part, (head, most) = "Attention that rests on the first token", first_token.top(1)[0]
     yield Check(part, "mean over heads", "57 %", f"{100 * values.mean():.0f} %")
     yield Check(
         part,
@@ -52,8 +52,14 @@ def _null(scores) -> Iterator[Check]:
 
 def _tags(scores) -> Iterator[Check]:
     part = "Parts of speech"
-    to = {name.removeprefix("tags/to "): one for name, one in scores.items() if name.startswith("tags/to ")}
-    sent = {name.removeprefix("tags/from "): one for name, one in scores.items() if name.startswith("tags/from ")}
+    to = {
+        name.removeprefix("tags/to "): tag_scores for name, tag_scores in scores.items() if name.startswith("tags/to ")
+    }
+    sent = {
+        name.removeprefix("tags/from "): tag_scores
+        for name, tag_scores in scores.items()
+        if name.startswith("tags/from ")
+    }
     if not to:
         return
     if "NOUN" in to:
@@ -65,27 +71,31 @@ def _tags(scores) -> Iterator[Check]:
             "43 % (L9H0), mean 21 %",
             f"{100 * most:.0f} % ({head}), mean {100 * mean:.0f} %",
         )
-    twice = [tag for tag, one in to.items() if one.top(1)[0][1] > 2 * np.nanmean(list(one.values()))]
+    twice = [
+        tag for tag, tag_scores in to.items() if tag_scores.top(1)[0][1] > 2 * np.nanmean(list(tag_scores.values()))
+    ]
     yield Check(part, "tags with a head at twice the mean, looking to", "13 of 16", f"{len(twice)} of {len(to)}")
-    from_twice = [tag for tag, one in sent.items() if one.top(1)[0][1] > 2 * np.nanmean(list(one.values()))]
+    from_twice = [
+        tag for tag, tag_scores in sent.items() if tag_scores.top(1)[0][1] > 2 * np.nanmean(list(tag_scores.values()))
+    ]
     yield Check(part, "the same, looking from", "7 of 16", f"{len(from_twice)} of {len(sent)}")
-    n_layers = 1 + max(head.layer for one in to.values() for head in one)
-    for tag, told in (("PROPN", "all in the last 3 of 12 layers"), ("DET", "all in the first 4 of 12 layers")):
+    n_layers = 1 + max(head.layer for tag_scores in to.values() for head in tag_scores)
+    for tag, published in (("PROPN", "all in the last 3 of 12 layers"), ("DET", "all in the first 4 of 12 layers")):
         if tag in to:
             layers = sorted(head.layer for head, _ in to[tag].top(5))
             yield Check(
                 part,
                 f"layers of the five heads most on {tag}",
-                told,
+                published,
                 f"{', '.join(map(str, layers))} of 0 to {n_layers - 1}",
             )
 
 
 def _alignment(scores) -> Iterator[Check]:
-    part, one = "Dependencies", scores["dependency_alignment"]
-    head, most = one.top(1)[0]
+    part, alignment = "Dependencies", scores["dependency_alignment"]
+    head, most = alignment.top(1)[0]
     yield Check(part, "largest dependency alignment", "0.42, L4H11", f"{most:.2f}, {head}")
-    means = layer_means(one)
+    means = layer_means(alignment)
     peak = max(means, key=lambda site: means[site])
     yield Check(
         part,
@@ -131,11 +141,11 @@ def _distance(scores) -> Iterator[Check]:
     )
 
 
-def _corpus(found: "Measured") -> Iterator[Check]:
+def _corpus(measured: "Measured") -> Iterator[Check]:
     """What the treebank says by itself, without a model."""
     apart: Counter[int] = Counter()
     pairs: Counter[int] = Counter()
-    for example in found.examples:
+    for example in measured.examples:
         for word, head in enumerate(example.heads):
             if head >= 0:
                 apart[abs(word - head)] += 1
@@ -143,7 +153,7 @@ def _corpus(found: "Measured") -> Iterator[Check]:
             pairs[distance] += len(example.heads) - distance
     total = sum(apart.values())
     mean = sum(distance * count for distance, count in apart.items()) / total
-    near = " ".join(f"{apart[one] / pairs[one]:.2f}" for one in (1, 5, 10) if pairs[one])
+    near = " ".join(f"{apart[distance] / pairs[distance]:.2f}" for distance in (1, 5, 10) if pairs[distance])
     within = sum(count for distance, count in apart.items() if distance <= 18) / total
     part = "The treebank alone"
     yield Check(part, "mean dependency length, words", "3.89", f"{mean:.2f}")
@@ -153,23 +163,25 @@ def _corpus(found: "Measured") -> Iterator[Check]:
 
 def _copying(scores) -> Iterator[Check]:
     part = "Previous-token, duplicate and induction heads"
-    told = ", ".join(f"{head} {value:.2f}" for head, value in scores["previous_token"].top(2))
-    yield Check(part, "previous-token head", "L4H11, near perfect; L2H2 weaker", told)
+    strongest = ", ".join(f"{head} {value:.2f}" for head, value in scores["previous_token"].top(2))
+    yield Check(part, "previous-token head", "L4H11, near perfect; L2H2 weaker", strongest)
     if "repeated_induction" in scores:
-        told = ", ".join(f"{head} {value:.2f}" for head, value in scores["repeated_induction"].top(5))
+        strongest = ", ".join(f"{head} {value:.2f}" for head, value in scores["repeated_induction"].top(5))
         yield Check(
-            part, "five strongest induction heads", "L5H1 0.91, L5H5 0.93, L6H9 0.91, L7H2 0.83, L7H10 0.91", told
+            part, "five strongest induction heads", "L5H1 0.91, L5H5 0.93, L6H9 0.91, L7H2 0.83, L7H10 0.91", strongest
         )
-        told = ", ".join(f"{head} {value:.2f}" for head, value in scores["repeated_duplicate"].top(3))
-        yield Check(part, "duplicate-token heads", "L0H1, L3H0 (no scores published)", told)
+        strongest = ", ".join(f"{head} {value:.2f}" for head, value in scores["repeated_duplicate"].top(3))
+        yield Check(part, "duplicate-token heads", "L0H1, L3H0 (no scores published)", strongest)
 
 
-def _pearson(one: Scores, other: Scores) -> str:
+def _pearson(scores: Scores, other: Scores) -> str:
     # `in` of Scores looks a head up, and a head that is not there is an error.
     heads = [
-        head for head in one if head in other.values_by_head and one[head] == one[head] and other[head] == other[head]
+        head
+        for head in scores
+        if head in other.values_by_head and scores[head] == scores[head] and other[head] == other[head]
     ]
     if len(heads) < 3:
         return "too few heads"
-    found = np.corrcoef([one[head] for head in heads], [other[head] for head in heads])[0, 1]
-    return f"{found:.2f}".replace("-", "−")
+    correlation = np.corrcoef([scores[head] for head in heads], [other[head] for head in heads])[0, 1]
+    return f"{correlation:.2f}".replace("-", "−")

@@ -1,11 +1,13 @@
 """Voita et al. (2019): which heads have a function, how sure they are, and how much they matter."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from headscope.analysis import rank_correlation
-from headscope.analysis.measures.roles import roles
+from headscope.analysis.measures.roles import Verdict, roles
 from headscope.reports.studies.checks import NOT_QUOTED, Check
+from headscope.scores import Scores
+from headscope.sites import Head, Site
 
 if TYPE_CHECKING:
     from headscope.reports.studies.run_study import Measured
@@ -27,7 +29,7 @@ NOTES = (
     "Relevance is by CP-LRP, signed and as a share of its layer; the paper's rules are α = β, and positive.",
     "dobj is obj in Universal Dependencies.",
 )
-_RATE, _RATES = "{:.0f}/{:.0f}", "best head / baseline, %"
+_RATES = "best head / baseline, %"
 # Table 1 of the paper: relation, direction, WMT and OpenSubtitles as best head / baseline.
 TABLE = (
     ("nsubj→dependent", "nsubj, verb to subject", "45/35", "77/45"),
@@ -41,81 +43,87 @@ TABLE = (
 )
 
 
-def checks(found: "Measured") -> Iterator[Check]:
+def checks(measured: "Measured") -> Iterator[Check]:
     """Every check that the scores allow."""
-    scores = found.scores
+    scores = measured.scores
     confidence, positional = scores["confidence_plain"], scores["positional"]
-    heads = [head for head in positional if positional[head] >= 0.9]
+    positional_heads = [head for head in positional if positional[head] >= 0.9]
+    verdicts = roles({name: measure for name, measure in scores.items() if name.startswith("syntactic/")})
+    yield from _positional(confidence, positional, positional_heads)
+    yield from _syntactic(scores, verdicts)
+    if "rare_word" in scores:
+        yield from _rare_words(scores)
+    if "relevance" in scores:
+        syntactic_heads = [head for head, verdict in verdicts.items() if verdict.findings]
+        yield from _relevance(confidence, scores["relevance"], {*positional_heads, *syntactic_heads})
+
+
+def _positional(confidence: Scores, positional: Scores, heads: list[Head]) -> Iterator[Check]:
     part = "Positional heads and confidence"
     sure = [head for head, value in confidence.items() if value > 0.8]
-    yield Check(part, "heads with confidence above 0.8", "a few", f"{len(sure)} of {len(confidence)}: {_named(sure)}")
+    yield Check(
+        part, "heads with confidence above 0.8", "a few", f"{len(sure)} of {len(confidence)}: {_head_list(sure)}"
+    )
     offsets = positional.settings["offsets"]
-    told = ", ".join(f"{head} {_offset(offsets[str(head)])}" for head in heads)
+    offset_list = ", ".join(f"{head} {_offset(offsets[str(head)])}" for head in heads)
     yield Check(
         part,
         "positional heads (90 % at one offset)",
         "in practice at −1 or +1",
-        f"{len(heads)}: {told or 'none'}",
+        f"{len(heads)}: {offset_list or 'none'}",
     )
     both = [head for head in heads if head in sure]
     yield Check(part, "positional heads with confidence above 0.8", "every one", f"{len(both)} of {len(heads)}")
 
+
+def _syntactic(scores: Mapping[str, Scores], verdicts: Mapping[Head, Verdict]) -> Iterator[Check]:
     part = f"Syntactic heads ({_RATES})"
     for key, what, wmt, subtitles in TABLE:
-        one = scores.get(f"syntactic/{key}")
-        if one is not None:
-            head, value, base = one.above(1)[0]
+        relation = scores.get(f"syntactic/{key}")
+        if relation is not None:
+            head, value, base = relation.above(1)[0]
             yield Check(
                 part, what, f"{wmt} WMT, {subtitles} OpenSubtitles", f"{100 * value:.0f}/{100 * base:.0f}, {head}"
             )
-    verdicts = roles({name: one for name, one in scores.items() if name.startswith("syntactic/")})
-    n = sum(bool(one.findings) for one in verdicts.values())
+    n = sum(bool(verdict.findings) for verdict in verdicts.values())
     yield Check(part, "heads ten points over the baseline, any relation", NOT_QUOTED, f"{n} of {len(verdicts)}")
 
-    if "rare_word" in scores:
-        part, one, two = "Rare words", scores["rare_word"], scores["two_rare_words"]
-        head, value, base = one.above(1)[0]
-        yield Check(
-            part,
-            "largest weight on the rarest token",
-            "66 % (OpenSubtitles), first layer",
-            f"{100 * value:.0f} % ({head}), chance {100 * base:.0f} %",
-        )
-        head, value, base = two.above(1)[0]
-        yield Check(
-            part,
-            "on one of the two rarest",
-            "83 % (OpenSubtitles), above 50 % (WMT)",
-            f"{100 * value:.0f} % ({head}), chance {100 * base:.0f} %",
-        )
 
+def _rare_words(scores: Mapping[str, Scores]) -> Iterator[Check]:
+    for name, what, published in (
+        ("rare_word", "largest weight on the rarest token", "66 % (OpenSubtitles), first layer"),
+        ("two_rare_words", "on one of the two rarest", "83 % (OpenSubtitles), above 50 % (WMT)"),
+    ):
+        head, value, base = scores[name].above(1)[0]
+        yield Check("Rare words", what, published, f"{100 * value:.0f} % ({head}), chance {100 * base:.0f} %")
+
+
+def _relevance(confidence: Scores, relevance: Scores, heads_with_role: set[Head]) -> Iterator[Check]:
     part = "Relevance"
-    if "relevance" in scores:
-        relevance = scores["relevance"]
-        agree, within = (
-            rank_correlation(confidence.values_by_head, relevance.values_by_head, within_layers=one)
-            for one in (False, True)
-        )
-        yield Check(
-            part,
-            "does confidence agree with relevance?",
-            "yes, but for the rare-word head of the first layer",
-            f"rank correlation {agree:.2f}, within layers {within:.2f}",
-        )
-        by_layer: dict = {}
-        for head, value in relevance.items():
-            by_layer.setdefault(head.site, []).append((value, head))
-        leaders = [max(several, key=lambda one: one[0])[1] for several in by_layer.values()]
-        lead = [head for head in leaders if (verdicts.get(head) and verdicts[head].findings) or head in heads]
-        yield Check(
-            part,
-            "the most relevant head of a layer is positional or syntactic",
-            NOT_QUOTED,
-            f"{len(lead)} of {len(leaders)} layers",
-        )
+    overall, within_layers = (
+        rank_correlation(confidence.values_by_head, relevance.values_by_head, within_layers=within)
+        for within in (False, True)
+    )
+    yield Check(
+        part,
+        "does confidence agree with relevance?",
+        "yes, but for the rare-word head of the first layer",
+        f"rank correlation {overall:.2f}, within layers {within_layers:.2f}",
+    )
+    heads_by_layer: dict[Site, list[Head]] = {}
+    for head in relevance:
+        heads_by_layer.setdefault(head.site, []).append(head)
+    leaders = [max(heads, key=lambda head: relevance[head]) for heads in heads_by_layer.values()]
+    n_with_role = sum(head in heads_with_role for head in leaders)
+    yield Check(
+        part,
+        "the most relevant head of a layer is positional or syntactic",
+        NOT_QUOTED,
+        f"{n_with_role} of {len(leaders)} layers",
+    )
 
 
-def _named(heads) -> str:
+def _head_list(heads: list[Head]) -> str:
     return ", ".join(map(str, heads)) or "none"
 
 

@@ -14,7 +14,7 @@ from headscope.analysis.usecases.sentence_pairs import built_in_pairs
 from headscope.choices import Ablation
 from headscope.errors import InputError, UnknownTokenError
 from headscope.models.inputs.accepted import Intake
-from headscope.reports.evidence import written
+from headscope.reports.evidence import format_cell
 from headscope.scores import Scores
 from headscope.server.catalogue import kinds_of
 from headscope.server.messages import PatternOffer
@@ -148,7 +148,7 @@ def _effect(desk: Desk, trace: Trace, options: FindOptions) -> Part:
     about = (
         f"how much the log-probability of {_quote(options.token)} falls when the head is {done}; below zero it rises"
     )
-    notes = [f"with all heads it is {written(-scores.settings['loss'])}"]
+    notes = [f"with all heads it is {format_cell(-scores.settings['loss'])}"]
     at = f", position={options.position}" if options.position is not None and options.over == "run" else ""
     at += f", interventions=[{', '.join(trace.edits)}]" if is_edited else ""
     source, code = "trace.inputs", ""

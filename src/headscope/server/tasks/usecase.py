@@ -52,7 +52,7 @@ def evidence_part(evidence: Evidence) -> Part:
             evidence.name,
             evidence.title,
             short_name(evidence.model),
-            evidence.said,
+            evidence.findings,
             tables,
             [str(head) for head in scores],
             method,
