@@ -42,11 +42,11 @@ def pytest_runtest_makereport(item: pytest.Item):
 # For this folder and no longer: while Playwright runs, its event loop does, and no other test could start one.
 @pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
-    found = subprocess.run(["sh", str(ROOT / "scripts" / "chromium")], capture_output=True, text=True, check=False)
-    if found.returncode:
-        (pytest.fail if os.environ.get("CI") else pytest.skip)(found.stderr.strip())
+    process = subprocess.run(["sh", str(ROOT / "scripts" / "chromium")], capture_output=True, text=True, check=False)
+    if process.returncode:
+        (pytest.fail if os.environ.get("CI") else pytest.skip)(process.stderr.strip())
     with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=found.stdout.strip(), args=FLAGS)
+        chromium = playwright.chromium.launch(executable_path=process.stdout.strip(), args=FLAGS)
         yield chromium
         chromium.close()
 

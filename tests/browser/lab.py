@@ -43,9 +43,9 @@ class Lab:
                 env={**os.environ, **places, **workspaces, "IPYTHONDIR": str(home / "ipython"), "OMP_NUM_THREADS": "1"},
             )
         self.host = f"http://127.0.0.1:{port}"
-        self._started()
+        self._wait_until_ready()
 
-    def _started(self) -> None:
+    def _wait_until_ready(self) -> None:
         end = time.monotonic() + 90
         while time.monotonic() < end and self.process.poll() is None:
             try:
@@ -72,19 +72,21 @@ class Notebook:
 
     def __init__(self, page: Page, lab: Lab, cells: list[str]) -> None:
         self.page, self.path = page, lab.folder / "test.ipynb"
-        made = [
+        notebook_cells = [
             {
                 "cell_type": "code",
                 "id": f"cell-{n}",
                 "execution_count": None,
                 "metadata": {},
                 "outputs": [],
-                "source": one,
+                "source": source,
             }
-            for n, one in enumerate(cells)
+            for n, source in enumerate(cells)
         ]
         spec = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
-        self.path.write_text(json.dumps({"cells": made, "metadata": spec, "nbformat": 4, "nbformat_minor": 5}))
+        self.path.write_text(
+            json.dumps({"cells": notebook_cells, "metadata": spec, "nbformat": 4, "nbformat_minor": 5})
+        )
         self.problems: list[str] = []
         page.set_default_timeout(LIMIT)
         page.on("console", self._hear)

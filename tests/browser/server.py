@@ -32,20 +32,20 @@ class Server:
                 command, stdout=output, stderr=output, env={**os.environ, "NO_COLOR": "1", "COLUMNS": "200"}
             )
         self.host = f"http://127.0.0.1:{port}"
-        self.url = self._printed()
+        self.url = self._wait_for_address()
         jar = CookieJar()
         self.opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor(jar))
         self.opener.open(self.url).close()
         self.cookies = {cookie.name: cookie.value or "" for cookie in jar}
 
-    def _printed(self) -> str:
+    def _wait_for_address(self) -> str:
         """The address with the token, once the server answers there."""
         end = time.monotonic() + 60
         while time.monotonic() < end and self.process.poll() is None:
-            if found := re.search(rf"{self.host}/\S*token=[\w-]+", self.log.read_text()):
+            if match := re.search(rf"{self.host}/\S*token=[\w-]+", self.log.read_text()):
                 try:
                     urllib.request.urlopen(f"{self.host}/static/headscope.js").close()
-                    return found[0]
+                    return match[0]
                 except OSError:
                     pass
             time.sleep(0.05)

@@ -14,26 +14,26 @@ STORY = "Once upon a time there was a miller"
 
 def test_the_lens_shows_what_each_layer_would_predict(bench, gpt):
     bench.open(text=NURSE, view="activations")
-    found = gpt.activations(gpt.run(NURSE))
+    activations = gpt.activations(gpt.run(NURSE))
     expect(bench.status).to_contain_text("6 layers × 10 tokens")
-    last = [found.predictions(token)["L5"][0].text.strip() for token in range(1, 10)]
+    last = [activations.predictions(token)["L5"][0].text.strip() for token in range(1, 10)]
     for text in last:
         if text:
             expect(bench.label(text).first).to_be_attached()
     bench.press("ArrowLeft")
     bench.links_to(token="query:9")
     card = bench.page.get_by_label("Predictions layer by layer")
-    told = card.get_by_role("row").nth(7).inner_text()
-    for one in found.predictions(9)["L5"]:
-        assert one.text.strip() in told
-        assert f"{one.logprob:.2f}".replace("-", "−") in told
-    assert card.get_by_role("row").nth(1).inner_text().split()[-1] == f"{found.ranks(9)['input'] + 1:,}"
+    row_text = card.get_by_role("row").nth(7).inner_text()
+    for prediction in activations.predictions(9)["L5"]:
+        assert prediction.text.strip() in row_text
+        assert f"{prediction.logprob:.2f}".replace("-", "−") in row_text
+    assert card.get_by_role("row").nth(1).inner_text().split()[-1] == f"{activations.ranks(9)['input'] + 1:,}"
     neurons = bench.page.get_by_label("MLP neurons", exact=True)
-    index, _, share = found.top_neurons("L0", 9)[0]
+    index, _, share = activations.top_neurons("L0", 9)[0]
     expect(neurons.locator("li").first).to_contain_text(str(index))
     expect(neurons.locator("li").first).to_contain_text(f"{share * 100:.1f} %")
     bench.press("ArrowDown")
-    index = found.top_neurons("L1", 9)[0][0]
+    index = activations.top_neurons("L1", 9)[0][0]
     expect(neurons.locator("li").first).to_contain_text(str(index))
     bench.page.get_by_label("What heads wrote").get_by_role("button").first.click()
     bench.links_to(view="head")
@@ -83,13 +83,13 @@ def test_text_that_the_model_writes_step_by_step(bench):
     steps = bench.page.get_by_role("group", name="Steps of the text that the model wrote")
     expect(steps).to_contain_text("6 steps written")
     bench.links_to(write="6", step=None)
-    shown = bench.page.locator(".view span:visible")
-    n_all = shown.count()
+    visible_tokens = bench.page.locator(".view span:visible")
+    n_all = visible_tokens.count()
     bench.press(".")
     bench.links_to(step="0", token="query:10")
     expect(steps).to_contain_text("step 1 of 6: wrote 's")
     expect(steps.get_by_label("What it might have written")).to_contain_text("'s")
-    assert shown.count() < n_all
+    assert visible_tokens.count() < n_all
     bench.press(".", ".")
     bench.links_to(step="2", token="query:12")
     bench.press(",")
@@ -127,9 +127,9 @@ def test_examples_of_a_neuron_and_of_a_head(bench, gpt, tmp_path):
     panel.get_by_role("button", name="in texts.txt").click()
     lines = panel.get_by_role("listitem")
     expect(lines).to_have_count(4)
-    found = hs.examples(gpt, TEXTS, f"L3.neurons[{index}]", k=1, folder=tmp_path / "kept")[0]
-    expect(lines.first).to_contain_text(f"{found.value:.2f}")
-    expect(lines.first.locator(".here")).to_have_text(found.tokens[found.token])
+    example = hs.examples(gpt, TEXTS, f"L3.neurons[{index}]", k=1, folder=tmp_path / "kept")[0]
+    expect(lines.first).to_contain_text(f"{example.value:.2f}")
+    expect(lines.first.locator(".here")).to_have_text(example.tokens[example.token])
     bench.press("2")
     expect(panel).to_contain_text("Examples of L3H0")
     bench.page.get_by_label("of", exact=True).select_option("query")

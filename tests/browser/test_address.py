@@ -4,8 +4,8 @@ NURSE = "The doctor asked the nurse a question. She"
 
 
 def test_a_link_brings_back_the_whole_state(bench):
-    given = {"view": "head", "at": "L3H2", "heads": "2,5", "filter": "threshold", "threshold": "0.2", "by": "words"}
-    bench.open(text=NURSE, **given, hide="first", what="contribution")
+    state = {"view": "head", "at": "L3H2", "heads": "2,5", "filter": "threshold", "threshold": "0.2", "by": "words"}
+    bench.open(text=NURSE, **state, hide="first", what="contribution")
     chips = bench.page.get_by_role("group", name="Heads of L3")
     pressed = [chip.get_attribute("aria-label") for chip in chips.locator("[aria-pressed=true]").all()]
     assert pressed == ["L3H2", "L3H5"]
@@ -14,7 +14,7 @@ def test_a_link_brings_back_the_whole_state(bench):
     assert bench.is_chosen("What is drawn", "Contribution")
     assert bench.button("Lines: ≥ 0.20").is_visible()
     assert bench.button("Tokens: no first").is_visible()
-    bench.links_to(model="builtin:gpt", text=NURSE, **given, hide="first", what="contribution")
+    bench.links_to(model="builtin:gpt", text=NURSE, **state, hide="first", what="contribution")
 
 
 def test_the_back_button_undoes_and_forward_repeats(bench):

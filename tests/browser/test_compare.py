@@ -11,8 +11,8 @@ SHE = "The doctor asked the nurse a question. She"
 HE = "The doctor asked the nurse a question. He"
 
 
-def compared(bench: Workbench, **given: str) -> None:
-    bench.open(text=SHE, **{"with": urlencode({"text": HE}), "compare": "difference", **given})
+def open_comparison(bench: Workbench, **selection: str) -> None:
+    bench.open(text=SHE, **{"with": urlencode({"text": HE}), "compare": "difference", **selection})
 
 
 def test_another_text_is_typed_and_subtracted(bench: Workbench, gpt: hs.Model):
@@ -42,9 +42,9 @@ def test_another_text_is_typed_and_subtracted(bench: Workbench, gpt: hs.Model):
 
 def test_a_link_brings_back_both_runs_in_every_view(bench: Workbench):
     page = bench.page
-    compared(bench)
+    open_comparison(bench)
     expect(page.get_by_role("status").filter(has_text="48 heads")).to_contain_text("full colour: a difference of")
-    compared(bench, view="head", at="L5H0", **{"as": "matrix"})
+    open_comparison(bench, view="head", at="L5H0", **{"as": "matrix"})
     expect(page.get_by_role("status").filter(has_text="10 × 10")).to_contain_text("full colour")
     # The card has the measures of both.
     expect(page.get_by_text("moved by")).to_be_visible()
@@ -67,7 +67,7 @@ def test_neurons_are_subtracted_term_by_term(bench: Workbench, gpt: hs.Model):
         expect(page.get_by_role("status").filter(has_text=f"A − B: {head}")).to_contain_text("query She (9)")
         page.keyboard.press("t")
         rows = page.locator("table").filter(has_text="query token").locator("tbody tr").all()
-        cells = [[one.replace("−", "-") for one in row.locator("td, th").all_inner_texts()] for row in rows]
+        cells = [[text.replace("−", "-") for text in row.locator("td, th").all_inner_texts()] for row in rows]
         names = page.locator("table").filter(has_text="query token").locator("thead th").all_inner_texts()
         key, dots, weight = (names.index(name) for name in ("key position", "q·k", "weight"))
         return [(int(row[key]), float(row[dots]), float(row[weight])) for row in cells]
@@ -76,14 +76,14 @@ def test_neurons_are_subtracted_term_by_term(bench: Workbench, gpt: hs.Model):
     both = hs.compare(gpt.run(SHE, [hs.silence("L3H2")]), gpt.run(SHE))
     columns = hs.neuron_view(both, "L4H1", token=9).table().columns
     expected = {int(key): dots for key, dots in zip(columns["key position"], columns["q·k"], strict=True)}
-    found = numbers("L4H1")
-    assert len(found) == 10 and max(abs(dots) for _, dots, _ in found) > 0.5
-    assert all(abs(dots - expected[key]) < 1e-3 for key, dots, _ in found)
+    key_rows = numbers("L4H1")
+    assert len(key_rows) == 10 and max(abs(dots) for _, dots, _ in key_rows) > 0.5
+    assert all(abs(dots - expected[key]) < 1e-3 for key, dots, _ in key_rows)
 
 
 def test_side_by_side_shares_the_selection(bench: Workbench):
     page = bench.page
-    compared(bench, view="head", at="L5H0", compare="side", token="query:9")
+    open_comparison(bench, view="head", at="L5H0", compare="side", token="query:9")
     beside = page.get_by_role("region", name="The other run")
     expect(beside).to_contain_text("from He")
     # The token under the pointer is marked in both.
@@ -98,12 +98,12 @@ def test_side_by_side_shares_the_selection(bench: Workbench):
 
 def test_leaving_gives_the_run_back(bench: Workbench):
     page = bench.page
-    compared(bench)
+    open_comparison(bench)
     page.get_by_role("button", name="Leave the comparison").click()
     expect(page.get_by_role("group", name="Comparison")).to_have_count(0)
     bench.ready()
     assert "with=" not in page.url and "compare=" not in page.url
-    compared(bench)
+    open_comparison(bench)
     page.keyboard.press("Escape")
     expect(page.get_by_role("group", name="Comparison")).to_have_count(0)
 
@@ -136,7 +136,7 @@ def test_texts_with_nothing_in_common_say_so(bench: Workbench):
 
 
 def test_a_saved_difference_opens_without_a_server(bench: Workbench, offline: Workbench, tmp_path):
-    compared(bench, view="head", at="L5H0")
+    open_comparison(bench, view="head", at="L5H0")
     page = bench.page
     page.get_by_role("button", name="Save").click()
     with page.expect_download() as download:

@@ -10,15 +10,15 @@ from browser.workbench import Workbench
 SHE = "The doctor asked the nurse a question. She"
 
 
-def edited(bench: Workbench, **given: str) -> None:
+def open_edited(bench: Workbench, **selection: str) -> None:
     """The activations of a run with an edit, less those without."""
     edit = {"edit": "silence('L3H2')", "with": urlencode({"edit": ""})}
-    bench.open(text=SHE, view="activations", **{**edit, "compare": "difference", **given})
+    bench.open(text=SHE, view="activations", **{**edit, "compare": "difference", **selection})
 
 
 def cell(bench: Workbench, text: str, place: str) -> None:
     """Point at a token's cell."""
-    boxes = [bench.label(one).first.bounding_box() for one in (text, place)]
+    boxes = [bench.label(label).first.bounding_box() for label in (text, place)]
     assert boxes[0] and boxes[1]
     x, y = boxes[0]["x"] + boxes[0]["width"] / 2, boxes[1]["y"] + boxes[1]["height"] / 2
     bench.page.mouse.move(x, y, steps=3)
@@ -27,8 +27,8 @@ def cell(bench: Workbench, text: str, place: str) -> None:
 def test_activations_are_subtracted_layer_by_layer(bench: Workbench, gpt: hs.Model):
     page = bench.page
     both = hs.compare(gpt.run(SHE, [hs.silence("L3H2")]), gpt.run(SHE))
-    found = gpt.activations_difference(both)
-    edited(bench, stream="attention")
+    difference = gpt.activations_difference(both)
+    open_edited(bench, stream="attention")
     expect(bench.status).to_contain_text("A − B: norm of what attention wrote, 6 layers × 10 tokens")
     expect(bench.status).to_contain_text("full colour: a difference of")
     # Nothing before the edit's own layer; there, what attention wrote became less or more, with the sign of Python's.
@@ -37,10 +37,10 @@ def test_activations_are_subtracted_layer_by_layer(bench: Workbench, gpt: hs.Mod
     expect(tip).to_contain_text("nurse, token 5, after L2")
     expect(tip).to_contain_text("written by attention  0: ")
     cell(bench, "nurse", "L3")
-    one, other = (side.written["attention"][3, 5] for side in (found.one, found.other))
-    change = f"{one - other:+.2f}".replace("-", "−")
+    first, other = (side.written["attention"][3, 5] for side in (difference.one, difference.other))
+    change = f"{first - other:+.2f}".replace("-", "−")
     expect(tip).to_contain_text(
-        f"written by attention  {change}: {float(f'{one:.5g}'):g} less {float(f'{other:.5g}'):g}"
+        f"written by attention  {change}: {float(f'{first:.5g}'):g} less {float(f'{other:.5g}'):g}"
     )
     expect(bench.label(change).first).to_be_attached()
     # The numbers of the table are both runs' own.
@@ -52,19 +52,19 @@ def test_activations_are_subtracted_layer_by_layer(bench: Workbench, gpt: hs.Mod
 
 def test_predictions_and_neurons_of_two_runs(bench: Workbench, gpt: hs.Model):
     page = bench.page
-    found = gpt.activations_difference(hs.compare(gpt.run(SHE, [hs.silence("L3H2")]), gpt.run(SHE)))
-    edited(bench, at="L4H0", token="query:9")
-    told = found.predictions(9)
+    difference = gpt.activations_difference(hs.compare(gpt.run(SHE, [hs.silence("L3H2")]), gpt.run(SHE)))
+    open_edited(bench, at="L4H0", token="query:9")
+    predictions = difference.predictions(9)
     card = page.get_by_label("Predictions layer by layer")
     row = card.get_by_role("row").nth(7).inner_text()  # after the last layer
-    assert told["L5"][0].text.strip() in row
-    assert f"{told['L5'][0].difference:+.2f}".replace("-", "−") in row
+    assert predictions["L5"][0].text.strip() in row
+    assert f"{predictions['L5'][0].difference:+.2f}".replace("-", "−") in row
     focus = page.get_by_role("table", name="Candidates in both runs").locator("tbody tr").first
-    expect(focus).to_contain_text(told["L4"][0].text.strip())
+    expect(focus).to_contain_text(predictions["L4"][0].text.strip())
     neurons = page.get_by_label("MLP neurons", exact=True).locator("li").first
-    index, one, other = found.top_neurons("L4", 9)[0]
+    index, first, other = difference.top_neurons("L4", 9)[0]
     expect(neurons).to_contain_text(str(index))
-    expect(neurons).to_contain_text(f"{one - other:+.2f}".replace("-", "−"))
+    expect(neurons).to_contain_text(f"{first - other:+.2f}".replace("-", "−"))
     # Before the edit nothing differs, and the card says so.
     bench.press("ArrowUp", "ArrowUp")
     expect(page.get_by_label("MLP neurons", exact=True)).to_contain_text("neurons differs here")
@@ -74,7 +74,7 @@ def test_predictions_and_neurons_of_two_runs(bench: Workbench, gpt: hs.Model):
     bench.links_to(whose="B")
     expect(bench.status).to_contain_text("what B predicts in the end")
     # A run less itself is nothing.
-    edited(bench, stream="norm", **{"with": urlencode({"text": SHE})})
+    open_edited(bench, stream="norm", **{"with": urlencode({"text": SHE})})
     expect(bench.status).to_contain_text("no difference in anything shown")
 
 
@@ -94,7 +94,7 @@ def test_tokens_without_a_partner_are_left_out_and_named(bench: Workbench, gpt: 
 
 def test_activations_side_by_side(bench: Workbench):
     page = bench.page
-    edited(bench, compare="side", token="query:9")
+    open_edited(bench, compare="side", token="query:9")
     beside = page.get_by_role("region", name="The other run")
     expect(beside).to_contain_text("what each layer would predict, 6 layers × 10 tokens")
     before = beside.locator("canvas").screenshot()
@@ -106,7 +106,7 @@ def test_activations_side_by_side(bench: Workbench):
 def test_saved_activations_of_two_runs_open_without_a_server(
     bench: Workbench, offline: Workbench, tmp_path, monkeypatch
 ):
-    edited(bench, token="query:9")
+    open_edited(bench, token="query:9")
     page = bench.page
     page.get_by_role("button", name="Save").click()
     with page.expect_download() as download:

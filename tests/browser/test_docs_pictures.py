@@ -28,7 +28,7 @@ SAID = (
     "The {1} never forgot what the {0} had told her that day.",
     "The {0} wrote to the {1} that all was well in the village.",
 )
-STORY = [said.format(*who) for who, said in product(WHO, SAID)]
+STORY = [sentence.format(*who) for who, sentence in product(WHO, SAID)]
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +55,7 @@ def long_llama(tmp_path_factory: pytest.TempPathFactory, shared_weights: Path, w
     return str(folder)
 
 
-def taken(bench: Workbench, name: str) -> None:
+def save_picture(bench: Workbench, name: str) -> None:
     """A picture, once the card of the head has its measures, which come last."""
     bench.page.locator("aside.right .bars, aside.right table").first.wait_for()
     bench.picture(name)
@@ -67,21 +67,21 @@ def test_short_and_long(bench: Workbench, theme: str, tokens: int, request: pyte
     model = "builtin:gpt" if tokens < 1200 else request.getfixturevalue("long_llama")
     few = {"filter": "threshold", "threshold": "0.05"} if tokens == 1200 else {}
     bench.open(model, text=text)
-    taken(bench, f"model-{tokens}-{theme}")
+    save_picture(bench, f"model-{tokens}-{theme}")
     bench.open(model, text=text, view="head", at="L5H6" if tokens == 12 else "L3H2", hide="first", **few)
-    taken(bench, f"head-{tokens}-{theme}")
+    save_picture(bench, f"head-{tokens}-{theme}")
 
 
 def test_the_first_of_all(bench: Workbench) -> None:
     pair = {"text": "The boy bought a new bicycle yesterday.", "pair": "Yesterday the boy bought a new bike."}
     bench.open("builtin:bert", **pair, view="head", at="L2H3")
     bench.hover("bought", "query")
-    taken(bench, "workbench")
+    save_picture(bench, "workbench")
 
 
 def test_neurons(bench: Workbench, theme: str) -> None:
     bench.open(text=NURSE, view="neuron", at="L3H2", neurons="contribution")
-    taken(bench, f"neuron-{theme}")
+    save_picture(bench, f"neuron-{theme}")
 
 
 def test_an_edit_and_what_it_did(bench: Workbench) -> None:
@@ -89,11 +89,11 @@ def test_an_edit_and_what_it_did(bench: Workbench) -> None:
     card = bench.page.locator("aside.right")
     card.get_by_role("button", name="Write 20 tokens with and without").click()
     card.get_by_text("without", exact=True).wait_for()
-    taken(bench, "edit-silence")
+    save_picture(bench, "edit-silence")
     bench.open(text=RED, at="L3H2", edit="silence('L3H2')")
     card.get_by_role("button", name="Difference", exact=True).click()
     bench.status.get_by_text("full colour").wait_for()
-    taken(bench, "edit-difference")
+    save_picture(bench, "edit-difference")
 
 
 def test_where_an_edit_changes_the_answer(bench: Workbench) -> None:
@@ -106,4 +106,4 @@ def test_patches(bench: Workbench) -> None:
     bench.open(
         "builtin:vit", media="preset:sailing boat", view="head", at="L4H1", heads="0,1,2,3,4,5", token="query:30"
     )
-    taken(bench, "image-heads")
+    save_picture(bench, "image-heads")

@@ -79,10 +79,10 @@ def test_an_edit_changes_a_prediction_and_undo_restores_it_to_the_bit(bench: Wor
     edit(bench, "Silence")
     assert stack(bench) == ["silence L3H2"]
     bench.links_to(edit="silence('L3H2')")
-    found, expected = effect(bench), hs.effect(gpt, TEXT, [hs.silence("L3H2")], k=6)
+    shown_effect, expected = effect(bench), hs.effect(gpt, TEXT, [hs.silence("L3H2")], k=6)
     first = expected.predictions(1)[0]
     change = first.after - first.before
-    assert found[first.text.strip()] == f"{'−' if change < 0 else '+'}{abs(change):.2f}" and abs(change) > 0.05
+    assert shown_effect[first.text.strip()] == f"{'−' if change < 0 else '+'}{abs(change):.2f}" and abs(change) > 0.05
     assert raw(bench, "trace") != before[0] and raw(bench, LAYER) != before[1]
     expect(bench.page.get_by_role("region", name="What it did")).to_contain_text(
         f"KL {float(expected.kl[-1]):.3f} here"
@@ -93,7 +93,7 @@ def test_an_edit_changes_a_prediction_and_undo_restores_it_to_the_bit(bench: Wor
     assert bench.stage() == picture
     bench.press("Control+Shift+z")
     bench.links_to(edit="silence('L3H2')")
-    assert stack(bench) == ["silence L3H2"] and effect(bench) == found
+    assert stack(bench) == ["silence L3H2"] and effect(bench) == shown_effect
 
 
 def test_what_is_copied_as_python_gives_the_same_numbers(bench: Workbench, gpt: hs.Model, tmp_path: Path) -> None:
@@ -115,19 +115,25 @@ def test_what_is_copied_as_python_gives_the_same_numbers(bench: Workbench, gpt: 
     bench.page.locator("form .act", has_text="Patch").click()
     bench.ready()
     bench.page.wait_for_function("() => document.querySelectorAll('[aria-label=Edits] li').length === 6")
-    said = stack(bench)
-    assert said[0] == "silence L3H2" and re.match(r"block \S+ → \S+ in L3H2", said[1])
-    assert "= 0.25 in L3H2" in said[2] and said[3] == "query 0 of L3H2 × 2" and said[4].startswith("mask ")
-    assert said[5] == "L3H2 from The farmer asked the cook a question."
-    shown = bench.page.evaluate(f"async () => {{ {DECODE} return decoded('{raw(bench, 'trace')}') }}")
+    edit_texts = stack(bench)
+    assert edit_texts[0] == "silence L3H2" and re.match(r"block \S+ → \S+ in L3H2", edit_texts[1])
+    assert (
+        "= 0.25 in L3H2" in edit_texts[2]
+        and edit_texts[3] == "query 0 of L3H2 × 2"
+        and edit_texts[4].startswith("mask ")
+    )
+    assert edit_texts[5] == "L3H2 from The farmer asked the cook a question."
+    page_trace = bench.page.evaluate(f"async () => {{ {DECODE} return decoded('{raw(bench, 'trace')}') }}")
     edit(bench, "Copy as Python")
     code = bench.page.evaluate("navigator.clipboard.readText()")
-    found: dict = {}
-    exec(code.replace('view.save("', f'view.save("{tmp_path}/'), found)
-    answers = [one.logprob for one in found["trace"].predictions(10)]
+    namespace: dict = {}
+    exec(code.replace('view.save("', f'view.save("{tmp_path}/'), namespace)
+    answers = [candidate.logprob for candidate in namespace["trace"].predictions(10)]
     # Two processes, perhaps with other numbers of threads: equal but for the rounding of sums.
-    assert answers == pytest.approx([one["logprob"] for one in shown["answers"][0]["candidates"]], abs=1e-5)
-    assert list(found["trace"].edits)[:5] == shown["edits"][:5] and len(shown["edits"]) == 6
+    assert answers == pytest.approx(
+        [candidate["logprob"] for candidate in page_trace["answers"][0]["candidates"]], abs=1e-5
+    )
+    assert list(namespace["trace"].edits)[:5] == page_trace["edits"][:5] and len(page_trace["edits"]) == 6
 
 
 DECODE = """const decoded = hex => {
@@ -189,17 +195,17 @@ def test_edits_are_switched_moved_and_shared_by_their_address(bench: Workbench) 
 
 
 @pytest.mark.parametrize(
-    ("call", "told"),
+    ("call", "error_text"),
     [
         ("silence('L9H0')", "there is no L9H0: the heads are L0H0 to L5H7"),
         ("scale('L0H0', 1e38)", "hs.scale('L0H0', 1e+38) makes the model's output NaN"),
         ("__import__('os').system('true')", "is not the call of an edit"),
     ],
 )
-def test_what_does_not_fit_is_refused_with_the_reason(bench: Workbench, call: str, told: str) -> None:
+def test_what_does_not_fit_is_refused_with_the_reason(bench: Workbench, call: str, error_text: str) -> None:
     bench.expect("422")
     bench.open(text=TEXT, view="head", at="L3H2", edit=call)
-    expect(bench.page.get_by_role("alert")).to_contain_text(told)
+    expect(bench.page.get_by_role("alert")).to_contain_text(error_text)
 
 
 def test_edits_that_cannot_be_run_leave_the_run_on_screen(bench: Workbench, tmp_path: Path) -> None:
@@ -219,7 +225,7 @@ def test_edits_are_saved_and_loaded(bench: Workbench, tmp_path: Path) -> None:
         bench.page.get_by_role("button", name=re.compile("Save edits")).click()
     path = tmp_path / "edits.json"
     download.value.save_as(path)
-    assert [repr(one) for one in hs.load_interventions(path)] == ["hs.silence('L3H2')"]
+    assert [repr(intervention) for intervention in hs.load_interventions(path)] == ["hs.silence('L3H2')"]
     hs.save_interventions([hs.scale("L3H1", 0.5), hs.block("L2H0", 3, [1, 2])], path)
     bench.page.locator("input[type=file]").set_input_files(path)
     bench.page.wait_for_function("() => document.querySelectorAll('[aria-label=Edits] li').length === 2")

@@ -16,19 +16,21 @@ def panel(bench):
     return bench.page.get_by_role("region", name="Find heads")
 
 
-def looked_for(bench):
+def press_find(bench):
     """Press Find, and wait for the list: heads and what is written beside them."""
     panel(bench).get_by_role("button", name="Find", exact=True).click()
-    return found(bench)
+    return rows_by_head(bench)
 
 
-def found(bench):
+def rows_by_head(bench):
     expect(panel(bench).get_by_role("button", name="Cancel")).to_have_count(0)
     table = panel(bench).get_by_role("table", name="Heads found")
     expect(table).to_be_visible()
     bench.ready()
     rows = [row.inner_text().split() for row in table.locator("tbody tr").all()]
-    return {row[0]: [float(one.replace("−", "-")) for one in row[1:] if re.fullmatch(r"[−\d.]+", one)] for row in rows}
+    return {
+        row[0]: [float(cell.replace("−", "-")) for cell in row[1:] if re.fullmatch(r"[−\d.]+", cell)] for row in rows
+    }
 
 
 def test_heads_are_found_by_two_words(bench, gpt):
@@ -36,7 +38,7 @@ def test_heads_are_found_by_two_words(bench, gpt):
     bench.press("f")
     panel(bench).get_by_label("From", exact=True).fill("she")
     panel(bench).get_by_label("To", exact=True).fill("nurse")
-    rows = looked_for(bench)
+    rows = press_find(bench)
     scores = hs.find_heads(gpt.run(NURSE), example=("she", "nurse"))
     expected = scores.above(10)
     assert list(rows) == [str(head) for head, _, _ in expected]
@@ -51,7 +53,7 @@ def test_heads_are_found_by_two_words(bench, gpt):
     bench.links_to(view="head", at=str(expected[0][0]))
     # The link brings the result back.
     bench.visit(bench.page.url)
-    assert list(found(bench)) == list(rows)
+    assert list(rows_by_head(bench)) == list(rows)
     bench.links_to(colour="she → nurse")
 
 
@@ -60,17 +62,17 @@ def test_a_saved_page_holds_what_was_found_and_copied_python_colours_alike(bench
     bench.press("f")
     panel(bench).get_by_label("From", exact=True).fill("she")
     panel(bench).get_by_label("To", exact=True).fill("nurse")
-    rows = looked_for(bench)
+    rows = press_find(bench)
     bench.button("Save").click()
     bench.button(re.compile("Copy as Python")).click()
     expect(bench.page.get_by_text("Python copied")).to_be_visible()
-    made: dict = {}
-    exec(bench.page.evaluate("navigator.clipboard.readText()").replace('save("', f'save("{tmp_path}/'), made)
-    assert [str(head) for head, _, _ in made["scores"].above(10)] == list(rows)
-    assert made["view"].selection.colour == made["scores"].method
+    namespace: dict = {}
+    exec(bench.page.evaluate("navigator.clipboard.readText()").replace('save("', f'save("{tmp_path}/'), namespace)
+    assert [str(head) for head, _, _ in namespace["scores"].above(10)] == list(rows)
+    assert namespace["view"].selection.colour == namespace["scores"].method
     offline.visit(bench.save("HTML", tmp_path).as_uri())
     kept = offline.page.get_by_role("region", name="Heads found")
-    assert [one.inner_text() for one in kept.locator("tbody th").all()] == list(rows)
+    assert [name_cell.inner_text() for name_cell in kept.locator("tbody th").all()] == list(rows)
     expect(kept.get_by_role("form")).to_have_count(0)  # there is no model to ask
     expect(offline.label("she → nurse").first).to_be_visible()
     kept.get_by_role("button", name="Close").click()
@@ -88,7 +90,7 @@ def test_clicked_tokens_are_taken_and_a_missing_word_is_told(bench, gpt):
     bench.page.mouse.click(*bench.token("doctor", "key"))
     expect(panel(bench).get_by_label("To", exact=True)).to_have_value("doctor")
     expect(panel(bench)).to_contain_text("from position 9, to position 2")
-    rows = looked_for(bench)
+    rows = press_find(bench)
     assert next(iter(rows)) == str(hs.find_heads(gpt.run(NURSE), example=(9, 2)).above(1)[0][0])
     panel(bench).get_by_label("To", exact=True).fill("lawyer")
     panel(bench).get_by_role("button", name="Find", exact=True).click()
@@ -104,11 +106,11 @@ def test_heads_are_found_by_a_pattern_here_and_in_other_inputs(bench, gpt):
     bench.choose("Find by", "Pattern")
     panel(bench).get_by_label("Pattern", exact=True).select_option("induction")
     expect(panel(bench)).to_contain_text("attention to what followed the same token before")
-    rows = looked_for(bench)
+    rows = press_find(bench)
     known = hs.find_heads(gpt.run(REPEATED), pattern="induction").above(1)[0][0]
     assert next(iter(rows)) == str(known) and known.layer in (4, 5)
     panel(bench).get_by_label("In", exact=True).select_option("repeated")
-    rows = looked_for(bench)
+    rows = press_find(bench)
     assert next(iter(rows)) in ("L4H0", "L4H1")  # the induction heads that the model's card names
     expect(panel(bench)).to_contain_text("8 inputs")
     panel(bench).get_by_role("button", name="sort by this").click()
@@ -134,7 +136,7 @@ def test_a_pattern_is_painted_on_the_matrix(bench, gpt):
     expect(panel(bench)).to_contain_text("6 cells painted")
     panel(bench).get_by_role("button", name="Undo").click()
     expect(panel(bench)).to_contain_text("5 cells painted")
-    rows = looked_for(bench)
+    rows = press_find(bench)
     painted = np.zeros((10, 10))
     for place in range(3, 8):
         painted[place, place - 1] = 1
@@ -157,10 +159,10 @@ def test_heads_are_found_by_what_silencing_them_does(bench, gpt):
     bench.open(text=NURSE)
     bench.press("f")
     bench.choose("Find by", "Effect")
-    rows = looked_for(bench)  # the likeliest prediction, where nothing else is said
+    rows = press_find(bench)  # the likeliest prediction, where nothing else is said
     trace = gpt.run(NURSE)
     scores = hs.analysis.ablation(gpt, trace.inputs, target=trace.predictions()[0].text, position=9)
-    expected = sorted(scores.items(), key=lambda one: -abs(one[1]))[:10]
+    expected = sorted(scores.items(), key=lambda head_and_score: -abs(head_and_score[1]))[:10]
     assert list(rows) == [str(head) for head, _ in expected]
     assert rows[str(expected[0][0])] == pytest.approx([expected[0][1]], abs=0.006)
     bench.picture("find-effect")

@@ -10,12 +10,12 @@ NURSE = "The doctor asked the nurse a question. She"
 PAIR = {"model": "builtin:bert", "text": "The boy bought a bicycle.", "pair": "The boy bought a bike."}
 
 
-def drawn(bench) -> tuple[int, int]:
+def line_counts(bench) -> tuple[int, int]:
     """Lines drawn, and all there are, as the page says."""
     expect(bench.status).to_contain_text("lines")
-    found = re.search(r"([\d,]+)(?: of ([\d,]+))? lines", bench.status.inner_text())
-    assert found, bench.status.inner_text()
-    some, all_of_them = (int((one or found[1]).replace(",", "")) for one in found.groups())
+    match = re.search(r"([\d,]+)(?: of ([\d,]+))? lines", bench.status.inner_text())
+    assert match, bench.status.inner_text()
+    some, all_of_them = (int((count or match[1]).replace(",", "")) for count in match.groups())
     return some, all_of_them
 
 
@@ -25,15 +25,15 @@ def test_hovering_a_token_shows_its_weights_in_numbers(bench, gpt):
     texts = next(iter(gpt.run(NURSE).tokens.values())).texts
     before = bench.stage()
     bench.hover("She", "query")
-    told = bench.numbers()
+    weights_by_token = bench.numbers()
     strongest = int(np.argmax(pattern[9]))
-    assert told[texts[strongest]] == pytest.approx(pattern[9, strongest], abs=0.01)
+    assert weights_by_token[texts[strongest]] == pytest.approx(pattern[9, strongest], abs=0.01)
     assert bench.stage() != before
     bench.hover("doctor", "key")
     queries = pattern[:, 2]
-    told = bench.numbers()
+    weights_by_token = bench.numbers()
     strongest = int(np.argmax(queries))
-    assert told[texts[strongest]] == pytest.approx(queries[strongest], abs=0.01)
+    assert weights_by_token[texts[strongest]] == pytest.approx(queries[strongest], abs=0.01)
     bench.page.mouse.move(700, 20)
     bench.ready()
     assert bench.stage() == before
@@ -74,22 +74,22 @@ def test_lines_are_filtered_by_weight_mass_and_rank(bench, gpt):
     pattern = gpt.run(NURSE).pattern("L3H2")
     at_most = len(pattern) * (len(pattern) + 1) // 2
     bench.open(text=NURSE, view="head", at="L3H2")
-    assert drawn(bench)[1] == at_most
+    assert line_counts(bench)[1] == at_most
     bench.button(re.compile("Lines: ")).click()
     bench.page.get_by_label("weight at least").first.check()
     bench.page.get_by_role("slider", name="weight at least").fill("0.3")
     bench.ready()
-    assert drawn(bench) == (int((pattern >= 0.3).sum()), at_most)
+    assert line_counts(bench) == (int((pattern >= 0.3).sum()), at_most)
     bench.page.get_by_label("strongest of each query").first.check()
     bench.page.get_by_role("slider", name="strongest of each query").fill("2")
     bench.ready()
-    assert drawn(bench) == (2 * len(pattern) - 1, at_most)
+    assert line_counts(bench) == (2 * len(pattern) - 1, at_most)
     bench.page.get_by_label("top share of each query").first.check()
     bench.page.get_by_role("slider", name="top share of each query").fill("0.5")
     bench.ready()
     ranked = -np.sort(-pattern, axis=1)
     needed = (np.cumsum(ranked, axis=1) < 0.5).sum(axis=1) + 1
-    assert drawn(bench) == (int(needed.sum()), at_most)
+    assert line_counts(bench) == (int(needed.sum()), at_most)
 
 
 def test_lines_between_two_texts_are_chosen_by_direction(bench):
@@ -99,14 +99,14 @@ def test_lines_between_two_texts_are_chosen_by_direction(bench):
     for way in ("A → A", "A → B", "B → A", "B → B"):
         bench.choose("Between the two texts", way)
         bench.links_to(between=way.replace(" → ", ""))
-        counts[way] = drawn(bench)
+        counts[way] = line_counts(bench)
     assert sum(total for _, total in counts.values()) == drawn_all(bench)
     assert all(some <= total for some, total in counts.values())
 
 
 def drawn_all(bench) -> int:
     bench.choose("Between the two texts", "all")
-    return drawn(bench)[1]
+    return line_counts(bench)[1]
 
 
 def test_hidden_tokens_are_said_and_rows_renormalised(bench, gpt):

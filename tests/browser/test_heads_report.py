@@ -72,7 +72,10 @@ def test_the_roles_are_sorted_and_filtered(page: Page, report: HeadsReport) -> N
     rows = page.locator("#table-body tr")
     assert rows.count() == len(report.roles)
     page.get_by_role("button", name="Score").click()
-    best = max((one for one in report.roles.values() if one.findings), key=lambda one: one.findings[0].score)
+    best = max(
+        (verdict for verdict in report.roles.values() if verdict.findings),
+        key=lambda verdict: verdict.findings[0].score,
+    )
     expect(rows.first.locator("td").nth(2)).to_have_text(f"{best.findings[0].score:.2f}")
     page.get_by_label("Search").fill("L3H2")
     assert rows.count() == 1
@@ -101,9 +104,9 @@ def test_patches_of_a_case_are_named_as_in_the_workbench_from_one(browser: Brows
     query, key, _ = case.pairs[0]
     page = browser.new_page()
     page.goto(f"{report.page.as_uri()}#head=L1H3")
-    shown = page.locator("#card .case").first
+    shown_case = page.locator("#card .case").first
     assert case.grid is not None and case.grid[1] == 8
-    expect(shown.locator("button").first).to_contain_text(
+    expect(shown_case.locator("button").first).to_contain_text(
         f"row {query // 8 + 1}, column {query % 8 + 1} \u2192 row {key // 8 + 1}, column {key % 8 + 1}"
     )
     expect(page.locator("#card .thumbs span").first).to_have_text("aeroplane.png")

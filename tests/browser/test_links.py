@@ -43,7 +43,7 @@ def other_site(tmp_path: Path) -> Iterator[tuple[Path, str]]:
 
 
 @pytest.fixture
-def computed(bench: Workbench) -> list[str]:
+def sent_requests(bench: Workbench) -> list[str]:
     """What the page asks the server to compute: paths of requests, as they are sent."""
     paths: list[str] = []
 
@@ -67,9 +67,9 @@ def held_runs(server: Server) -> list[dict[str, Any]]:
         return sorted(json.load(answer), key=lambda run: run["id"])
 
 
-def run_on(server: Server, model: str = "builtin:gpt", **given: Any) -> None:
+def run_on(server: Server, model: str = "builtin:gpt", **options: Any) -> None:
     """Run an input by the server's API, as a script does."""
-    body = json.dumps({"model": model, **given}).encode()
+    body = json.dumps({"model": model, **options}).encode()
     request = Request(f"{server.host}/api/runs", body, {"content-type": "application/json"})
     with server.opener.open(request) as answer:
         assert json.loads(answer.read().splitlines()[-1])["state"] == "done"
@@ -88,7 +88,7 @@ def click_run(place: Locator) -> None:
 
 
 def test_a_page_on_another_port_has_nothing_computed(
-    bench: Workbench, computed: list[str], other_site: tuple[Path, str], text: str
+    bench: Workbench, sent_requests: list[str], other_site: tuple[Path, str], text: str
 ) -> None:
     folder, host = other_site
     link = bench.address(text=text, edit=EDIT, view="head", at="L3H2", write="3")
@@ -100,17 +100,17 @@ def test_a_page_on_another_port_has_nothing_computed(
     bench.ready()
     expect(card(bench)).to_contain_text("This link asks to run builtin:gpt with 1 edit.")
     expect(card(bench)).to_contain_text("Nothing has been computed yet.")
-    assert computed == [] and held_runs(bench.server) == before
+    assert sent_requests == [] and held_runs(bench.server) == before
     click_run(card(bench))
     expect(bench.page.get_by_role("region", name="Edits", exact=True)).to_contain_text("silence L3H2")
     bench.ready()
-    assert computed[0] == "runs"
+    assert sent_requests[0] == "runs"
     requests = [run["request"] for run in held_runs(bench.server) if run["request"]["text"] == text]
     assert [request for request in requests if request["edits"] == [EDIT] and request["generate"] == 3]
 
 
 def test_the_card_lists_what_would_be_computed_and_the_form_is_filled_in(
-    bench: Workbench, computed: list[str], text: str
+    bench: Workbench, sent_requests: list[str], text: str
 ) -> None:
     other = {"with": urlencode({"text": "Something else", "edit": ""})}
     find = json.dumps({"by": "pattern"})
@@ -119,7 +119,7 @@ def test_the_card_lists_what_would_be_computed_and_the_form_is_filled_in(
         expect(card(bench)).to_contain_text(words)
     assert bench.page.get_by_label("Text", exact=True).input_value() == text
     assert bench.page.locator(".view").count() == 0
-    assert computed == []
+    assert sent_requests == []
 
 
 @pytest.mark.parametrize("way", ["card", "form", "keys"])
@@ -138,13 +138,15 @@ def test_a_click_or_ctrl_enter_runs_the_whole_link(bench: Workbench, text: str, 
     bench.links_to(text=text, edit=EDIT, view="head", at="L3H5", by="words")
 
 
-def test_other_keys_run_nothing_and_tab_leads_to_the_button(bench: Workbench, computed: list[str], text: str) -> None:
+def test_other_keys_run_nothing_and_tab_leads_to_the_button(
+    bench: Workbench, sent_requests: list[str], text: str
+) -> None:
     bench.goto(bench.address(text=text))
     expect(card(bench).get_by_role("button", name="Run")).to_be_enabled()
     expect(card(bench)).to_be_focused()
     for key in ("Enter", "Space"):  # as they may be pressed in a game that changes the address
         bench.page.keyboard.press(key)
-    assert computed == []
+    assert sent_requests == []
     bench.page.keyboard.press("Tab")
     expect(card(bench).get_by_role("button", name="Run")).to_be_focused()
 
@@ -152,7 +154,7 @@ def test_other_keys_run_nothing_and_tab_leads_to_the_button(bench: Workbench, co
 @pytest.mark.parametrize("key", ["Enter", "Space", "Control+Enter"])
 @pytest.mark.parametrize("place", ["card", "form"])
 def test_a_key_that_is_held_down_since_the_address_before_runs_nothing(
-    bench: Workbench, computed: list[str], text: str, key: str, place: str
+    bench: Workbench, sent_requests: list[str], text: str, key: str, place: str
 ) -> None:
     other = f"{text} said"  # which no test has run either
     bench.open(text=text)
@@ -160,7 +162,7 @@ def test_a_key_that_is_held_down_since_the_address_before_runs_nothing(
     for name in (*modifiers, last):
         bench.page.keyboard.down(name)
     bench.ready()
-    before = list(computed)
+    before = list(sent_requests)
     bench.page.evaluate("link => { location.hash = link }", f"model=builtin:gpt&text={quote(other)}")
     where = card(bench) if place == "card" else bench.page.get_by_role("form", name="Input")
     button = where.get_by_role("button", name="Run", exact=True)
@@ -172,7 +174,7 @@ def test_a_key_that_is_held_down_since_the_address_before_runs_nothing(
         bench.page.keyboard.up(name)
     bench.ready()
     expect(card(bench)).to_contain_text(other)
-    assert computed == before
+    assert sent_requests == before
 
 
 def test_a_form_that_was_changed_runs_what_it_says(bench: Workbench, text: str) -> None:
@@ -182,22 +184,22 @@ def test_a_form_that_was_changed_runs_what_it_says(bench: Workbench, text: str) 
     bench.links_to(text=f"{text} said", edit=None)
 
 
-def test_a_link_whose_run_is_held_is_shown_at_once(bench: Workbench, computed: list[str], text: str) -> None:
+def test_a_link_whose_run_is_held_is_shown_at_once(bench: Workbench, sent_requests: list[str], text: str) -> None:
     run_on(bench.server, text=text)
     before = held_runs(bench.server)
     bench.goto(bench.address(text=text, view="head", at="L3H2"))
     assert bench.is_chosen("Scale", "Head")
     expect(card(bench)).to_have_count(0)
     expect(bench.page.locator("aside.right .bars").first).to_be_visible()
-    assert computed == [] and held_runs(bench.server) == before
+    assert sent_requests == [] and held_runs(bench.server) == before
 
 
 def test_a_fragment_that_changes_waits_too_and_back_shows_what_was_run(
-    bench: Workbench, computed: list[str], text: str
+    bench: Workbench, sent_requests: list[str], text: str
 ) -> None:
     other = f"{text} said"  # which no test has run either
     bench.open(text=text)
-    before = list(computed)
+    before = list(sent_requests)
     bench.page.evaluate("link => { location.hash = link }", f"model=builtin:gpt&text={quote(other)}")
     expect(card(bench)).to_contain_text(other)
     assert bench.page.locator(".view").count() == 0
@@ -207,7 +209,7 @@ def test_a_fragment_that_changes_waits_too_and_back_shows_what_was_run(
     expect(bench.status).to_contain_text("48 heads")
     bench.page.go_forward()
     expect(card(bench)).to_contain_text(other)
-    assert computed == before
+    assert sent_requests == before
     click_run(card(bench))
     expect(bench.status).to_contain_text("48 heads")
 
@@ -221,17 +223,17 @@ def unloaded_model(word_model: str) -> Iterator[str]:
     shutil.rmtree(folder)
 
 
-@pytest.mark.parametrize("given", [{}, {"text": "bak bal"}])
+@pytest.mark.parametrize("selection", [{}, {"text": "bak bal"}])
 def test_a_link_does_not_load_its_model(
-    bench: Workbench, computed: list[str], unloaded_model: str, given: dict[str, str]
+    bench: Workbench, sent_requests: list[str], unloaded_model: str, selection: dict[str, str]
 ) -> None:
     def loaded_models() -> list[str]:
         with bench.server.opener.open(f"{bench.server.host}/api/settings") as answer:
             return [model["name"] for model in json.load(answer)["models"] if model["is_loaded"]]
 
-    bench.goto(bench.address(unloaded_model, **given))
+    bench.goto(bench.address(unloaded_model, **selection))
     expect(card(bench)).to_contain_text("Not loaded yet.")
-    assert computed == [] and unloaded_model not in loaded_models()
+    assert sent_requests == [] and unloaded_model not in loaded_models()
     click_run(card(bench))
     expect(bench.status).to_contain_text("heads")
     assert unloaded_model in loaded_models()
@@ -252,31 +254,31 @@ TASKS = {
 
 @pytest.mark.parametrize("task", TASKS)
 def test_tasks_of_a_held_run_wait_for_the_click_and_are_then_held(
-    bench: Workbench, computed: list[str], text: str, task: str
+    bench: Workbench, sent_requests: list[str], text: str, task: str
 ) -> None:
-    given, name, result = TASKS[task]
+    selection, name, result = TASKS[task]
     run_on(bench.server, text=text, edits=[EDIT] if task == "effect" else [])
     before = held_runs(bench.server)
-    bench.goto(bench.address(text=text, **given))
+    bench.goto(bench.address(text=text, **selection))
     expect(bar(bench)).to_contain_text(f"This link also asks for {name}.")
     bench.ready()
     assert bench.page.locator(result).count() == 0
-    assert computed == [] and held_runs(bench.server) == before
+    assert sent_requests == [] and held_runs(bench.server) == before
     click_run(bar(bench))
     expect(bench.page.locator(result).first).to_be_visible()
     expect(bar(bench)).to_have_count(0)
     address = bench.page.url
-    assert all(f"{key}=" in address for key in given)
+    assert all(f"{key}=" in address for key in selection)
     # Opened again, it is shown without a click.
-    computed.clear()
+    sent_requests.clear()
     bench.goto(address)
     expect(bench.page.locator(result).first).to_be_visible()
     expect(bar(bench)).to_have_count(0)
-    assert computed == []
+    assert sent_requests == []
 
 
 def test_a_task_that_the_user_asks_for_is_computed_and_no_other(
-    bench: Workbench, computed: list[str], text: str, gpt: hs.Model
+    bench: Workbench, sent_requests: list[str], text: str, gpt: hs.Model
 ) -> None:
     run_on(bench.server, text=text)
     find = json.dumps({"by": "pattern"})
@@ -287,14 +289,14 @@ def test_a_task_that_the_user_asks_for_is_computed_and_no_other(
     top = gpt.run(text).predictions()[0]
     bench.links_to(relevance=f"{len(gpt.run(text).tokens['main']) - 1}:{top.id}")
     expect(bar(bench)).to_contain_text("This link also asks for a search for heads.")
-    assert computed == ["tasks"]
+    assert sent_requests == ["tasks"]
     bar(bench).get_by_role("button", name="Dismiss").click()
     expect(bar(bench)).to_have_count(0)
     bench.links_to(find=None)
 
 
 def test_the_start_example_needs_no_click_even_if_the_server_has_forgotten_it(
-    bench: Workbench, computed: list[str]
+    bench: Workbench, sent_requests: list[str]
 ) -> None:
     bench.page.route(LOOKUP, answer_absent)
     bench.goto(bench.server.host)
@@ -302,18 +304,18 @@ def test_the_start_example_needs_no_click_even_if_the_server_has_forgotten_it(
     bench.page.wait_for_url("**text=*")  # the address now names the example
     bench.page.reload()
     expect(bench.status).to_contain_text("48 heads")
-    assert computed == ["runs", "runs"]
+    assert sent_requests == ["runs", "runs"]
 
 
 def test_a_reload_after_the_server_has_forgotten_the_run_waits(
-    bench: Workbench, computed: list[str], text: str
+    bench: Workbench, sent_requests: list[str], text: str
 ) -> None:
     bench.open(text=text)
-    before = list(computed)
+    before = list(sent_requests)
     bench.page.route(LOOKUP, answer_absent)
     bench.page.reload()
     expect(card(bench)).to_contain_text(text)
-    assert computed == before
+    assert sent_requests == before
 
 
 @pytest.mark.parametrize("width", [390, 900])

@@ -29,11 +29,11 @@ def test_hovering_a_head_tells_its_name_and_its_strongest_pairs(bench, gpt):
     expect(tip).to_contain_text("L3H2")
     trace = gpt.run(NURSE)
     pattern, texts = trace.pattern("L3H2"), next(iter(trace.tokens.values())).texts
-    told = re.findall(r"^(\S+) → (\S+) +([\d.]+)$", tip.inner_text(), re.MULTILINE)
-    assert len(told) == 3
-    for query, key, weight in told:
+    pairs = re.findall(r"^(\S+) → (\S+) +([\d.]+)$", tip.inner_text(), re.MULTILINE)
+    assert len(pairs) == 3
+    for query, key, weight in pairs:
         known = [pattern[i, j] for i in range(len(texts)) for j in range(i + 1) if (texts[i], texts[j]) == (query, key)]
-        assert any(float(weight) == pytest.approx(one, abs=0.01) for one in known)
+        assert any(float(weight) == pytest.approx(known_weight, abs=0.01) for known_weight in known)
     bench.page.mouse.move(5, 5)
     expect(tip).to_have_count(0)
 

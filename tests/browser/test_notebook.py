@@ -70,8 +70,8 @@ def notebook(browser: Browser, lab: Lab) -> Iterator[Notebook]:
 
 def middle(view: Locator, text: str) -> tuple[float, float]:
     """The middle of the first such text in the picture."""
-    found = view.locator(".view span:not([hidden])").filter(has_text=re.compile(rf"^{text}$"))
-    box = found.first.bounding_box()
+    labels = view.locator(".view span:not([hidden])").filter(has_text=re.compile(rf"^{text}$"))
+    box = labels.first.bounding_box()
     assert box is not None
     return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
 
@@ -86,7 +86,7 @@ def is_painted(page: Page, view: Locator) -> bool:
         const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
         return new Set(new Uint32Array(data.buffer)).size > 8;
     }"""
-    return any(page.evaluate(script, one) for one in view.locator(".view canvas").element_handles())
+    return any(page.evaluate(script, canvas) for canvas in view.locator(".view canvas").element_handles())
 
 
 def test_two_views_are_drawn_at_once(notebook: Notebook):
@@ -119,11 +119,11 @@ def test_what_python_chooses_is_shown_and_heard(notebook: Notebook):
 
 
 def test_what_is_not_there_is_refused_in_words(notebook: Notebook):
-    said = notebook.run(REFUSED)
-    expect(said).to_contain_text("L99")
-    expect(said).to_contain_text("there is no query 99: 10 are shown, 0 to 9.")
-    expect(said).to_contain_text("form='cubes' cannot be selected: choose one of 'auto', 'lines', 'matrix'")
-    expect(said).to_contain_text("there is nothing to select by 'colours'")
+    output = notebook.run(REFUSED)
+    expect(output).to_contain_text("L99")
+    expect(output).to_contain_text("there is no query 99: 10 are shown, 0 to 9.")
+    expect(output).to_contain_text("form='cubes' cannot be selected: choose one of 'auto', 'lines', 'matrix'")
+    expect(output).to_contain_text("there is nothing to select by 'colours'")
 
 
 def test_keys_belong_to_the_view_that_has_the_focus(notebook: Notebook):

@@ -26,8 +26,8 @@ def picture_box(bench: Workbench) -> tuple[float, float, float]:
     texts = bench.page.evaluate("""() => [...document.querySelectorAll('.view span')].filter(one => !one.hidden)
         .map(one => [one.textContent, one.getBoundingClientRect()])
         .map(([text, box]) => [text, box.left, box.right, box.top + box.height / 2])""")
-    name = next(one for one in texts if re.fullmatch(r"L\d+H\d+|rollout to L\d+", one[0]))
-    figures = next(one for one in texts if one[0].startswith("strongest") and abs(one[3] - name[3]) < 3)
+    name = next(label for label in texts if re.fullmatch(r"L\d+H\d+|rollout to L\d+", label[0]))
+    figures = next(label for label in texts if label[0].startswith("strongest") and abs(label[3] - name[3]) < 3)
     return name[1], name[3] + 11, figures[2] - name[1]
 
 
@@ -61,9 +61,9 @@ def test_a_preset_is_run_and_its_patches_tell_the_pattern(bench: Workbench, lorr
     bench.status.get_by_text("from 4·5").wait_for()
     row = lorry.pattern("L3H2")[1 + 3 * 8 + 4]
     best = int(row[1:].argmax())
-    told = tip(bench)
-    assert f"{best // 8 + 1}·{best % 8 + 1}" in told
-    assert float(told.split()[-1]) == pytest.approx(row[1:].max(), abs=0.006)
+    tip_text = tip(bench)
+    assert f"{best // 8 + 1}·{best % 8 + 1}" in tip_text
+    assert float(tip_text.split()[-1]) == pytest.approx(row[1:].max(), abs=0.006)
     # Pinned, the pointer tells the weight of any pair.
     bench.page.mouse.down()
     bench.page.mouse.up()
@@ -122,12 +122,12 @@ def test_a_saved_page_shows_the_picture_without_a_server(offline: Workbench, lor
     offline.visit(file.as_uri())
     offline.status.get_by_text("from 4·5").wait_for()
     left, top, side = picture_box(offline)
-    shown = offline.screen().crop((round(left), round(top), round(left + side), round(top + side)))
+    picture = offline.screen().crop((round(left), round(top), round(left + side), round(top + side)))
     # The patch in focus has its own colours: those of the picture that was run.
     row, column, cell = 3, 4, side / 8
     middle, half = ((column + 0.5) * cell, (row + 0.5) * cell), cell / 2 - 5
     inside = round(middle[0] - half), round(middle[1] - half), round(middle[0] + half), round(middle[1] + half)
-    seen = np.asarray(shown.crop(inside)).reshape(-1, 3).mean(0)
+    seen = np.asarray(picture.crop(inside)).reshape(-1, 3).mean(0)
     pixels = lorry.inputs.seen["main"].pixels.numpy()[12:16, 16:20].reshape(-1, 3)
     assert np.abs(seen - pixels.mean(0)).max() < 8
     offline.choose("Drawn as", "Lines")

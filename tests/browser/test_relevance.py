@@ -21,9 +21,11 @@ def test_a_click_on_a_prediction_colours_the_tokens_with_pythons_numbers(bench, 
     bench.open(text=NURSE, view="head", at="L3H2")
     before = bench.stage()
     bench.page.locator(".answers button").first.click()
-    found = tokens(bench)
+    shown_tokens = tokens(bench)
     expected = hs.relevance(gpt, NURSE)
-    np.testing.assert_allclose([value for _, value, _ in found], expected.token_relevance(), rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(
+        [value for _, value, _ in shown_tokens], expected.token_relevance(), rtol=1e-4, atol=1e-5
+    )
     top = expected.steps[0]
     bench.links_to(relevance=f"{top.position}:{top.id}")
     strip = bench.page.get_by_role("region", name="Relevance")
@@ -31,8 +33,8 @@ def test_a_click_on_a_prediction_colours_the_tokens_with_pythons_numbers(bench, 
     expect(strip).to_contain_text(f"+{top.logit:.2f} = +{expected.token_relevance().sum():.2f} from the input")
     expect(strip).to_contain_text(f"({expected.bias_share:.0%})".replace("%", " %"))
     strongest = int(np.abs(expected.token_relevance()).argmax())
-    clear = [colour for _, value, colour in found if abs(value) < 1e-3 * abs(found[strongest][1])]
-    assert found[strongest][2] not in clear
+    clear = [colour for _, value, colour in shown_tokens if abs(value) < 1e-3 * abs(shown_tokens[strongest][1])]
+    assert shown_tokens[strongest][2] not in clear
     assert bench.stage() != before  # the columns are coloured too
     bench.hover("doctor", "key")
     expect(bench.page.locator(".tip")).to_contain_text("relevance")
@@ -75,10 +77,10 @@ def test_heads_are_coloured_and_listed_by_relevance(bench, gpt):
 def test_a_link_brings_the_relevance_back_and_a_saved_page_keeps_it(bench, offline, tmp_path, gpt):
     top = hs.relevance(gpt, NURSE).steps[0]
     bench.open(text=NURSE, view="head", at="L3H2", relevance=f"{top.position}:{top.id}")
-    shown = tokens(bench)
+    shown_tokens = tokens(bench)
     path = bench.save("HTML", tmp_path)
     offline.visit(path.as_uri())
-    assert [one[:2] for one in tokens(offline)] == [one[:2] for one in shown]
+    assert [token[:2] for token in tokens(offline)] == [token[:2] for token in shown_tokens]
 
 
 def test_what_cannot_be_explained_is_said(bench):
@@ -123,8 +125,8 @@ def test_a_class_colours_the_patches_of_the_picture(bench):
     expect(title).to_have_count(0)
 
 
-def sums(found) -> str:
+def sums(explanation) -> str:
     """What is written over the picture: small here, and two digits as everywhere."""
-    patches = float(found.patch_relevance().sum())
-    rest = float(found.token_relevance().sum()) - patches
+    patches = float(explanation.patch_relevance().sum())
+    rest = float(explanation.token_relevance().sum()) - patches
     return f"patches {patches:+.2f} \u00b7 special {rest:+.2f}".replace("-", "\u2212")

@@ -28,7 +28,7 @@ def reporting(tmp_path_factory: pytest.TempPathFactory, report: HeadsReport) -> 
 
 
 @pytest.fixture
-def informed(browser: Browser, reporting: Server) -> Iterator[Workbench]:
+def report_bench(browser: Browser, reporting: Server) -> Iterator[Workbench]:
     context = browser.new_context(**WINDOW)
     cookies = [{"name": name, "value": value, "url": reporting.host} for name, value in reporting.cookies.items()]
     context.add_cookies(cookies)  # type: ignore[arg-type]
@@ -38,8 +38,8 @@ def informed(browser: Browser, reporting: Server) -> Iterator[Workbench]:
     context.close()
 
 
-def test_a_reports_scores_colour_and_sort_the_heads_and_its_verdict_is_in_the_card(informed, report):
-    bench = informed
+def test_a_reports_scores_colour_and_sort_the_heads_and_its_verdict_is_in_the_card(report_bench, report):
+    bench = report_bench
     bench.open(text="The doctor asked the nurse a question. She")
     card = bench.page.get_by_role("region", name="Over a corpus")
     expect(card).to_contain_text("Over list, n = 24")
@@ -53,18 +53,20 @@ def test_a_reports_scores_colour_and_sort_the_heads_and_its_verdict_is_in_the_ca
     first = min((box for box in bench._texts() if box[0].startswith("L")), key=lambda box: (round(box[2]), box[1]))
     assert first[0] == str(best)
     bench.open(text="The doctor asked the nurse a question. She", at=str(best))
-    found = report.roles[best].findings[0]
-    expect(card).to_contain_text(f"{found.role}")
-    expect(card).to_contain_text(f"{found.score:.2f}")
-    expect(bench.page.get_by_role("complementary", name="The head in focus").locator(".role")).to_have_text(found.role)
+    finding = report.roles[best].findings[0]
+    expect(card).to_contain_text(f"{finding.role}")
+    expect(card).to_contain_text(f"{finding.score:.2f}")
+    expect(bench.page.get_by_role("complementary", name="The head in focus").locator(".role")).to_have_text(
+        finding.role
+    )
     groups = bench.page.get_by_label("Colour by").locator("optgroup")
     assert groups.nth(0).get_attribute("label") == "This input"
     assert groups.nth(1).get_attribute("label") == "Over list, n = 24"
 
 
-def test_a_sentence_of_the_evidence_can_be_run(informed, report):
-    bench = informed
-    head = next(head for head, held in report.cases.items() if held)
+def test_a_sentence_of_the_evidence_can_be_run(report_bench, report):
+    bench = report_bench
+    head = next(head for head, cases in report.cases.items() if cases)
     bench.open(text="Another sentence altogether.", view="head", at=str(head))
     card = bench.page.get_by_role("region", name="Over a corpus")
     card.get_by_role("button", name="more", exact=True).click()

@@ -62,7 +62,7 @@ def test_a_whole_row_is_typed(bench: Workbench, gpt: hs.Model) -> None:
 def test_nothing_in_the_bar_overlaps(bench: Workbench, width: int) -> None:
     bench.page.set_viewport_size({"width": width, "height": 860})
     bench.open(text=TEXT, view="activations", at="L2H1")
-    found = bench.page.evaluate(
+    bounds = bench.page.evaluate(
         """() => [".bar > .left", ".bar > .scales", ".bar > .right"].map(one => {
             const place = document.querySelector(one), box = place.getBoundingClientRect();
             const inner = one.includes("scales") ? [] : [...place.children];  // the scales scroll
@@ -70,7 +70,7 @@ def test_nothing_in_the_bar_overlaps(bench: Workbench, width: int) -> None:
             return [Math.min(box.left, ...wide.map(x => x.left)), Math.max(box.right, ...wide.map(x => x.right))];
         })"""
     )
-    (_, first), (start, end), (last, edge) = found
+    (_, first), (start, end), (last, edge) = bounds
     assert first <= start + 0.5 and end <= last + 0.5 and edge <= width
 
 

@@ -38,10 +38,10 @@ KINDS: dict[str, tuple[Callable[[hs.Model], hs.View], str, str]] = {
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_it_opens_without_a_network(kind: str, offline: Workbench, gpt: hs.Model, tmp_path: Path) -> None:
-    made, scale, told = KINDS[kind]
-    offline.visit(made(gpt).save(tmp_path / f"{kind}.html").as_uri())
+    build_view, scale, status = KINDS[kind]
+    offline.visit(build_view(gpt).save(tmp_path / f"{kind}.html").as_uri())
     assert offline.is_chosen("Scale", scale)
-    expect(offline.status).to_contain_text(told)
+    expect(offline.status).to_contain_text(status)
     # It answers: out to all heads and into one, by key; the numbers as a table.
     offline.press("1")
     expect(offline.status).to_contain_text("heads")
@@ -68,7 +68,7 @@ def test_a_page_saved_from_a_saved_page_is_as_large(offline: Workbench, gpt: hs.
     assert abs(again.stat().st_size - first.stat().st_size) < 2000
 
 
-def opened(browser: Browser, page: Path, before: str = "") -> str:
+def alert_text(browser: Browser, page: Path, before: str = "") -> str:
     """What a page that cannot be drawn says."""
     context = browser.new_context(**WINDOW, offline=True)
     try:
@@ -83,7 +83,7 @@ def opened(browser: Browser, page: Path, before: str = "") -> str:
 
 def test_an_old_browser_is_told_what_it_lacks(browser: Browser, gpt: hs.Model, tmp_path: Path) -> None:
     file = hs.model_view(gpt.run(SHE)).save(tmp_path / "model.html")
-    assert "needs a newer browser" in opened(browser, file, "delete window.DecompressionStream")
+    assert "needs a newer browser" in alert_text(browser, file, "delete window.DecompressionStream")
 
 
 def test_a_damaged_file_says_so(browser: Browser, gpt: hs.Model, tmp_path: Path) -> None:
@@ -92,7 +92,7 @@ def test_a_damaged_file_says_so(browser: Browser, gpt: hs.Model, tmp_path: Path)
     packed = re.search(r'data-program="script">([^<]+)<', text)
     assert packed
     file.write_text(text.replace(packed[1], packed[1][: len(packed[1]) // 2 // 4 * 4]), "ascii")
-    assert "seems to be damaged" in opened(browser, file)
+    assert "seems to be damaged" in alert_text(browser, file)
 
 
 def test_a_page_that_0_1_0_saved_opens(offline: Workbench) -> None:

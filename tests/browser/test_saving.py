@@ -23,7 +23,7 @@ def test_a_saved_page_opens_by_file_with_the_network_off(bench, offline, tmp_pat
     offline.visit(file.as_uri())
     assert offline.is_chosen("Scale", "Head")
     pressed = offline.page.get_by_role("group", name="Heads of L3").locator("[aria-pressed=true]")
-    assert [one.inner_text() for one in pressed.all()] == ["2", "5"]
+    assert [button.inner_text() for button in pressed.all()] == ["2", "5"]
     expect(offline.status).to_contain_text("renormalised")
     # The same interactions: hover, another layer, another reading, out to the model and in again.
     offline.hover("She", "query")
@@ -93,11 +93,11 @@ def test_all_numbers_of_a_head_as_parquet(bench, gpt, tmp_path):
     pattern = gpt.run(NURSE).pattern("L3H2")
     bench.open(**AT, filter="threshold", threshold="0.9")
     table = pq.read_table(bench.save("Parquet", tmp_path)).to_pylist()
-    found = np.full_like(pattern, np.nan)
+    matrix = np.full_like(pattern, np.nan)
     for row in table:
-        found[row["query position"], row["key position"]] = row["weight"]
-    seen = ~np.isnan(found)
-    np.testing.assert_allclose(found[seen], pattern[seen], atol=1e-4)
+        matrix[row["query position"], row["key position"]] = row["weight"]
+    seen = ~np.isnan(matrix)
+    np.testing.assert_allclose(matrix[seen], pattern[seen], atol=1e-4)
     assert seen.sum() >= len(pattern) * (len(pattern) + 1) // 2
 
 

@@ -152,6 +152,6 @@ def test_the_page_offers_its_numbers_as_a_table(bench, gpt):
     pattern = gpt.run(NURSE).pattern("L3H2")
     assert len(rows) == (pattern >= 0.01).sum()
     for row in rows:
-        told = dict(zip(head, row, strict=True))
-        weight = pattern[int(told["query position"]), int(told["key position"])]
-        assert float(told["weight"]) == pytest.approx(weight, abs=1e-3)
+        cells = dict(zip(head, row, strict=True))
+        weight = pattern[int(cells["query position"]), int(cells["key position"])]
+        assert float(cells["weight"]) == pytest.approx(weight, abs=1e-3)

@@ -30,10 +30,10 @@ def numbers(bench: Workbench, folder: Path) -> list[dict]:
     return json.loads(bench.save("JSON", folder).read_text())
 
 
-def same(found: list[dict], expected: list[dict]) -> None:
-    assert len(found) == len(expected) > 0
-    for one, other in zip(found, expected, strict=True):
-        assert one == {
+def same(actual: list[dict], expected: list[dict]) -> None:
+    assert len(actual) == len(expected) > 0
+    for row, other in zip(actual, expected, strict=True):
+        assert row == {
             name: pytest.approx(value, rel=2e-3, abs=2e-5) if isinstance(value, float) else value
             for name, value in other.items()
         }
@@ -50,8 +50,8 @@ def test_a_saved_page_and_copied_python_show_the_same(bench, offline, tmp_path, 
     bench.button(re.compile("Copy as Python")).click()
     expect(bench.page.get_by_text("Python copied: it runs as pasted.")).to_be_visible()
     monkeypatch.chdir(tmp_path)
-    made: dict = {}
-    exec(bench.page.evaluate("navigator.clipboard.readText()"), made)
+    namespace: dict = {}
+    exec(bench.page.evaluate("navigator.clipboard.readText()"), namespace)
     offline.visit((tmp_path / f"{VIEWS[name]['view']}.html").as_uri())
     expect(offline.status).to_have_text(status)
     same(numbers(offline, tmp_path), expected)

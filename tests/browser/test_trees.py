@@ -33,8 +33,8 @@ def test_a_pasted_tree_is_drawn_beside_the_head_with_its_own(bench):
     right = {gold.relations[word] for word, is_right in enumerate(tree.agrees) if is_right}
     colours = bench.page.evaluate("""() => Object.fromEntries([...document.querySelectorAll('.view span')]
         .filter(one => !one.hidden).map(one => [one.textContent, one.style.color]))""")
-    assert len({colours[one] for one in right}) == 1
-    assert colours["root"] not in {colours[one] for one in right}
+    assert len({colours[relation] for relation in right}) == 1
+    assert colours["root"] not in {colours[relation] for relation in right}
 
 
 def test_which_trees_are_drawn_is_chosen_and_in_the_address(bench):
@@ -60,9 +60,9 @@ def test_which_trees_are_drawn_is_chosen_and_in_the_address(bench):
 def test_a_saved_page_keeps_its_trees(bench, offline, tmp_path):
     bench.open(model="builtin:bert", text=TREE, view="head", at="L5H7")
     expect(bench.status).to_contain_text("its own tree")
-    told = bench.status.inner_text()
+    status = bench.status.inner_text()
     offline.visit(bench.save("HTML", tmp_path).as_uri())
-    expect(offline.status).to_have_text(told)
+    expect(offline.status).to_have_text(status)
 
 
 def test_a_tree_that_cannot_be_read_is_named_by_its_line(bench):

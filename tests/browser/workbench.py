@@ -45,11 +45,13 @@ class Workbench:
         self._expected.append(pattern)
 
     def problems(self) -> list[str]:
-        return [one for one in self._wrong if not any(re.search(pattern, one) for pattern in self._expected)]
+        return [
+            problem for problem in self._wrong if not any(re.search(pattern, problem) for pattern in self._expected)
+        ]
 
-    def open(self, model: str = "builtin:gpt", **given: str) -> None:
+    def open(self, model: str = "builtin:gpt", **selection: str) -> None:
         """Open a link to an input and a selection, and run it."""
-        self.visit(self.address(model, **given))
+        self.visit(self.address(model, **selection))
 
     def visit(self, address: str) -> None:
         """Open an address and run what it asks for, even if the server holds it from an earlier test."""
@@ -69,9 +71,9 @@ class Workbench:
         self.page.goto(address)
         self.ready()
 
-    def address(self, model: str = "builtin:gpt", **given: str) -> str:
+    def address(self, model: str = "builtin:gpt", **selection: str) -> str:
         """A link to an input and a selection, as `web/src/app/link.ts` writes it."""
-        return f"{self.server.host}/#{urlencode({'model': model, **given})}"
+        return f"{self.server.host}/#{urlencode({'model': model, **selection})}"
 
     def ready(self) -> None:
         """Wait until everything is drawn."""
@@ -124,9 +126,9 @@ class Workbench:
 
     def token(self, text: str, side: str) -> tuple[float, float]:
         """The middle of a token in the head view, its columns side by side: queries left, keys right."""
-        found = sorted((box for box in self._texts() if box[0] == text), key=lambda box: box[1])
-        assert len(found) >= 2, f"{text!r} is not on both sides: {self._texts()}"
-        return found[0 if side == "query" else -1][1:]
+        boxes = sorted((box for box in self._texts() if box[0] == text), key=lambda box: box[1])
+        assert len(boxes) >= 2, f"{text!r} is not on both sides: {self._texts()}"
+        return boxes[0 if side == "query" else -1][1:]
 
     def hover(self, text: str, side: str) -> None:
         self.page.mouse.move(*self.token(text, side), steps=3)
@@ -136,12 +138,12 @@ class Workbench:
         """What is written beside tokens, by the token: the weights of the one that the pointer is on."""
         texts = self._texts()
         figures = [box for box in texts if re.fullmatch(r"[−-]?\d*\.?\d+", box[0])]
-        found = {}
+        values = {}
         for figure, x, y in figures:
             beside = [box for box in texts if abs(box[2] - y) < 4 and not re.search(r"\d", box[0])]
             token = min(beside, key=lambda box: abs(box[1] - x))[0]
-            found[token] = float(figure.replace("−", "-"))
-        return found
+            values[token] = float(figure.replace("−", "-"))
+        return values
 
     def _texts(self) -> list[tuple[str, float, float]]:
         """Everything written in the picture, with its middle."""

@@ -96,13 +96,13 @@ def test_an_example_without_its_padding_is_the_rectangle_of_the_dense_bias(form,
     dense = MADE[form]()
     bias = Bias.describe(dense)
     assert bias is not None
-    kept = [None if one is None else torch.tensor(one) for one in (queries, keys)]
+    kept = [None if positions is None else torch.tensor(positions) for positions in (queries, keys)]
     rows = torch.arange(5) if kept[0] is None else kept[0]
     columns = torch.arange(6) if kept[1] is None else kept[1]
-    one = bias.example(0, *kept)
-    assert (one.n_queries, one.n_keys) == (len(rows), len(columns))
+    alone = bias.example(0, *kept)
+    assert (alone.n_queries, alone.n_keys) == (len(rows), len(columns))
     expected = dense[:, :, rows][..., columns]
-    assert torch.equal(one.tile().expand_as(expected), expected)
+    assert torch.equal(alone.tile().expand_as(expected), expected)
 
 
 def test_each_example_has_its_own_bias():

@@ -14,27 +14,27 @@ def test_scores_known_on_paper():
     # Two queries (1, 0) and (0, 2), keys (3, 0) and (4, 5), scaled by a half.
     query = torch.tensor([[[[1.0, 0.0], [0.0, 2.0]]]])
     key = torch.tensor([[[[3.0, 0.0], [4.0, 5.0]]]])
-    found = scores(query, key, Formula(0.5))
-    assert found.tolist() == [[[[1.5, 2.0], [0.0, 5.0]]]]
-    pattern = softmax(found)
+    values = scores(query, key, Formula(0.5))
+    assert values.tolist() == [[[[1.5, 2.0], [0.0, 5.0]]]]
+    pattern = softmax(values)
     weight = 1 / (1 + math.exp(-0.5))
     assert pattern[0, 0, 0].tolist() == pytest.approx([1 - weight, weight])
-    assert log_denominator(found, None)[0, 0, 0] == pytest.approx(math.log(math.exp(1.5) + math.exp(2.0)))
+    assert log_denominator(values, None)[0, 0, 0] == pytest.approx(math.log(math.exp(1.5) + math.exp(2.0)))
 
 
 def test_a_soft_cap_comes_before_bias_and_mask():
     query, key = torch.randn(1, 2, 3, 4), torch.randn(1, 2, 3, 4)
     bias = torch.randn(1, 2, 3, 3)
-    found = scores(query, key, Formula(0.7, softcap=2.0, mask=Mask.causal(3, 3), bias=Bias("dense", bias, 3, 3)))
+    values = scores(query, key, Formula(0.7, softcap=2.0, mask=Mask.causal(3, 3), bias=Bias("dense", bias, 3, 3)))
     expected = torch.tanh(query @ key.mT * 0.7 / 2.0) * 2.0 + bias
     expected = expected.masked_fill(torch.ones(3, 3, dtype=torch.bool).triu(1), LOWEST)
-    torch.testing.assert_close(found, expected)
+    torch.testing.assert_close(values, expected)
 
 
 def test_masked_cells_hold_the_lowest_number_whatever_the_bias():
     bias = Bias("dense", torch.full((1, 1, 2, 2), -5.0), 2, 2)
-    found = scores(torch.ones(1, 1, 2, 3), torch.ones(1, 1, 2, 3), Formula(1.0, mask=Mask.causal(2, 2), bias=bias))
-    assert found.tolist() == [[[[-2.0, LOWEST], [-2.0, -2.0]]]]
+    values = scores(torch.ones(1, 1, 2, 3), torch.ones(1, 1, 2, 3), Formula(1.0, mask=Mask.causal(2, 2), bias=bias))
+    assert values.tolist() == [[[[-2.0, LOWEST], [-2.0, -2.0]]]]
 
 
 @pytest.mark.parametrize(
@@ -50,12 +50,12 @@ def test_a_rectangle_is_computed_by_itself(rows, columns):
 
 
 def test_a_sink_takes_its_share_of_every_row():
-    found, sinks = torch.randn(2, 3, 4, 5), torch.tensor([0.0, 2.0, -30.0])
-    pattern = softmax(found, sinks)
-    denominator = found.exp().sum(-1, keepdim=True) + sinks.exp()[:, None, None]
-    torch.testing.assert_close(pattern, found.exp() / denominator)
+    values, sinks = torch.randn(2, 3, 4, 5), torch.tensor([0.0, 2.0, -30.0])
+    pattern = softmax(values, sinks)
+    denominator = values.exp().sum(-1, keepdim=True) + sinks.exp()[:, None, None]
+    torch.testing.assert_close(pattern, values.exp() / denominator)
     assert bool((pattern.sum(-1)[:, :2] < 1).all())
-    torch.testing.assert_close(log_denominator(found, sinks), denominator[..., 0].log())
+    torch.testing.assert_close(log_denominator(values, sinks), denominator[..., 0].log())
 
 
 def test_the_softmax_is_at_least_fp32():
@@ -97,10 +97,10 @@ def test_some_of_the_heads_have_their_own_terms():
     for bias in (torch.randn(1, 4, 3, 3), torch.randn(1, 1, 3, 3)):
         formula = Formula(0.5, sinks=torch.randn(4), mask=Mask.from_dense(dense), bias=Bias("dense", bias, 3, 3))
         part = formula.heads(slice(1, 3))
-        found = scores(query[:, 1:3], key[:, 1:3], part)
-        assert torch.equal(found, scores(query, key, formula)[:, 1:3])
+        values = scores(query[:, 1:3], key[:, 1:3], part)
+        assert torch.equal(values, scores(query, key, formula)[:, 1:3])
         torch.testing.assert_close(
-            softmax(found, part.sinks), softmax(scores(query, key, formula), formula.sinks)[:, 1:3]
+            softmax(values, part.sinks), softmax(scores(query, key, formula), formula.sinks)[:, 1:3]
         )
 
 
@@ -110,8 +110,8 @@ def test_the_formula_of_one_example_leaves_its_padding_out():
     mask = Mask(4, 4, stop=torch.arange(1, 5)[None], keys=real, batch=2)
     formula = Formula(0.5, mask=mask, bias=Bias("dense", torch.randn(1, 1, 4, 4), 4, 4))
     kept = torch.tensor([1, 2, 3])
-    one = formula.example(1, kept, kept)
-    assert one.mask is not None and one.mask.keys is None
-    found = scores(query[1:, :, kept], key[1:, :, kept], one)
-    torch.testing.assert_close(found, scores(query, key, formula)[1:, :, 1:, 1:])
-    assert torch.equal(scores(query[1:, :, kept], key[1:, :, kept], one.to("cpu")), found)
+    part = formula.example(1, kept, kept)
+    assert part.mask is not None and part.mask.keys is None
+    values = scores(query[1:, :, kept], key[1:, :, kept], part)
+    torch.testing.assert_close(values, scores(query, key, formula)[1:, :, 1:, 1:])
+    assert torch.equal(scores(query[1:, :, kept], key[1:, :, kept], part.to("cpu")), values)

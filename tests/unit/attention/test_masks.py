@@ -19,7 +19,7 @@ def causal(length: int) -> Tensor:
     return (key <= query)[None, None]
 
 
-def windowed(length: int, width: int) -> Tensor:
+def window_mask(length: int, width: int) -> Tensor:
     query, key = grid(length, length)
     return ((key <= query) & (key > query - width))[None, None]
 
@@ -29,12 +29,12 @@ def documents(ids: list[int]) -> Tensor:
     return causal(len(ids)) & (each[:, None] == each)[None, None]
 
 
-def chunked(length: int, size: int) -> Tensor:
+def chunk_mask(length: int, size: int) -> Tensor:
     query, key = grid(length, length)
     return causal(length) & (query // size == key // size)
 
 
-def padded(allowed: Tensor, real: list[list[int]]) -> Tensor:
+def without_padding(allowed: Tensor, real: list[list[int]]) -> Tensor:
     return allowed & torch.tensor(real, dtype=torch.bool)[:, None, None, :]
 
 
@@ -42,22 +42,22 @@ LEFT, RIGHT = [[1] * 9, [0, 0, 0, 1, 1, 1, 1, 1, 1]], [[1] * 9, [1, 1, 1, 1, 1, 
 COMPACT = {
     "everything": torch.ones(1, 1, 9, 9, dtype=torch.bool),
     "causal": causal(9),
-    "window": windowed(9, 3),
+    "window": window_mask(9, 3),
     "documents": documents([0, 0, 0, 1, 1, 2, 2, 2, 2]),
-    "chunks": chunked(9, 4),
-    "left padding": padded(causal(9), LEFT),
-    "right padding": padded(causal(9), RIGHT),
-    "left padding, window": padded(windowed(9, 3), LEFT),
-    "padding, both ways": padded(torch.ones(2, 1, 9, 9, dtype=torch.bool), RIGHT),
-    "padding inside": padded(causal(9), [[1, 0, 1, 1, 0, 1, 1, 1, 0]]),
+    "chunks": chunk_mask(9, 4),
+    "left padding": without_padding(causal(9), LEFT),
+    "right padding": without_padding(causal(9), RIGHT),
+    "left padding, window": without_padding(window_mask(9, 3), LEFT),
+    "padding, both ways": without_padding(torch.ones(2, 1, 9, 9, dtype=torch.bool), RIGHT),
+    "padding inside": without_padding(causal(9), [[1, 0, 1, 1, 0, 1, 1, 1, 0]]),
     "wide": torch.ones(1, 1, 4, 9, dtype=torch.bool).tril(5),
     "tall": torch.ones(1, 1, 9, 4, dtype=torch.bool).tril(),
     "nothing": torch.zeros(1, 1, 3, 4, dtype=torch.bool),
 }
 DENSE = {
     "holes": torch.eye(9, dtype=torch.bool).logical_not()[None, None],
-    "per head": torch.cat([causal(9), windowed(9, 3)], 1),
-    "prefix and tail": causal(9) & ~windowed(9, 2) | torch.eye(9, dtype=torch.bool),
+    "per head": torch.cat([causal(9), window_mask(9, 3)], 1),
+    "prefix and tail": causal(9) & ~window_mask(9, 2) | torch.eye(9, dtype=torch.bool),
 }
 
 
@@ -85,8 +85,8 @@ def test_hidden_cells_of_a_tile_hold_the_lowest_number_and_others_stay(name, row
     allowed = (COMPACT | DENSE)[name]
     mask = Mask.from_dense(allowed)
     scores = torch.randn(allowed.shape)
-    found = mask.hide(scores[..., rows, columns].clone(), rows, columns)
-    assert torch.equal(found, scores.masked_fill(~allowed, LOWEST)[..., rows, columns])
+    values = mask.hide(scores[..., rows, columns].clone(), rows, columns)
+    assert torch.equal(values, scores.masked_fill(~allowed, LOWEST)[..., rows, columns])
     tile = mask.allowed_cells(rows, columns)
     expected = allowed[..., rows, columns]
     assert bool(expected.all()) if tile is None else torch.equal(tile.expand(expected.shape), expected)
@@ -103,8 +103,8 @@ def test_a_causal_mask_sees_itself_and_before():
     ("function", "expected"),
     [
         (lambda b, h, q, k: k <= q, causal(9)),
-        (lambda b, h, q, k: (k <= q) & (k > q - 3), windowed(9, 3)),
-        (lambda b, h, q, k: (k <= q) & (k // 4 == q // 4), chunked(9, 4)),
+        (lambda b, h, q, k: (k <= q) & (k > q - 3), window_mask(9, 3)),
+        (lambda b, h, q, k: (k <= q) & (k // 4 == q // 4), chunk_mask(9, 4)),
         (lambda b, h, q, k: k != q, DENSE["holes"]),
         (lambda b, h, q, k: (k <= q) & (k >= b), torch.stack([causal(9)[0], causal(9)[0] & (torch.arange(9) >= 1)])),
     ],
@@ -153,36 +153,36 @@ def test_an_example_without_its_padding_is_the_rectangle_of_the_dense_mask(seed)
     index = number(0, batch)
     queries = torch.rand(n_queries, generator=draw).lt(0.7).nonzero()[:, 0]
     keys = torch.rand(n_keys, generator=draw).lt(0.7).nonzero()[:, 0]
-    one = allowed[index : index + 1]
-    assert torch.equal(mask.example(index).materialise(), one)
-    assert torch.equal(mask.example(index, queries, keys).materialise(), one[:, :, queries][..., keys])
-    assert torch.equal(mask.example(index, queries, None).materialise(), one[:, :, queries])
-    assert torch.equal(mask.example(index, None, keys).materialise(), one[..., keys])
+    expected = allowed[index : index + 1]
+    assert torch.equal(mask.example(index).materialise(), expected)
+    assert torch.equal(mask.example(index, queries, keys).materialise(), expected[:, :, queries][..., keys])
+    assert torch.equal(mask.example(index, queries, None).materialise(), expected[:, :, queries])
+    assert torch.equal(mask.example(index, None, keys).materialise(), expected[..., keys])
 
 
 def test_queries_after_a_cache_keep_their_place_when_padding_is_left_out():
     # Eight tokens, the first two padding; six are cached and two are asked about now.
     keys = torch.tensor([[0, 0, 1, 1, 1, 1, 1, 1]], dtype=torch.bool)
     mask = Mask(2, 8, stop=torch.tensor([[7, 8]]), keys=keys, query_offset=6)
-    one = mask.example(0, None, keys[0].nonzero()[:, 0])
-    assert one.query_offset - one.key_offset == 4
+    rectangle = mask.example(0, None, keys[0].nonzero()[:, 0])
+    assert rectangle.query_offset - rectangle.key_offset == 4
     assert torch.equal(
-        one.materialise()[0, 0], torch.tensor([[1, 1, 1, 1, 1, 0], [1, 1, 1, 1, 1, 1]], dtype=torch.bool)
+        rectangle.materialise()[0, 0], torch.tensor([[1, 1, 1, 1, 1, 0], [1, 1, 1, 1, 1, 1]], dtype=torch.bool)
     )
 
 
 def test_limits_that_limit_nothing_are_dropped():
     assert Mask.causal(1, 1).simplify().tensors() == {}
-    assert set(Mask.from_dense(windowed(9, 3)).simplify().tensors()) == {"start", "stop"}
+    assert set(Mask.from_dense(window_mask(9, 3)).simplify().tensors()) == {"start", "stop"}
     assert Mask.from_dense(causal(9)).example(0, torch.tensor([8]), None).tensors() == {}
 
 
 def test_the_extent_of_a_band_is_where_its_weight_lies():
-    mask = Mask.from_dense(windowed(9, 3))
+    mask = Mask.from_dense(window_mask(9, 3))
     assert mask.extent(slice(4, 6)) == (2, 6)
     assert mask.extent(slice(0, 2)) == (0, 2)
     # A query that may see nothing gives every key the same weight.
-    blind = windowed(9, 3)
+    blind = window_mask(9, 3)
     blind[..., 5, :] = False
     assert Mask.from_dense(blind).extent(slice(4, 6)) == (0, 9)
     assert Mask.from_dense(blind).extent(slice(6, 8)) == (4, 8)

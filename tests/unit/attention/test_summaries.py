@@ -21,33 +21,33 @@ def scores_of(pattern: Tensor) -> Tensor:
 
 
 def test_a_pattern_of_three_tokens_known_on_paper():
-    found = summarise(PAPER, scores_of(PAPER))
-    assert found.entropy[0].tolist() == pytest.approx([0.0, math.log(2), math.log(3)], abs=1e-6)
-    assert found.max[0].tolist() == pytest.approx([1.0, 0.5, 1 / 3])
-    assert found.distance[0].tolist() == pytest.approx([0.0, 1.0, 1.0], abs=1e-6)
-    assert found.argmax[0].tolist() == [0, 0, 0]
-    assert found.lse[0].tolist() == pytest.approx([0.0, 0.0, 0.0], abs=1e-6)
-    assert found.received is not None and found.received[0].tolist() == pytest.approx([11 / 18, 1 / 9, 5 / 18])
-    assert found.top_keys is not None and found.top_weights is not None
-    assert found.top_keys[0, :, :3].tolist() == [[0, 1, 2], [0, 2, 1], [0, 1, 2]]
-    assert found.top_weights[0, 1, :3].tolist() == [0.5, 0.5, 0.0]
+    summary = summarise(PAPER, scores_of(PAPER))
+    assert summary.entropy[0].tolist() == pytest.approx([0.0, math.log(2), math.log(3)], abs=1e-6)
+    assert summary.max[0].tolist() == pytest.approx([1.0, 0.5, 1 / 3])
+    assert summary.distance[0].tolist() == pytest.approx([0.0, 1.0, 1.0], abs=1e-6)
+    assert summary.argmax[0].tolist() == [0, 0, 0]
+    assert summary.lse[0].tolist() == pytest.approx([0.0, 0.0, 0.0], abs=1e-6)
+    assert summary.received is not None and summary.received[0].tolist() == pytest.approx([11 / 18, 1 / 9, 5 / 18])
+    assert summary.top_keys is not None and summary.top_weights is not None
+    assert summary.top_keys[0, :, :3].tolist() == [[0, 1, 2], [0, 2, 1], [0, 1, 2]]
+    assert summary.top_weights[0, 1, :3].tolist() == [0.5, 0.5, 0.0]
     # Only three keys exist.
-    assert bool((found.top_keys[..., 3:] == -1).all()) and bool((found.top_weights[..., 3:] == 0).all())
-    assert found.map is not None and torch.equal(found.map, PAPER)
+    assert bool((summary.top_keys[..., 3:] == -1).all()) and bool((summary.top_weights[..., 3:] == 0).all())
+    assert summary.map is not None and torch.equal(summary.map, PAPER)
 
 
 def test_lse_is_the_log_of_the_softmax_denominator():
-    found = torch.randn(2, 3, 5) * 4
-    summary = summarise(found.softmax(-1), found)
-    torch.testing.assert_close(summary.lse, found.logsumexp(-1))
+    scores = torch.randn(2, 3, 5) * 4
+    summary = summarise(scores.softmax(-1), scores)
+    torch.testing.assert_close(summary.lse, scores.logsumexp(-1))
 
 
 @pytest.mark.parametrize("length", [9, 97, 300, 1000])
 def test_equal_weights_are_listed_from_the_lowest_key(length):
     pattern = torch.full((1, 2, length), 1 / length)
-    found = summarise(pattern, torch.zeros(1, 2, length))
-    assert found.top_keys is not None and found.top_keys[0].tolist() == [list(range(N_TOP))] * 2
-    assert found.argmax[0].tolist() == [0, 0]
+    summary = summarise(pattern, torch.zeros(1, 2, length))
+    assert summary.top_keys is not None and summary.top_keys[0].tolist() == [list(range(N_TOP))] * 2
+    assert summary.argmax[0].tolist() == [0, 0]
     # The same value at a few far keys, something larger at one.
     pattern = torch.zeros(1, 1, length)
     pattern[..., [8, length - 1, length // 2]] = 0.2
@@ -65,30 +65,30 @@ def test_top_keys_equal_a_stable_sort_with_many_ties(seed, length):
     # Few distinct values, so that ties abound at every step of the search.
     pattern = torch.randint(0, 4 + 50 * seed, (2, 5, length), generator=draw).float()
     pattern = pattern / pattern.sum(-1, keepdim=True)
-    found = summarise(pattern, scores_of(pattern))
+    summary = summarise(pattern, scores_of(pattern))
     weights, keys = pattern.sort(dim=-1, descending=True, stable=True)
-    assert found.top_keys is not None and torch.equal(found.top_keys, keys[..., :N_TOP].int())
-    assert found.top_weights is not None and torch.equal(found.top_weights, weights[..., :N_TOP])
+    assert summary.top_keys is not None and torch.equal(summary.top_keys, keys[..., :N_TOP].int())
+    assert summary.top_weights is not None and torch.equal(summary.top_weights, weights[..., :N_TOP])
     rows = summarise(pattern, scores_of(pattern), rows_only=True)
     assert torch.equal(rows.argmax, keys[..., 0].int()) and torch.equal(rows.max, weights[..., 0])
 
 
 def test_the_map_keeps_a_diagonal_at_a_thousand_tokens():
-    found = summarise(torch.eye(1000)[None], scores_of(torch.eye(1000)[None]))
+    summary = summarise(torch.eye(1000)[None], scores_of(torch.eye(1000)[None]))
     assert cell(1000) == 11
-    assert found.map is not None and torch.equal(found.map[0], torch.eye(91))
+    assert summary.map is not None and torch.equal(summary.map[0], torch.eye(91))
 
 
 @pytest.mark.parametrize("shape", [(2, 1, 1), (1, 7, 12), (3, 96, 96), (2, 97, 97), (2, 200, 333), (1, 400, 50)])
 def test_every_figure_equals_its_definition(shape):
-    found = 3 * torch.randn(shape)
-    summary = summarise(found.softmax(-1), found)
-    assert_same(summary, naive(found.softmax(-1), found.logsumexp(-1)))
+    scores = 3 * torch.randn(shape)
+    summary = summarise(scores.softmax(-1), scores)
+    assert_same(summary, naive(scores.softmax(-1), scores.logsumexp(-1)))
 
 
 def test_tiles_may_come_in_any_order():
-    found = 2 * torch.randn(4, 200, 200)
-    pattern = found.softmax(-1)
+    scores = 2 * torch.randn(4, 200, 200)
+    pattern = scores.softmax(-1)
     gathered = Summariser(4, 200, 200)
     bands = [
         (heads, rows)
@@ -96,8 +96,8 @@ def test_tiles_may_come_in_any_order():
         for rows in (slice(0, 60), slice(60, 180), slice(180, 200))
     ]
     for heads, rows in reversed(bands):
-        gathered.add(pattern[heads, rows], found[heads, rows].clone(), heads=heads, rows=rows)
-    for name, figure in summarise(pattern, found).tensors().items():
+        gathered.add(pattern[heads, rows], scores[heads, rows].clone(), heads=heads, rows=rows)
+    for name, figure in summarise(pattern, scores).tensors().items():
         torch.testing.assert_close(gathered.summary().tensors()[name], figure, rtol=1e-5, atol=1e-6)
 
 
@@ -112,39 +112,39 @@ def test_queries_after_a_cache_are_farther_from_the_keys():
 def test_a_pattern_that_was_edited_is_summarised_as_it_is():
     # Rows of less than one, and of nothing: entropy of the weights there are, distance of their share.
     pattern = torch.tensor([[[0.25, 0.0, 0.25], [0.0, 0.0, 0.0]]])
-    found = summarise(pattern, torch.zeros(1, 2, 3), lse=torch.tensor([[7.0, 8.0]]))
-    assert found.lse.tolist() == [[7.0, 8.0]]
-    assert found.entropy[0].tolist() == pytest.approx([math.log(2), 0.0])  # −2 · ¼ ln ¼
-    assert found.distance[0].tolist() == pytest.approx([1.0, 0.0])
-    assert found.max[0].tolist() == [0.25, 0.0]
-    assert_same(found, naive(pattern, found.lse))
+    summary = summarise(pattern, torch.zeros(1, 2, 3), lse=torch.tensor([[7.0, 8.0]]))
+    assert summary.lse.tolist() == [[7.0, 8.0]]
+    assert summary.entropy[0].tolist() == pytest.approx([math.log(2), 0.0])  # −2 · ¼ ln ¼
+    assert summary.distance[0].tolist() == pytest.approx([1.0, 0.0])
+    assert summary.max[0].tolist() == [0.25, 0.0]
+    assert_same(summary, naive(pattern, summary.lse))
 
 
 def test_a_query_that_may_see_nothing_has_the_entropy_of_equal_weights():
-    found = torch.full((1, 1, 7), torch.finfo(torch.float32).min)
-    summary = summarise(found.softmax(-1), found)
+    scores = torch.full((1, 1, 7), torch.finfo(torch.float32).min)
+    summary = summarise(scores.softmax(-1), scores)
     assert summary.entropy.item() == pytest.approx(math.log(7))
 
 
 def test_rows_only_leaves_the_rest_out():
-    found = torch.randn(2, 5, 6)
-    summary = summarise(found.softmax(-1), found, rows_only=True)
+    scores = torch.randn(2, 5, 6)
+    summary = summarise(scores.softmax(-1), scores, rows_only=True)
     assert set(summary.tensors()) == {"lse", "entropy", "max", "distance", "argmax"}
     assert summary.argmax.dtype == torch.int32
-    assert_same(summary, naive(found.softmax(-1), found.logsumexp(-1)))
+    assert_same(summary, naive(scores.softmax(-1), scores.logsumexp(-1)))
 
 
 def test_half_precision_patterns_are_summarised_in_fp32():
     pattern = torch.randn(1, 4, 5).softmax(-1).bfloat16()
-    found = summarise(pattern, pattern.float().log(), lse=torch.zeros(1, 4))
-    assert {one.dtype for one in found.tensors().values()} == {torch.float32, torch.int32}
+    summary = summarise(pattern, pattern.float().log(), lse=torch.zeros(1, 4))
+    assert {tensor.dtype for tensor in summary.tensors().values()} == {torch.float32, torch.int32}
 
 
 def test_summarising_leaves_the_scores_alone():
-    found = torch.randn(1, 3, 3)
-    before = found.clone()
-    summarise(found.softmax(-1), found)
-    assert torch.equal(found, before)
+    scores = torch.randn(1, 3, 3)
+    before = scores.clone()
+    summarise(scores.softmax(-1), scores)
+    assert torch.equal(scores, before)
 
 
 def test_moving_a_summary_keeps_its_figures():
@@ -156,6 +156,6 @@ def test_moving_a_summary_keeps_its_figures():
 def test_a_weight_of_minus_zero_is_a_zero():
     pattern = torch.full((1, 100, 100), 0.01)
     pattern[:, :, 5:] = -0.0  # what an edit may leave: 0 × −1
-    found = summarise(pattern, pattern.clamp_min(1e-9).log(), lse=torch.zeros(1, 100))
-    assert (found.top_keys >= 0).all() and (found.top_keys < 100).all()
-    assert_same(found, naive(pattern + 0.0, found.lse))
+    summary = summarise(pattern, pattern.clamp_min(1e-9).log(), lse=torch.zeros(1, 100))
+    assert (summary.top_keys >= 0).all() and (summary.top_keys < 100).all()
+    assert_same(summary, naive(pattern + 0.0, summary.lse))

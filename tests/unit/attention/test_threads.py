@@ -19,33 +19,35 @@ def two_threads():
 
 def test_shares_cover_every_head_once(two_threads):
     for n_heads in (1, 2, 5, 12):
-        found = [head for share in shares(n_heads, torch.device("cpu")) for head in range(share.start, share.stop)]
-        assert found == list(range(n_heads))
+        covered_heads = [
+            head for share in shares(n_heads, torch.device("cpu")) for head in range(share.start, share.stop)
+        ]
+        assert covered_heads == list(range(n_heads))
     assert len(shares(12, torch.device("cpu"))) == 2 and len(shares(12, torch.device("meta"))) == 1
 
 
 def test_each_thread_works_with_one_torch_thread(two_threads):
-    found = []
+    thread_counts = []
 
     def work(part, stop):
         torch.ones(8).sum()
-        found.append(torch.get_num_threads())
+        thread_counts.append(torch.get_num_threads())
 
     run_all(work, [slice(0, 1), slice(1, 2)])
-    assert found == [1, 1] and torch.get_num_threads() == 2
+    assert thread_counts == [1, 1] and torch.get_num_threads() == 2
 
 
 def test_two_threads_give_the_numbers_of_one(two_threads):
-    query, key, value = (torch.randn(5, 300, 8, generator=torch.Generator().manual_seed(one)) for one in range(3))
+    query, key, value = (torch.randn(5, 300, 8, generator=torch.Generator().manual_seed(seed)) for seed in range(3))
     formula = Formula(8**-0.5, mask=Mask.causal(300, 300))
 
-    def summarised():
+    def mix_and_summarise():
         summariser = Summariser(5, 300, 300)
         return attend_in_tiles(query, key, value, formula, summariser=summariser), summariser.summary().tensors()
 
-    mixed, figures = summarised()
+    mixed, figures = mix_and_summarise()
     torch.set_num_threads(1)
-    expected, others = summarised()
+    expected, others = mix_and_summarise()
     assert torch.allclose(mixed, expected, atol=1e-6)
     for name, values in figures.items():
         assert torch.allclose(values.float(), others[name].float(), atol=1e-4), name
@@ -66,8 +68,8 @@ def test_a_failure_stops_the_others_and_is_told(two_threads):
 
 def test_the_callers_number_of_torch_threads_stays(two_threads):
     run_all(lambda part, stop: None, [slice(0, 1), slice(1, 2)])
-    found = []
-    thread = threading.Thread(target=lambda: found.append(torch.get_num_threads()))
+    thread_counts = []
+    thread = threading.Thread(target=lambda: thread_counts.append(torch.get_num_threads()))
     thread.start()
     thread.join()
-    assert torch.get_num_threads() == 2 and found == [2]
+    assert torch.get_num_threads() == 2 and thread_counts == [2]

@@ -21,13 +21,13 @@ def call(monkeypatch: pytest.MonkeyPatch) -> Call:
     monkeypatch.setenv("COLUMNS", "140")
 
     def run(*arguments: object, **options: Any) -> Any:
-        return CliRunner().invoke(app, [str(one) for one in arguments], **options)
+        return CliRunner().invoke(app, [str(argument) for argument in arguments], **options)
 
     return run
 
 
 @pytest.fixture
-def refused(call: Call) -> Call:
+def refusal(call: Call) -> Call:
     """Run a command that a user got wrong: the message, which must be all there is, with exit code 2."""
 
     def run(*arguments: object, **options: Any) -> str:

@@ -45,8 +45,8 @@ def test_every_command_has_help_with_an_example(call, command: str) -> None:
 
 
 @pytest.mark.parametrize("arguments", [["tarce"], ["--wrong"], ["models", "--wrong"], ["trace"]])
-def test_a_command_line_that_cannot_be_read_is_a_user_error(refused, arguments: list[str]) -> None:
-    assert "--help" in refused(*arguments)
+def test_a_command_line_that_cannot_be_read_is_a_user_error(refusal, arguments: list[str]) -> None:
+    assert "--help" in refusal(*arguments)
 
 
 def test_an_unexpected_error_says_how_to_see_more(call, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -58,9 +58,11 @@ def test_an_unexpected_error_says_how_to_see_more(call, monkeypatch: pytest.Monk
     assert result.exit_code == 1 and result.stdout == ""
     assert result.stderr.startswith("headscope: ZeroDivisionError: by [red]nothing[/red]. This is unexpected")
     assert "--debug" in result.stderr and "Traceback" not in result.stderr
-    shown = call("models", "--debug")
-    assert shown.exit_code == 1
-    assert "Traceback" in shown.stderr and shown.stderr.splitlines()[-1].startswith("headscope: ZeroDivisionError")
+    debugged = call("models", "--debug")
+    assert debugged.exit_code == 1
+    assert "Traceback" in debugged.stderr and debugged.stderr.splitlines()[-1].startswith(
+        "headscope: ZeroDivisionError"
+    )
 
 
 @pytest.mark.parametrize(
@@ -103,9 +105,9 @@ def test_warnings_are_shown_once_and_those_of_libraries_not(call, monkeypatch: p
 def test_what_libraries_print_goes_to_stderr(call, models: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     load = headscope.models.load
 
-    def noisy(*given, **options):
+    def noisy(*arguments, **options):
         sys.stdout.write("Loading weights: 100%\n")
-        return load(*given, **options)
+        return load(*arguments, **options)
 
     monkeypatch.setattr(headscope.models, "load", noisy)
     result = call("models", models / "gpt", "--json")
@@ -119,7 +121,7 @@ def test_json_has_null_for_what_is_no_number(capsys: pytest.CaptureFixture[str])
 
 
 @pytest.mark.parametrize(
-    ("text", "shown"),
+    ("text", "expected"),
     [
         ("слово", "слово"),
         ("日本", "日本"),
@@ -132,8 +134,8 @@ def test_json_has_null_for_what_is_no_number(capsys: pytest.CaptureFixture[str])
         ("", ""),
     ],
 )
-def test_tokens_are_shown_on_one_line_without_commanding_the_terminal(text: str, shown: str) -> None:
-    assert console.printable(text) == shown
+def test_tokens_are_shown_on_one_line_without_commanding_the_terminal(text: str, expected: str) -> None:
+    assert console.printable(text) == expected
 
 
 def test_stdout_is_pure_json_and_stderr_silent_in_a_process_of_its_own(models: Path) -> None:
@@ -169,21 +171,21 @@ def test_control_c_during_a_run_stops_it_and_leaves_nothing(long_gpt: Path, tmp_
         stderr=terminal,
     )
     os.close(terminal)
-    shown = b""
+    output = b""
     try:
         started = time.monotonic()
-        while b"Running" not in shown and time.monotonic() - started < 90:
-            shown += os.read(screen, 4096)
-        assert b"Loading" in shown  # a spinner, since this is a terminal
+        while b"Running" not in output and time.monotonic() - started < 90:
+            output += os.read(screen, 4096)
+        assert b"Loading" in output  # a spinner, since this is a terminal
         time.sleep(0.3)
         process.send_signal(signal.SIGINT)
         out = process.communicate(timeout=30)[0]
-        shown += _rest(screen)
+        output += _rest(screen)
     finally:
         process.kill()
         os.close(screen)
     assert process.returncode == 130
-    assert out == b"" and b"headscope: " in shown and b"stopped." in shown and b"Traceback" not in shown
+    assert out == b"" and b"headscope: " in output and b"stopped." in output and b"Traceback" not in output
     assert not folder.exists()
 
 
@@ -194,12 +196,12 @@ def _environment(**more: str) -> dict[str, str]:
 
 
 def _rest(screen: int) -> bytes:
-    found = b""
+    output = b""
     while True:
         try:
             piece = os.read(screen, 4096)
         except OSError:  # how Linux says that the other end is closed
-            return found
+            return output
         if not piece:
-            return found
-        found += piece
+            return output
+        output += piece

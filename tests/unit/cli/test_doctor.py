@@ -20,10 +20,10 @@ def builtin(models: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_a_sound_installation_is_fine(call, builtin: Path) -> None:
     result = call("doctor", "--json")
-    told = json.loads(result.stdout)
-    broken = [one for one in told["checks"] if one["state"] == "broken"]
-    assert broken == [] and told["fine"] and result.exit_code == 0
-    checks = {one["name"]: one for one in told["checks"]}
+    report = json.loads(result.stdout)
+    broken = [check for check in report["checks"] if check["state"] == "broken"]
+    assert broken == [] and report["fine"] and result.exit_code == 0
+    checks = {check["name"]: check for check in report["checks"]}
     assert {"Python", "torch", "transformers", "tokenizers", "safetensors", "devices", "memory", "disk"} <= set(checks)
     # Every kind of model is run: causal, masked, encoder-decoder, images.
     for name in ("gpt", "bert", "marian", "vit"):
@@ -60,7 +60,7 @@ def test_a_damaged_built_in_model_is_named(call, tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(listing, "BUILTIN", tmp_path)
     monkeypatch.setattr(sys.modules["headscope.models.loading"], "BUILTIN", tmp_path)
     result = call("doctor", "--json")
-    checks = {one["name"]: one for one in json.loads(result.stdout)["checks"]}
+    checks = {check["name"]: check for check in json.loads(result.stdout)["checks"]}
     assert result.exit_code == 1 and checks["builtin:half"]["state"] == "broken"
 
 
@@ -89,7 +89,7 @@ def test_an_installation_without_metadata_is_a_broken_line(
 
 def test_missing_extras_say_what_installs_them(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(command, "_is_installed", lambda name: name != "fastapi")
-    checks = {one.name: one for one in command._extras()}
+    checks = {check.name: check for check in command._extras()}
     assert set(checks) == {f"extra {name}" for name in command.EXTRAS}
     assert checks["extra serve"] == command.Check(
         "extra serve", "note", "without fastapi", "pip install 'headscope[serve]'"

@@ -12,10 +12,10 @@ TEXT = "the cat sat on the mat"
 def test_heads_are_found_by_example(call, models):
     result = call("find", models / "gpt", TEXT, "--from", "sat", "--to", "cat", "--json")
     assert result.exit_code == 0, result.output
-    found = json.loads(result.stdout)
+    printed = json.loads(result.stdout)
     scores = hs.find_heads(hs.load(str(models / "gpt")).run(TEXT), example=("sat", "cat"))
-    assert found["values"] == {str(head): pytest.approx(value, abs=1e-6) for head, value in scores.items()}
-    assert found["ranked"] == [str(head) for head, _, _ in scores.above(len(scores))]
+    assert printed["values"] == {str(head): pytest.approx(value, abs=1e-6) for head, value in scores.items()}
+    assert printed["ranked"] == [str(head) for head, _, _ in scores.above(len(scores))]
 
 
 def test_heads_are_found_by_pattern_over_several_texts(call, models, tmp_path):
@@ -32,7 +32,9 @@ def test_heads_are_found_by_effect(call, models):
     result = call("find", models / "gpt", TEXT, "--effect", token, "--at", 2, "--by", "mean", "--json")
     assert result.exit_code == 0, result.output
     scores = hs.analysis.ablation(model, TEXT, by="mean", target=token, position=2)
-    assert json.loads(result.stdout)["values"] == {str(h): pytest.approx(one, abs=1e-6) for h, one in scores.items()}
+    assert json.loads(result.stdout)["values"] == {
+        str(h): pytest.approx(value, abs=1e-6) for h, value in scores.items()
+    }
 
 
 def test_weights_alone_are_enough(call, models):
@@ -54,8 +56,8 @@ def test_weights_alone_are_enough(call, models):
         (["--texts", "nowhere.txt", "--pattern", "names"], "cannot read --texts"),
     ],
 )
-def test_what_cannot_be_found_is_said(refused, models, arguments, words):
-    assert words in refused("find", models / "gpt", *arguments)
+def test_what_cannot_be_found_is_said(refusal, models, arguments, words):
+    assert words in refusal("find", models / "gpt", *arguments)
 
 
 def test_bias_reads_sentences_of_ones_own(call, tmp_path):
@@ -67,14 +69,17 @@ def test_bias_reads_sentences_of_ones_own(call, tmp_path):
     file.write_text("\n".join("\t".join(row) for row in rows))
     result = call("bias", "builtin:gpt", file, "--json")
     assert result.exit_code == 0, result.output
-    found = json.loads(result.stdout)
-    assert found["name"] == "bias" and {row["occupation"] for row in found["tables"][1]["rows"]} == {"nurse", "doctor"}
+    printed = json.loads(result.stdout)
+    assert printed["name"] == "bias" and {row["occupation"] for row in printed["tables"][1]["rows"]} == {
+        "nurse",
+        "doctor",
+    }
 
 
-def test_a_use_case_that_does_not_fit_is_refused(refused, models):
-    assert "does not fit" in refused("between", models / "gpt")
-    assert "does not fit" in refused("decay", models / "marian")
-    assert "there is no file" in refused("antecedents", models / "gpt", "nowhere.tsv")
+def test_a_use_case_that_does_not_fit_is_refused(refusal, models):
+    assert "does not fit" in refusal("between", models / "gpt")
+    assert "does not fit" in refusal("decay", models / "marian")
+    assert "there is no file" in refusal("antecedents", models / "gpt", "nowhere.tsv")
 
 
 @pytest.mark.parametrize("command", ["find", "bias", "antecedents", "between", "decay"])

@@ -31,9 +31,9 @@ def test_a_report_is_written_and_told(call, models, texts, tmp_path) -> None:
 
 def test_json_is_one_document(call, models, texts, tmp_path) -> None:
     result = call("heads", models / "gpt", texts, "-o", tmp_path / "report", "--limit", 2, "--json", *FAST)
-    told = json.loads(result.stdout)
-    assert told["corpus"]["n_examples"] == 2 and len(told["roles"]) == 8
-    assert told["absent"]["relevance"] == "it was not asked for."
+    printed = json.loads(result.stdout)
+    assert printed["corpus"]["n_examples"] == 2 and len(printed["roles"]) == 8
+    assert printed["absent"]["relevance"] == "it was not asked for."
 
 
 def test_columns_say_what_is_read(call, models, tmp_path) -> None:
@@ -56,38 +56,38 @@ def test_images_have_a_report_too(call, models, tmp_path) -> None:
     assert "patches" in result.stdout
 
 
-def test_what_cannot_be_done_is_refused_before_the_model_is_loaded(refused, texts, tmp_path) -> None:
-    assert "cannot be read" in refused("heads", "nowhere", texts, "-o", tmp_path / "x", "--columns", "text")
-    assert "--engine ray" in refused("heads", "nowhere", texts, "-o", tmp_path / "x", "--address", "a:1")
-    assert "a file is there" in refused("heads", "nowhere", texts, "-o", texts)
-    assert "nothing.txt" in refused("heads", "nowhere", tmp_path / "nothing.txt", "-o", tmp_path / "x")
-    assert "workers load the model" in refused(
+def test_what_cannot_be_done_is_refused_before_the_model_is_loaded(refusal, texts, tmp_path) -> None:
+    assert "cannot be read" in refusal("heads", "nowhere", texts, "-o", tmp_path / "x", "--columns", "text")
+    assert "--engine ray" in refusal("heads", "nowhere", texts, "-o", tmp_path / "x", "--address", "a:1")
+    assert "a file is there" in refusal("heads", "nowhere", texts, "-o", texts)
+    assert "nothing.txt" in refusal("heads", "nowhere", tmp_path / "nothing.txt", "-o", tmp_path / "x")
+    assert "workers load the model" in refusal(
         "heads", "x", texts, "-o", tmp_path / "x", "--engine", "ray", "--dtype", "float16"
     )
-    given = ("study", "vig", "--model", "x", "--corpus", texts, "-o", tmp_path / "x", "--engine", "ray")
-    assert "--trust-remote-code cannot be given" in refused(*given, "--trust-remote-code")
+    arguments = ("study", "vig", "--model", "x", "--corpus", texts, "-o", tmp_path / "x", "--engine", "ray")
+    assert "--trust-remote-code cannot be given" in refusal(*arguments, "--trust-remote-code")
 
 
 @pytest.mark.parametrize("command", ["heads", "study"])
-def test_a_folder_of_others_is_refused_before_the_model_is_loaded(refused, command, tmp_path) -> None:
+def test_a_folder_of_others_is_refused_before_the_model_is_loaded(refusal, command, tmp_path) -> None:
     bank, site = tmp_path / "tiny.conllu", tmp_path / "site"
     bank.write_text(TREE)
     site.mkdir()
     for name in ("index.html", "heads.json", "study.json", "scores.parquet"):
         (site / name).write_text("mine")
-    given = ("nowhere", bank) if command == "heads" else ("vig", "--model", "nowhere", "--corpus", bank)
-    assert "it holds heads.json, index.html, scores.parquet, study.json. Nothing" in refused(
-        command, *given, "-o", site
+    arguments = ("nowhere", bank) if command == "heads" else ("vig", "--model", "nowhere", "--corpus", bank)
+    assert "it holds heads.json, index.html, scores.parquet, study.json. Nothing" in refusal(
+        command, *arguments, "-o", site
     )
     assert {file.name: file.read_text() for file in site.iterdir()} == dict.fromkeys(
         ("index.html", "heads.json", "study.json", "scores.parquet"), "mine"
     )
 
 
-def test_a_malformed_line_is_named(refused, call, models, tmp_path) -> None:
+def test_a_malformed_line_is_named(refusal, call, models, tmp_path) -> None:
     broken = tmp_path / "broken.conllu"
     broken.write_text(TREE + "1\tbroken\n\n")
-    message = refused("heads", models / "gpt", broken, "-o", tmp_path / "x", *FAST)
+    message = refusal("heads", models / "gpt", broken, "-o", tmp_path / "x", *FAST)
     assert "broken.conllu, line 5" in message
     result = call("heads", models / "gpt", broken, "-o", tmp_path / "y", "--on-error", "skip", *FAST)
     assert result.exit_code == 0 and "warning: " in result.stderr
@@ -95,10 +95,10 @@ def test_a_malformed_line_is_named(refused, call, models, tmp_path) -> None:
 
 @pytest.mark.parametrize("stop", [KeyboardInterrupt, Cancelled])
 def test_when_stopped_it_says_that_what_was_done_is_kept(call, models, texts, tmp_path, monkeypatch, stop) -> None:
-    def stopped(*_, **__):
+    def interrupt(*_, **__):
         raise stop
 
-    monkeypatch.setattr(reports, "heads", stopped)
+    monkeypatch.setattr(reports, "heads", interrupt)
     result = call("heads", models / "gpt", texts, "-o", tmp_path / "x")
     assert result.exit_code == 130 and "the same command goes on" in result.stderr
 
@@ -106,13 +106,13 @@ def test_when_stopped_it_says_that_what_was_done_is_kept(call, models, texts, tm
 def test_a_study_prints_published_numbers_beside_ours(call, models, tmp_path) -> None:
     bank = tmp_path / "tiny.conllu"
     bank.write_text(TREE * 24)
-    given = ("study", "vig", "--model", models / "gpt", "--corpus", bank, "-o", tmp_path / "study")
-    result = call(*given)
+    arguments = ("study", "vig", "--model", models / "gpt", "--corpus", bank, "-o", tmp_path / "study")
+    result = call(*arguments)
     assert result.exit_code == 0, result.output
     assert "published" in result.stdout and "57 %" in result.stdout
     assert (tmp_path / "study" / "study.md").is_file()
-    assert json.loads(call(*given, "--json").stdout)["name"] == "vig"
+    assert json.loads(call(*arguments, "--json").stdout)["name"] == "vig"
 
 
-def test_a_study_without_trees_is_refused(refused, models, texts, tmp_path) -> None:
-    assert "treebank" in refused("study", "vig", "--model", models / "gpt", "--corpus", texts, "-o", tmp_path / "x")
+def test_a_study_without_trees_is_refused(refusal, models, texts, tmp_path) -> None:
+    assert "treebank" in refusal("study", "vig", "--model", models / "gpt", "--corpus", texts, "-o", tmp_path / "x")

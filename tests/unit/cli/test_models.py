@@ -12,8 +12,8 @@ from headscope.cli.families import FAMILIES, WAYS
 
 
 def test_the_table_of_families_is_that_of_the_tests() -> None:
-    told = {key: way for way, groups in FAMILIES.items() for group in groups.values() for key in group}
-    assert told == {name: family.way for name, family in tiny_models.FAMILIES.items()}
+    ways = {key: way for way, groups in FAMILIES.items() for group in groups.values() for key in group}
+    assert ways == {name: family.way for name, family in tiny_models.FAMILIES.items()}
     assert set(FAMILIES) == set(WAYS)
 
 
@@ -22,8 +22,8 @@ def test_listing_shows_every_family_and_needs_no_model(call) -> None:
     assert result.exit_code == 0
     for name in ("GPT-2", "DeBERTa", "Longformer", "weights only"):
         assert name in result.stdout
-    told = json.loads(call("models", "--json").stdout)
-    assert sum(len(keys) for keys in told["families"].values()) == len(tiny_models.FAMILIES)
+    printed = json.loads(call("models", "--json").stdout)
+    assert sum(len(keys) for keys in printed["families"].values()) == len(tiny_models.FAMILIES)
 
 
 def test_built_in_models_are_described_from_their_cards(call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -45,18 +45,21 @@ def test_built_in_models_are_described_from_their_cards(call, tmp_path: Path, mo
     (tmp_path / "damaged" / "config.json").write_text("{}")
     (tmp_path / "damaged" / "model.safetensors").write_bytes(b"\x05\0\0\0\0\0\0\0nope!")
     monkeypatch.setattr(command, "BUILTIN", tmp_path)
-    told = {one["name"]: one for one in json.loads(call("models", "--json").stdout)["builtin"]}
-    assert {name: one["description"] for name, one in told.items()} == {
+    models_by_name = {model["name"]: model for model in json.loads(call("models", "--json").stdout)["builtin"]}
+    assert {name: model["description"] for name, model in models_by_name.items()} == {
         "builtin:plain": "A model [of] letters.",
         "builtin:fronted": "Reads digits.",
         "builtin:headed": "The first words.",
         "builtin:cardless": "",
         "builtin:damaged": "",
     }
-    assert told["builtin:plain"]["parameters"] == 2007
-    assert told["builtin:cardless"]["parameters"] is None and told["builtin:damaged"]["parameters"] is None
-    shown = call("models").stdout
-    assert "A model [of] letters." in shown and "2.0 k" in shown
+    assert models_by_name["builtin:plain"]["parameters"] == 2007
+    assert (
+        models_by_name["builtin:cardless"]["parameters"] is None
+        and models_by_name["builtin:damaged"]["parameters"] is None
+    )
+    table = call("models").stdout
+    assert "A model [of] letters." in table and "2.0 k" in table
 
 
 def test_listing_and_help_do_not_import_torch() -> None:
@@ -75,31 +78,31 @@ assert not {"torch", "transformers", "numpy"} & set(sys.modules), "a heavy impor
 
 
 def test_coverage_tells_layers_groups_and_the_way_in(call, models: Path) -> None:
-    told = json.loads(call("models", models / "llama", "--json").stdout)
-    assert told["class"] == "LlamaForCausalLM" and told["n_heads"] == 8 and told["missed"] == []
-    assert [one["site"] for one in told["layers"]] == ["L0", "L1"]
-    assert {(one["n_heads"], one["n_key_heads"], one["head_dim"], one["way"]) for one in told["layers"]} == {
-        (4, 2, 8, "routed")
-    }
-    assert all(told[name]["available"] for name in ("contributions", "neurons", "residual", "lens"))
-    shown = call("models", models / "llama").stdout
-    assert "2: L0–L1" in shown and "2 (each for 2)" in shown and "what came before" in shown
+    coverage = json.loads(call("models", models / "llama", "--json").stdout)
+    assert coverage["class"] == "LlamaForCausalLM" and coverage["n_heads"] == 8 and coverage["missed"] == []
+    assert [layer["site"] for layer in coverage["layers"]] == ["L0", "L1"]
+    assert {
+        (layer["n_heads"], layer["n_key_heads"], layer["head_dim"], layer["way"]) for layer in coverage["layers"]
+    } == {(4, 2, 8, "routed")}
+    assert all(coverage[name]["available"] for name in ("contributions", "neurons", "residual", "lens"))
+    table = call("models", models / "llama").stdout
+    assert "2: L0–L1" in table and "2 (each for 2)" in table and "what came before" in table
 
 
 def test_coverage_tells_stacks_apart(call, models: Path) -> None:
-    shown = call("models", models / "marian").stdout
+    table = call("models", models / "marian").stdout
     for part in ("encoder", "decoder", "cross (decoder → encoder)", "3: L0–L2"):
-        assert part in shown
+        assert part in table
 
 
 def test_what_a_model_does_not_give_is_said_with_the_reason(call, models: Path) -> None:
-    told = json.loads(call("models", models / "longformer", "--json").stdout)
-    assert {one["way"] for one in told["layers"]} == {"weights"}
-    assert not any(one["has_queries_and_keys"] for one in told["layers"])
-    assert not told["contributions"]["available"] and "weights only" in told["contributions"]["why"]
-    shown = call("models", models / "vit").stdout
-    assert "– lens (model.lens): the model has no language-model head" in shown
-    assert "takes images" in shown
+    coverage = json.loads(call("models", models / "longformer", "--json").stdout)
+    assert {layer["way"] for layer in coverage["layers"]} == {"weights"}
+    assert not any(layer["has_queries_and_keys"] for layer in coverage["layers"])
+    assert not coverage["contributions"]["available"] and "weights only" in coverage["contributions"]["why"]
+    table = call("models", models / "vit").stdout
+    assert "– lens (model.lens): the model has no language-model head" in table
+    assert "takes images" in table
 
 
 def test_attention_that_is_missed_is_named(call, models: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -110,15 +113,15 @@ def test_attention_that_is_missed_is_named(call, models: Path, monkeypatch: pyte
     plain = Model.layout.fget  # type: ignore[attr-defined]
     missed = property(lambda self: replace(plain(self), missed=("pooler.attention",)))
     monkeypatch.setattr(Model, "layout", missed)
-    shown = call("models", models / "bert").stdout
-    assert "✗ not captured: pooler.attention: the probe (given" in shown
+    table = call("models", models / "bert").stdout
+    assert "✗ not captured: pooler.attention: the probe (given" in table
 
 
-@pytest.mark.parametrize(("name", "told"), [("/no/such/folder", "no folder"), ("{models}", "no config.json")])
-def test_a_model_that_cannot_be_loaded_is_refused(refused, models: Path, name: str, told: str) -> None:
-    assert told in refused("models", name.replace("{models}", str(models)), "--json")
+@pytest.mark.parametrize(("name", "error_text"), [("/no/such/folder", "no folder"), ("{models}", "no config.json")])
+def test_a_model_that_cannot_be_loaded_is_refused(refusal, models: Path, name: str, error_text: str) -> None:
+    assert error_text in refusal("models", name.replace("{models}", str(models)), "--json")
 
 
 def test_coverage_of_real_checkpoints(call, shared_weights: Path) -> None:
-    told = json.loads(call("models", shared_weights / "vit-mnist", "--json").stdout)
-    assert told["coverage"].startswith("6/6") and told["takes"] == "images"
+    coverage = json.loads(call("models", shared_weights / "vit-mnist", "--json").stdout)
+    assert coverage["coverage"].startswith("6/6") and coverage["takes"] == "images"

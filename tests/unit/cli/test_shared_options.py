@@ -27,10 +27,17 @@ def test_a_group_is_one_option_a_field_and_comes_back_as_a_group():
         """What it does."""
         seen.append((model, factor, size, print_options))
 
-    made = spread(command)
-    assert list(inspect.signature(made).parameters) == ["model", "factor", "width", "is_tall", "json", "debug"]
+    spread_command = spread(command)
+    assert list(inspect.signature(spread_command).parameters) == [
+        "model",
+        "factor",
+        "width",
+        "is_tall",
+        "json",
+        "debug",
+    ]
     app = typer.Typer()
-    app.command()(made)
+    app.command()(spread_command)
     result = CliRunner().invoke(app, ["gpt", "--width", "5", "--tall", "--json"])
     assert result.exit_code == 0, result.output
     assert seen == [("gpt", 2, Size(5, True), PrintOptions(json=True))]

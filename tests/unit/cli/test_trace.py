@@ -25,34 +25,34 @@ def test_a_trace_is_shown_with_its_tokens_coverage_predictions_and_heads(call, m
 
 
 def test_the_figures_are_those_of_the_trace(call, models: Path) -> None:
-    told = json.loads(call("trace", models / "gpt", TEXT, "--json", "--top", 4).stdout)
+    printed = json.loads(call("trace", models / "gpt", TEXT, "--json", "--top", 4).stdout)
     trace = hs.load(models / "gpt").run(TEXT)
-    assert [one["head"] for one in told["heads"]] == sorted(
+    assert [head["head"] for head in printed["heads"]] == sorted(
         (str(head) for head in trace.heads), key=lambda head: -trace.summary(head).max[1:].mean()
     )
-    assert told["tokens"]["main"]["texts"] == trace.tokens["main"].texts
+    assert printed["tokens"]["main"]["texts"] == trace.tokens["main"].texts
     first = trace.predictions(1)[0]
-    assert told["predictions"][0]["top"][0]["id"] == first.id
-    assert told["predictions"][0]["top"][0]["logprob"] == pytest.approx(first.logprob, abs=1e-5)
-    assert len(told["predictions"][0]["top"]) == 4
-    for one in told["heads"]:
+    assert printed["predictions"][0]["top"][0]["id"] == first.id
+    assert printed["predictions"][0]["top"][0]["logprob"] == pytest.approx(first.logprob, abs=1e-5)
+    assert len(printed["predictions"][0]["top"]) == 4
+    for head in printed["heads"]:
         # The first query of a causal model sees itself alone, and is left out.
-        pattern = trace.pattern(one["head"])[1:]
+        pattern = trace.pattern(head["head"])[1:]
         entropy = -(pattern * np.log(np.where(pattern > 0, pattern, 1))).sum(-1).mean()
         distances = np.abs(np.arange(1, 9)[:, None] - np.arange(9))
-        assert one["max"] == pytest.approx(pattern.max(-1).mean(), abs=1e-5)
-        assert one["entropy"] == pytest.approx(entropy, abs=1e-4)
-        assert one["distance"] == pytest.approx((pattern * distances).sum(-1).mean(), abs=1e-4)
+        assert head["max"] == pytest.approx(pattern.max(-1).mean(), abs=1e-5)
+        assert head["entropy"] == pytest.approx(entropy, abs=1e-4)
+        assert head["distance"] == pytest.approx((pattern * distances).sum(-1).mean(), abs=1e-4)
         # What is received is the mean over all queries.
-        received = trace.pattern(one["head"]).mean(0)
-        assert one["mostly"]["key"] == received.argmax()
-        assert one["mostly"]["weight"] == pytest.approx(received.max(), abs=1e-5)
+        received = trace.pattern(head["head"]).mean(0)
+        assert head["mostly"]["key"] == received.argmax()
+        assert head["mostly"]["weight"] == pytest.approx(received.max(), abs=1e-5)
         others = np.where(distances == 0, 0, pattern)
-        pair = one["pair"]
+        pair = head["pair"]
         assert (pair["query"] - 1, pair["key"]) == np.unravel_index(others.argmax(), others.shape)
         assert pair["weight"] == pytest.approx(others.max(), abs=1e-5)
         assert [pair["query_text"], pair["key_text"]] == [
-            told["tokens"]["main"]["texts"][pair[side]] for side in ("query", "key")
+            printed["tokens"]["main"]["texts"][pair[side]] for side in ("query", "key")
         ]
 
 
@@ -64,27 +64,27 @@ def test_every_record_can_be_shown_and_saved(call, models: Path, tmp_path: Path,
     assert hs.load_trace(tmp_path / "run").record == record
 
 
-def test_an_existing_trace_is_replaced_only_by_force(call, refused, models: Path, tmp_path: Path) -> None:
+def test_an_existing_trace_is_replaced_only_by_force(call, refusal, models: Path, tmp_path: Path) -> None:
     folder = tmp_path / "run"
     assert call("trace", models / "gpt", "the cat", "-o", folder).exit_code == 0
-    assert "holds a trace already" in refused("trace", models / "gpt", TEXT, "-o", folder)
+    assert "holds a trace already" in refusal("trace", models / "gpt", TEXT, "-o", folder)
     assert len(hs.load_trace(folder).tokens["main"]) == 3
     assert call("trace", models / "gpt", TEXT, "-o", folder, "--force").exit_code == 0
     assert len(hs.load_trace(folder).tokens["main"]) == 9
 
 
-def test_a_folder_with_other_things_is_never_touched(refused, models: Path, tmp_path: Path) -> None:
+def test_a_folder_with_other_things_is_never_touched(refusal, models: Path, tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").write_text("years of work")
-    assert "it holds thesis.tex. Nothing was written" in refused("trace", "nowhere", TEXT, "-o", tmp_path, "--force")
-    assert "a file is there" in refused("trace", models / "gpt", TEXT, "-o", tmp_path / "thesis.tex", "--force")
-    assert [one.name for one in tmp_path.iterdir()] == ["thesis.tex"]
+    assert "it holds thesis.tex. Nothing was written" in refusal("trace", "nowhere", TEXT, "-o", tmp_path, "--force")
+    assert "a file is there" in refusal("trace", models / "gpt", TEXT, "-o", tmp_path / "thesis.tex", "--force")
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
 
 
 def test_an_interrupted_save_leaves_nothing(call, models: Path, tmp_path: Path, monkeypatch) -> None:
-    def interrupted(*_: object) -> None:
+    def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(store, "save_file", interrupted)
+    monkeypatch.setattr(store, "save_file", interrupt)
     assert call("trace", models / "gpt", TEXT, "-o", tmp_path / "run").exit_code == 130
     assert list(tmp_path.iterdir()) == []
 
@@ -95,22 +95,22 @@ def test_edits_change_the_run_and_are_told(call, models: Path, tmp_path: Path) -
     result = call(
         "trace", models / "gpt", TEXT, "--edits", tmp_path / "edits.json", "--edit", 'silence("L1H3")', "--json"
     )
-    told = json.loads(result.stdout)
-    assert told["edits"] == [repr(one) for one in edits]
-    edited, plain = (hs.load(models / "gpt").run(TEXT, given) for given in (edits, []))
-    assert told["predictions"][0]["top"][0]["logprob"] == pytest.approx(edited.predictions(1)[0].logprob, abs=1e-5)
+    printed = json.loads(result.stdout)
+    assert printed["edits"] == [repr(intervention) for intervention in edits]
+    edited, plain = (hs.load(models / "gpt").run(TEXT, interventions) for interventions in (edits, []))
+    assert printed["predictions"][0]["top"][0]["logprob"] == pytest.approx(edited.predictions(1)[0].logprob, abs=1e-5)
     assert edited.predictions(1)[0].logprob != plain.predictions(1)[0].logprob
 
 
 def test_a_text_can_come_from_stdin(call, models: Path) -> None:
-    told = json.loads(call("trace", models / "gpt", "-", "--json", input="the cat sat\n").stdout)
-    assert told["tokens"]["main"]["texts"] == ["the", "c", "at", "s", "at"]
+    printed = json.loads(call("trace", models / "gpt", "-", "--json", input="the cat sat\n").stdout)
+    assert printed["tokens"]["main"]["texts"] == ["the", "c", "at", "s", "at"]
 
 
 def test_a_model_can_write_first(call, models: Path) -> None:
-    told = json.loads(call("trace", models / "gpt", "the cat", "--generate", 3, "--json").stdout)
-    assert told["written"] == hs.load(models / "gpt").generate("the cat", max_new_tokens=3).text
-    assert 4 <= len(told["tokens"]["main"]["texts"]) <= 6
+    printed = json.loads(call("trace", models / "gpt", "the cat", "--generate", 3, "--json").stdout)
+    assert printed["written"] == hs.load(models / "gpt").generate("the cat", max_new_tokens=3).text
+    assert 4 <= len(printed["tokens"]["main"]["texts"]) <= 6
 
 
 def test_pairs_targets_and_images_are_traced(call, models: Path, tmp_path: Path) -> None:
@@ -120,7 +120,7 @@ def test_pairs_targets_and_images_are_traced(call, models: Path, tmp_path: Path)
 
     marian = json.loads(call("trace", models / "marian", TEXT, "--target", "the mat", "--json").stdout)
     assert {"encoder", "decoder"} <= set(marian["tokens"])
-    assert any(one["head"].startswith("cross.") for one in marian["heads"])
+    assert any(head["head"].startswith("cross.") for head in marian["heads"])
     assert len(marian["predictions"]) == len(marian["tokens"]["decoder"]["texts"])
 
     Image.new("RGB", (30, 20), (200, 10, 10)).save(tmp_path / "red.png")
@@ -137,16 +137,16 @@ def test_markup_and_control_characters_are_shown_not_obeyed(call, models: Path) 
     assert "/no/[red]such[/red]/folder" in refusal.stderr
 
 
-def test_a_cut_text_is_warned_of_once_on_stderr(call, refused, models: Path) -> None:
+def test_a_cut_text_is_warned_of_once_on_stderr(call, refusal, models: Path) -> None:
     text = "the cat " * 20
-    assert "--truncate" in refused("trace", models / "gpt", text)
+    assert "--truncate" in refusal("trace", models / "gpt", text)
     result = call("trace", models / "gpt", text, "--truncate", "--json")
     assert len(json.loads(result.stdout)["tokens"]["main"]["texts"]) == 32
     assert result.stderr.startswith("warning: ") and result.stderr.count("cut off") == 1
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "error_text"),
     [
         (["/no/such/folder", TEXT], "there is no folder"),
         (["{models}", TEXT], "is not a model: it has no config.json"),
@@ -172,14 +172,14 @@ def test_a_cut_text_is_warned_of_once_on_stderr(call, refused, models: Path) -> 
     ],
 )
 def test_bad_input_gets_a_clear_message_and_exit_code_2(
-    refused, models: Path, tmp_path: Path, arguments: list[str], told: str
+    refusal, models: Path, tmp_path: Path, arguments: list[str], error_text: str
 ) -> None:
-    given = [one.replace("{models}", str(models)) for one in arguments]
-    assert told in refused("trace", *given, *(["-o", str(tmp_path / "run")] if given else []))
+    filled = [argument.replace("{models}", str(models)) for argument in arguments]
+    assert error_text in refusal("trace", *filled, *(["-o", str(tmp_path / "run")] if filled else []))
     assert not (tmp_path / "run").exists()
 
 
-def test_a_pickle_is_read_only_when_asked_for(call, refused, models: Path, tmp_path: Path) -> None:
+def test_a_pickle_is_read_only_when_asked_for(call, refusal, models: Path, tmp_path: Path) -> None:
     import shutil
 
     import torch
@@ -189,15 +189,15 @@ def test_a_pickle_is_read_only_when_asked_for(call, refused, models: Path, tmp_p
     shutil.copytree(models / "gpt", folder)
     torch.save(load_file(folder / "model.safetensors"), folder / "pytorch_model.bin")
     (folder / "model.safetensors").unlink()
-    assert "--allow-pickle" in refused("trace", folder, TEXT)
+    assert "--allow-pickle" in refusal("trace", folder, TEXT)
     assert call("trace", folder, TEXT, "--allow-pickle").exit_code == 0
 
 
 @pytest.mark.parametrize(
-    ("text", "told"), [("silence(3)", "not the address of a head"), ("x" * 30_000, "at most 20,000 characters")]
+    ("text", "error_text"), [("silence(3)", "not the address of a head"), ("x" * 30_000, "at most 20,000 characters")]
 )
-def test_what_is_not_an_edit_is_refused(text: str, told: str) -> None:
-    with pytest.raises(InterventionError, match=told):
+def test_what_is_not_an_edit_is_refused(text: str, error_text: str) -> None:
+    with pytest.raises(InterventionError, match=error_text):
         parse_edit(text)
 
 

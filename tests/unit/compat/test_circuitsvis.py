@@ -28,7 +28,8 @@ def test_signatures_are_those_of_circuitsvis():
 
 
 @pytest.mark.parametrize(
-    "form", [lambda one: one, lambda one: one.numpy(), lambda one: one.tolist(), lambda one: one[None]]
+    "form",
+    [lambda tensor: tensor, lambda tensor: tensor.numpy(), lambda tensor: tensor.tolist(), lambda tensor: tensor[None]],
 )
 def test_heads_are_maps(form):
     view = cv.attention.attention_heads(attention=form(ATTENTION), tokens=TOKENS)
@@ -49,12 +50,12 @@ def test_one_pattern_is_a_matrix():
 
 
 def test_what_comes_back_can_be_written_to_a_file_as_circuitsvis_users_do(tmp_path):
-    made = cv.attention.attention_patterns(tokens=TOKENS, attention=ATTENTION)
-    (tmp_path / "heads.html").write_text(str(made))
+    view = cv.attention.attention_patterns(tokens=TOKENS, attention=ATTENTION)
+    (tmp_path / "heads.html").write_text(str(view))
     page = (tmp_path / "heads.html").read_text()
     assert page.startswith("<!doctype html>") and "https://unpkg.com" not in page
-    assert made.show_code() == made.local_src == made.cdn_src == made.__html__() == page
-    assert repr(made) == "View('head', 'attention', L0, 3 heads)"
+    assert view.show_code() == view.local_src == view.cdn_src == view.__html__() == page
+    assert repr(view) == "View('head', 'attention', L0, 3 heads)"
 
 
 def test_names_say_which_layer_heads_are_of():
@@ -90,7 +91,7 @@ def test_what_has_no_effect_is_said():
 
 
 @pytest.mark.parametrize(
-    ("call", "said"),
+    ("call", "error_text"),
     [
         (lambda: cv.attention.attention_heads(ATTENTION), "tokens are needed"),
         (lambda: cv.attention.attention_heads(ATTENTION, "The doctor"), "list of texts"),
@@ -103,6 +104,6 @@ def test_what_has_no_effect_is_said():
         (lambda: cv.attention.attention_patterns(TOKENS, [["a"]]), "no array of numbers"),
     ],
 )
-def test_mistakes_are_told(call, said):
-    with pytest.raises(InputError, match=said):
+def test_mistakes_are_told(call, error_text):
+    with pytest.raises(InputError, match=error_text):
         call()

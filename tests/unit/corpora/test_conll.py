@@ -31,9 +31,9 @@ def test_a_line_with_another_number_of_columns_is_named(tmp_path):
 def test_names_of_things_are_a_column_like_others(tmp_path):
     path = tmp_path / "a.txt"
     path.write_text("-DOCSTART- -X- -X- O\n\nEU NNP B-NP B-ORG\nrejects VBZ B-VP O\n\nRome NNP B-NP B-LOC\n")
-    found = corpus(path)
-    assert "pos, chunk, ner" in found.about
-    assert [one.tags["ner"] for one in found] == [("B-ORG", "O"), ("B-LOC",)]
+    sentences = corpus(path)
+    assert "pos, chunk, ner" in sentences.about
+    assert [sentence.tags["ner"] for sentence in sentences] == [("B-ORG", "O"), ("B-LOC",)]
     # A list of columns says that these are words with tags, whatever they are called.
     path.write_text("EU organisation\nrejects none\n")
     (example,) = corpus(path, columns=["entity"])

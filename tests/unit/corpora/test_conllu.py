@@ -74,9 +74,9 @@ def test_sentences_without_trees_have_no_heads(tmp_path):
     ],
 )
 def test_a_malformed_line_is_named(tmp_path, rows, line, reason):
-    found = read(tmp_path, sentence(*rows) + PLAIN)
-    assert isinstance(found[0], Problem) and found[0].line == line and reason in found[0].reason
-    assert isinstance(found[1], Example)  # reading goes on with the next sentence
+    results = read(tmp_path, sentence(*rows) + PLAIN)
+    assert isinstance(results[0], Problem) and results[0].line == line and reason in results[0].reason
+    assert isinstance(results[1], Example)  # reading goes on with the next sentence
 
 
 def test_by_choice_a_malformed_line_is_fatal_or_skipped_and_counted(tmp_path):
@@ -92,7 +92,7 @@ def test_by_choice_a_malformed_line_is_fatal_or_skipped_and_counted(tmp_path):
 
 
 def test_what_is_written_is_read_again(tmp_path):
-    (found,) = read(tmp_path, PLAIN)
-    (again,) = parse_conllu(to_conllu(found))
+    (example,) = read(tmp_path, PLAIN)
+    (again,) = parse_conllu(to_conllu(example))
     same = ("text", "words", "spans", "tags", "heads", "relations")
-    assert [getattr(again, name) for name in same] == [getattr(found, name) for name in same]
+    assert [getattr(again, name) for name in same] == [getattr(example, name) for name in same]

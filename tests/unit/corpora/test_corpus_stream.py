@@ -6,11 +6,11 @@ from headscope.errors import HeadscopeWarning, InputError, LoadError
 
 @pytest.fixture
 def write(tmp_path):
-    def made(name, text):
+    def write_file(name, text):
         (tmp_path / name).write_text(text)
         return tmp_path / name
 
-    return made
+    return write_file
 
 
 @pytest.mark.parametrize(
@@ -27,32 +27,36 @@ def write(tmp_path):
     ],
 )
 def test_the_kind_is_guessed_and_told(write, name, text, kind):
-    found = corpus(write(name, text))
-    assert found.kind == kind
-    assert found.about in repr(found)
+    examples = corpus(write(name, text))
+    assert examples.kind == kind
+    assert examples.about in repr(examples)
 
 
 def test_a_kind_may_be_given(write):
-    found = corpus(write("a.txt", "one\ttwo\n"), kind="text")
-    assert [one.text for one in found] == ["one\ttwo"]
+    examples = corpus(write("a.txt", "one\ttwo\n"), kind="text")
+    assert [example.text for example in examples] == ["one\ttwo"]
     with pytest.raises(InputError, match="the kinds are text, pairs"):
         corpus(write("a.txt", "one"), kind="novel")
 
 
 def test_blank_lines_are_no_examples_and_ids_are_lines(write):
-    assert [one.id for one in corpus(write("a.txt", "\none\n\n two \n"))] == ["a.txt:2", "a.txt:4"]
+    assert [example.id for example in corpus(write("a.txt", "\none\n\n two \n"))] == ["a.txt:2", "a.txt:4"]
 
 
 def test_a_corpus_can_be_read_again_and_limited():
-    made = []
+    calls = []
 
     def stream():
-        made.append(1)
+        calls.append(1)
         return (f"text {number}" for number in range(1_000_000_000))
 
-    found = corpus(stream, limit=3)
-    assert [one.text for one in found] == [one.text for one in found] == ["text 0", "text 1", "text 2"]
-    assert len(made) == 2 and found.name == "stream"
+    examples = corpus(stream, limit=3)
+    assert (
+        [example.text for example in examples]
+        == [example.text for example in examples]
+        == ["text 0", "text 1", "text 2"]
+    )
+    assert len(calls) == 2 and examples.name == "stream"
 
 
 def test_an_iterator_is_refused_since_it_cannot_be_read_again():
@@ -96,7 +100,7 @@ def test_much_that_is_skipped_is_counted_but_not_kept():
         for number in range(100):
             yield Example(str(number), text="x") if number % 2 else Problem("a", number, "bad")
 
-    found = Corpus("a", "list", "made up", read, on_error="skip")
+    examples = Corpus("a", "list", "made up", read, on_error="skip")
     with pytest.warns(HeadscopeWarning, match=r"50 of them\), first a, line 0: bad"):
-        assert found.survey().n_problems == 50
-    assert len(found.problems) == 20
+        assert examples.survey().n_problems == 50
+    assert len(examples.problems) == 20

@@ -15,14 +15,14 @@ def folder(tmp_path):
 
 
 def test_subfolders_are_classes(folder):
-    found = corpus(folder)
-    assert [(one.id, one.label) for one in found] == [
+    pictures = corpus(folder)
+    assert [(picture.id, picture.label) for picture in pictures] == [
         ("cat/1.png", "cat"),
         ("cat/2.png", "cat"),
         ("dog/1.jpg", "dog"),
         ("loose.png", None),
     ]
-    assert all(one.image.is_file() for one in found)
+    assert all(picture.image.is_file() for picture in pictures)
 
 
 def test_a_file_that_is_no_image_is_named(folder):

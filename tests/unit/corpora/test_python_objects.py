@@ -16,8 +16,8 @@ class Dataset(list):
 
 
 def test_texts_pairs_and_ready_examples():
-    found = list(corpus(["one", ("two", "three"), Example("mine", text="four")]))
-    assert [(one.id, one.text, one.pair) for one in found] == [
+    examples = list(corpus(["one", ("two", "three"), Example("mine", text="four")]))
+    assert [(example.id, example.text, example.pair) for example in examples] == [
         ("list:0", "one", None),
         ("list:1", "two", "three"),
         ("mine", "four", None),

@@ -11,21 +11,21 @@ def table(tmp_path, text, **options):
 
 
 def test_pairs_are_the_first_two_columns(tmp_path):
-    found = table(tmp_path, 'A man sleeps.\tHe "is" asleep.\tx\n')
-    (example,) = found
-    assert (example.text, example.pair, found.kind) == ("A man sleeps.", 'He "is" asleep.', "pairs")
+    pairs = table(tmp_path, 'A man sleeps.\tHe "is" asleep.\tx\n')
+    (example,) = pairs
+    assert (example.text, example.pair, pairs.kind) == ("A man sleeps.", 'He "is" asleep.', "pairs")
 
 
 def test_a_first_line_of_language_codes_says_that_it_is_a_translation(tmp_path):
-    found = table(tmp_path, "en\tru\nYes.\tиюль.\n")
-    (example,) = found
+    translations = table(tmp_path, "en\tru\nYes.\tиюль.\n")
+    (example,) = translations
     assert (example.text, example.target, example.id) == ("Yes.", "июль.", "a.tsv:2")
-    assert "text from 'en', target from 'ru'" in found.about
+    assert "text from 'en', target from 'ru'" in translations.about
 
 
 def test_a_first_line_may_name_text_and_label(tmp_path):
-    found = table(tmp_path, "label\tsentence\n1\tfine film\n")
-    (example,) = found
+    reviews = table(tmp_path, "label\tsentence\n1\tfine film\n")
+    (example,) = reviews
     assert (example.text, example.label, example.pair) == ("fine film", "1", None)
 
 

@@ -46,8 +46,8 @@ def test_a_line_that_is_not_utf8_is_named_with_its_byte_and_reading_goes_on(tmp_
 def test_a_line_that_is_too_long_is_passed_without_being_held(tmp_path):
     path = tmp_path / "a.txt"
     path.write_bytes(b"12345\n" + b"x" * 1000 + b"\n1234\r\nend")
-    found = list(lines(path, max_line=5))
-    assert found == [
+    read_lines = list(lines(path, max_line=5))
+    assert read_lines == [
         Line(1, "12345"),
         Problem("a.txt", 2, "the line is longer than 5 bytes"),
         Line(3, "1234"),

@@ -14,16 +14,16 @@ def tokens(*spans):
 
 
 def spans_of(text, *words):
-    found, at = [], 0
+    spans, at = [], 0
     for word in words:
         at = text.index(word, at)
-        found.append((at, at + len(word)))
+        spans.append((at, at + len(word)))
         at += len(word)
-    return found
+    return spans
 
 
 @pytest.mark.parametrize(
-    ("positions", "words", "found"),
+    ("positions", "words", "expected"),
     [
         # One token a word, special tokens around
         ([None, (0, 3), (4, 8), None], [(0, 3), (4, 8)], [(1,), (2,)]),
@@ -42,8 +42,8 @@ def spans_of(text, *words):
         ([], [(0, 3)], [()]),
     ],
 )
-def test_tokens_find_their_words(positions, words, found):
-    assert align(tokens(*positions), words) == found
+def test_tokens_find_their_words(positions, words, expected):
+    assert align(tokens(*positions), words) == expected
 
 
 def test_other_segments_and_tokens_of_unknown_place_belong_to_no_word():
@@ -55,20 +55,20 @@ def test_other_segments_and_tokens_of_unknown_place_belong_to_no_word():
 def test_a_word_piece_tokenizer_that_lowers_and_strips_accents():
     text = "THE Café's dog"
     words = spans_of(text, "THE", "Café", "'s", "dog")
-    found = encode(tiny_bert_tokenizer(), text).display()
-    shown = ["".join(found[at].text for at in group).lower() for group in align(found, words)]
-    assert shown[0] == "the" and shown[3] == "dog"
-    assert shown[1] in ("café", "cafe") and shown[2].endswith("s")
+    tokens = encode(tiny_bert_tokenizer(), text).display()
+    word_texts = ["".join(tokens[at].text for at in group).lower() for group in align(tokens, words)]
+    assert word_texts[0] == "the" and word_texts[3] == "dog"
+    assert word_texts[1] in ("café", "cafe") and word_texts[2].endswith("s")
 
 
 def test_a_byte_tokenizer_with_emoji_and_spaces_in_tokens():
     text = "the 👩‍👩‍👧 cat"
     words = spans_of(text, "the", "👩‍👩‍👧", "cat")
-    found = encode(byte_tokenizer(), text).display()
-    groups = align(found, words)
+    tokens = encode(byte_tokenizer(), text).display()
+    groups = align(tokens, words)
     assert all(groups) and sorted(at for group in groups for at in group) == sorted(
         at
-        for at, token in enumerate(found)
+        for at, token in enumerate(tokens)
         if token.start is not None and token.end > token.start and text[token.start : token.end].strip()
     )
     assert len(groups[1]) > 4  # one family, many bytes

@@ -25,14 +25,14 @@ from headscope.compat.bertviz.tokens import tokens_of
     ],
 )  # fmt: skip
 def test_marks_are_read_back(spelled, texts, words):
-    found = tokens_of(spelled, prettify=True)
-    assert found.texts == texts
-    assert [token.word for token in found][: len(words)] == words or texts[-1] == "[MASK]"
-    assert [token.special for token in found] == [word is None for word in words]
+    tokens = tokens_of(spelled, prettify=True)
+    assert tokens.texts == texts
+    assert [token.word for token in tokens][: len(words)] == words or texts[-1] == "[MASK]"
+    assert [token.special for token in tokens] == [word is None for word in words]
 
 
 def test_spellings_may_stay():
-    found = tokens_of(["Ġcat", "##s", "[SEP]"], prettify=False, second=1)
-    assert found.texts == ["Ġcat", "##s", "[SEP]"]
-    assert [token.segment for token in found] == ["A", "B", "B"]
-    assert [token.special for token in found] == [False, False, True]
+    tokens = tokens_of(["Ġcat", "##s", "[SEP]"], prettify=False, second=1)
+    assert tokens.texts == ["Ġcat", "##s", "[SEP]"]
+    assert [token.segment for token in tokens] == ["A", "B", "B"]
+    assert [token.special for token in tokens] == [False, False, True]

@@ -142,7 +142,7 @@ def test_signatures_are_its_own():
         "decoder_attention", "cross_attention", "encoder_tokens", "decoder_tokens", "include_layers", "include_heads",
         "html_action",
     ]  # fmt: skip
-    defaults = {name: one.default for name, one in inspect.signature(model_view).parameters.items()}
+    defaults = {name: parameter.default for name, parameter in inspect.signature(model_view).parameters.items()}
     assert (defaults["display_mode"], defaults["prettify_tokens"], defaults["html_action"]) == ("dark", True, "view")
 
 
@@ -153,31 +153,31 @@ def maps(n_layers: int, n_queries: int = 3, n_keys: int | None = None, n_heads: 
     return [torch.rand(1, n_heads, n_queries, n_keys or n_queries).softmax(-1) for _ in range(n_layers)]
 
 
-def held(page) -> dict:
+def parts_of(page) -> dict:
     parts = re.findall(r'data-key="([^"]+)">([^<]*)<', page.data)
     return {key.replace("&amp;", "&"): decode(gzip.decompress(base64.b64decode(text))) for key, text in parts}
 
 
 def props(page) -> dict:
-    return held(page)["trace"].props
+    return parts_of(page)["trace"].props
 
 
 def test_the_page_holds_what_was_given():
     attention = maps(2)
-    found = held(head_view(attention, ["a", "b", "c"], layer=1, heads=[0, 2], html_action="return"))
-    exact = found["layer/L1?what=pattern"].arrays["weights"]
+    parts = parts_of(head_view(attention, ["a", "b", "c"], layer=1, heads=[0, 2], html_action="return"))
+    exact = parts["layer/L1?what=pattern"].arrays["weights"]
     assert exact == pytest.approx(attention[1][0].numpy(), abs=1e-3)
-    selection = found["saved"].props["selection"]
+    selection = parts["saved"].props["selection"]
     assert (selection["site"], selection["shown"], selection["scale"]) == ("L1", [0, 2], "head")
-    assert held(model_view(attention, ["a", "b", "c"], html_action="return"))["saved"].props["theme"] == "dark"
+    assert parts_of(model_view(attention, ["a", "b", "c"], html_action="return"))["saved"].props["theme"] == "dark"
 
 
 def test_layers_and_heads_keep_their_numbers():
     page = model_view(maps(6), ["a", "b", "c"], include_layers=[5, 2], include_heads=[1, 3], html_action="return")
     assert [layer["site"] for layer in props(page)["layers"]] == ["L2", "L5"]
-    found = held(page)
-    assert found["saved"].props["selection"]["colour"] == "included"
-    assert found["scores"].arrays["included"].tolist() == [0, 1, 0, 1] * 2
+    parts = parts_of(page)
+    assert parts["saved"].props["selection"]["colour"] == "included"
+    assert parts["scores"].arrays["included"].tolist() == [0, 1, 0, 1] * 2
 
 
 def test_stacks_of_different_depth_are_all_there():
@@ -197,7 +197,7 @@ def test_the_steps_of_generate_are_joined():
     whole = torch.tril(torch.rand(1, 2, 5, 5))
     steps = ((whole[:, :, :3, :3],), (whole[:, :, 3:4, :4],), (whole[:, :, 4:, :],))
     page = head_view(steps, ["a", "b", "c", "d", "e"], html_action="return")
-    assert held(page)["layer/L0?what=pattern"].arrays["weights"] == pytest.approx(whole[0].numpy(), abs=1e-3)
+    assert parts_of(page)["layer/L0?what=pattern"].arrays["weights"] == pytest.approx(whole[0].numpy(), abs=1e-3)
     # The last token was written and never read: users hand over all of them.
     assert len(props(head_view(steps, list("abcdef"), html_action="return"))["stacks"][0]["texts"]) == 5
 
@@ -205,14 +205,16 @@ def test_the_steps_of_generate_are_joined():
 def test_the_steps_of_a_real_model_are_joined():
     model = tiny_models.FAMILIES["gpt2"].build()
     ids = tiny_models.tokens()[:1]
-    made = model.generate(
+    output = model.generate(
         ids, max_new_tokens=3, do_sample=False, output_attentions=True, return_dict_in_generate=True,
         attention_mask=torch.ones_like(ids), pad_token_id=0, eos_token_id=None,
     )  # fmt: skip
-    names = [str(one) for one in made.sequences[0].tolist()]
-    page = head_view(made.attentions, names, html_action="return")
-    once = model(made.sequences[:, :-1], output_attentions=True).attentions
-    assert held(page)["layer/L0?what=pattern"].arrays["weights"] == pytest.approx(once[0][0].detach().numpy(), abs=2e-3)
+    names = [str(token_id) for token_id in output.sequences[0].tolist()]
+    page = head_view(output.attentions, names, html_action="return")
+    once = model(output.sequences[:, :-1], output_attentions=True).attentions
+    assert parts_of(page)["layer/L0?what=pattern"].arrays["weights"] == pytest.approx(
+        once[0][0].detach().numpy(), abs=2e-3
+    )
 
 
 def test_sentence_b_begins_where_said():
@@ -240,7 +242,7 @@ def test_fused_attention_says_what_to_do():
 
 
 @pytest.mark.parametrize(
-    "options, told",
+    "options, error_text",
     [
         ({"tokens": None}, "'tokens' is required"),
         ({"tokens": ["a", "b"]}, "Attention has 3 positions, while number of tokens is 2 for tokens: a b"),
@@ -256,10 +258,10 @@ def test_fused_attention_says_what_to_do():
         ({"attention": torch.rand(2, 1, 4, 3, 3)}, "give a list of them, one a layer"),
     ],
 )
-def test_mistakes_are_value_errors_as_its_own_are(options, told):
-    given = {"attention": maps(2), "tokens": ["a", "b", "c"]} | options
-    with pytest.raises(ValueError, match=told):
-        head_view(**given)
+def test_mistakes_are_value_errors_as_its_own_are(options, error_text):
+    arguments = {"attention": maps(2), "tokens": ["a", "b", "c"]} | options
+    with pytest.raises(ValueError, match=error_text):
+        head_view(**arguments)
 
 
 def test_places_that_are_not_there_are_refused_not_ignored():
@@ -283,12 +285,12 @@ def test_tokens_of_a_stack_are_required(stack, missing):
 
 
 def test_in_a_notebook_it_is_displayed(monkeypatch):
-    shown = []
+    views = []
     shell = SimpleNamespace(kernel=True)
     monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
-    monkeypatch.setitem(sys.modules, "IPython.display", SimpleNamespace(display=shown.append))
+    monkeypatch.setitem(sys.modules, "IPython.display", SimpleNamespace(display=views.append))
     assert bertviz.head_view(maps(1), ["a", "b", "c"]) is None
-    assert [one.kind for one in shown] == ["head"]
+    assert [view.kind for view in views] == ["head"]
     page = bertviz.head_view(maps(1), ["a", "b", "c"], html_action="return")
     assert page._repr_html_().startswith("<iframe") and page.data.startswith("<!doctype html>")
 
