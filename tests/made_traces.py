@@ -33,11 +33,13 @@ def made_layer(
     lse = None if formula.sinks is None else log_denominator(found, formula.sinks)[0].float()
     summary = summarise(pattern[0].float(), found[0].float(), lse=lse, rows_only=record == "rows")
     about = (site or Site("main", 0), N_HEADS, n_queries, n_keys, key_stack, "routed", summary)
+    is_causal = n_queries == n_keys and formula.mask is not None and formula.mask.is_causal
     if record in ("rows", "summary"):
-        return LayerRecord(*about)
+        return LayerRecord(*about, is_causal=is_causal)
     each = expand_heads(value[None], N_HEADS)[0]
     vectors = {"query": query, "key": key, "value": value, "mixed": (pattern[0].to(dtype) @ each)}
-    return LayerRecord(*about, formula=formula, **vectors, value_norms=each.float().norm(dim=-1))
+    norms = each.float().norm(dim=-1)
+    return LayerRecord(*about, formula=formula, **vectors, value_norms=norms, is_causal=is_causal)
 
 
 def made_trace(*layers: LayerRecord, record: Record = "heads", **more) -> Trace:

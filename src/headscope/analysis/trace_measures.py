@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 import numpy as np
 import torch
 
-from headscope.analysis.measures.row_statistics import is_causal
 from headscope.analysis.statistics import Sample
 from headscope.corpora import Example
 from headscope.runs import Batch, Layer, Measure, OfCells, Table, Tally
@@ -89,7 +88,7 @@ def _shown(trace: Trace, record: LayerRecord, batch: Batch) -> Iterator[Layer]:
         yield Layer(
             site=site,
             key_stack=record.key_stack,
-            is_causal=is_causal(record),
+            is_causal=record.is_causal,
             batch=batch,
             rows=slice(0, 1),
             first_head=first,

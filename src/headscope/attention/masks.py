@@ -144,6 +144,17 @@ class Mask:
             start, stop = (_n_real_before(self.keys, limit) for limit in (start, stop))
         return bool((stop <= start).any())
 
+    @property
+    def is_causal(self) -> bool:
+        """Whether no query sees a key that comes after it."""
+        offset = self.query_offset - self.key_offset
+        if self.dense is not None:
+            return not bool(self.dense.triu(offset + 1).any())
+        if self.stop is None:
+            return False
+        query = torch.arange(self.n_queries, device=self.stop.device) + offset
+        return bool((self.stop <= query + 1).all())
+
     def hide(self, scores: Tensor, rows: slice = slice(None), columns: slice = slice(None)) -> Tensor:
         """Put the lowest finite number into the forbidden cells of a tile of scores, in place."""
         for part, where in self.hidden_cells(rows, columns) if scores.numel() else ():

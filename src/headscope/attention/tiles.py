@@ -49,7 +49,7 @@ def attend_in_tiles(
     mixed = torch.empty(n_queries, n_heads, value.shape[-1], dtype=kept_dtype, device=query.device).transpose(0, 1)
     mask = formula.mask
     offset = 0 if mask is None else mask.query_offset - mask.key_offset
-    is_causal = mask is not None and mask.stop is not None and _never_ahead(mask.stop, offset) and not mask.has_blind()
+    is_causal = mask is not None and mask.dense is None and mask.is_causal and not mask.has_blind()
     is_fused = summariser is not None and summariser.is_fused and edit is None and formula.sinks is None
     tile_bytes = FUSED_BYTES if is_fused else TILE_BYTES
     # Otherwise, rows of a tile are a whole number of map cells.
@@ -146,8 +146,3 @@ def _of_heads(tensor: Tensor, heads: slice, n_heads: int) -> Tensor:
     if n_each == 1:
         return tensor[heads]
     return tensor[torch.arange(heads.start, heads.stop, device=tensor.device) // n_each]
-
-
-def _never_ahead(stop: Tensor, offset: int) -> bool:
-    query = torch.arange(stop.shape[1], device=stop.device) + offset
-    return bool((stop <= query + 1).all())

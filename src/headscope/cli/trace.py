@@ -68,7 +68,7 @@ def trace(
         else:
             trace = loaded.run(source, chosen, **options)
     seconds = time.perf_counter() - started
-    figures = head_figures(trace, loaded)
+    figures = head_figures(trace)
     if output is not None:
         with working(f"Saving {output}"):
             trace.save(output)

@@ -13,7 +13,6 @@ from headscope.errors import NotRecordedError
 if TYPE_CHECKING:
     import numpy as np
 
-    from headscope.models import Model
     from headscope.traces import HeadSummary, Tokens, Trace
 
 ANSWERS_SHOWN = 5
@@ -52,18 +51,17 @@ class HeadFigures:
     pair: Pair
 
 
-def head_figures(trace: "Trace", model: "Model") -> list[HeadFigures]:
+def head_figures(trace: "Trace") -> list[HeadFigures]:
     """The figures of every head, the sharpest (largest weights on average) first.
 
     The first query of a causal model sees nothing but itself: it says nothing about a head and is left out.
     """
     import numpy as np
 
-    causal = {layer.site for layer in model.layout.layers if layer.is_causal}
     figures = []
     for head in trace.heads:
         layer, summary = trace.layers[head.site], trace.summary(head)
-        first = 1 if head.site in causal and layer.n_queries > 1 else 0
+        first = 1 if layer.is_causal and layer.n_queries > 1 else 0
         sharp, entropy, distance = (
             float(np.nanmean(values[first:])) for values in (summary.max, summary.entropy, summary.distance)
         )

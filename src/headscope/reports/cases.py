@@ -220,8 +220,7 @@ def _cells(trace: Trace, head: Head, example: Example, search: _Search, rare: Ra
         target = known.target(places)
         return None if target is None else target.wanted
     first = np.arange(len(keys)) == 0
-    is_causal = head.kind == "self" and not np.triu(trace.pattern(head), 1).any()
-    return plain & ~first if is_causal else plain
+    return plain & ~first if trace.layers[head.site].is_causal else plain
 
 
 def _relation_cells(tokens: Tokens, example: Example, key: str) -> np.ndarray:

@@ -200,6 +200,7 @@ def difference_layer(a: Half, b: Half, key_stack: str) -> DifferenceLayer:
         stored=stored,  # type: ignore[arg-type]
         no_scores=_NO_SCORES,
         no_norms=_NO_NORMS,
+        is_causal=a.layer.is_causal and b.layer.is_causal,
         halves=(a, b),
     )
     stored.layer = difference

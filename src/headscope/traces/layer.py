@@ -33,6 +33,7 @@ class LayerRecord:
     `value_norms` [head, key] are ‖value · W_O‖, or None for the reason in `no_norms`. `stored` holds the patterns of
     heads that the formula does not give: edited ones, or all of a layer whose scores have further terms. Where patches
     are not taken row by row (Swin), `places` [position] numbers them in `grid`, −1 for what was only filled up.
+    `is_causal` says that no query sees a later key: by the model's mask, whatever edits do to the weights.
     """
 
     site: Site
@@ -53,6 +54,7 @@ class LayerRecord:
     no_scores: str = ""
     grid: tuple[int, int] | None = None
     places: Tensor | None = None
+    is_causal: bool = False
 
     def pattern(self, index: int, rows: slice = slice(None), columns: slice = slice(None)) -> Tensor:
         """A rectangle of one head's pattern, exactly as it was used [row, column]."""

@@ -11,9 +11,11 @@ import re
 import shutil
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
@@ -245,6 +247,7 @@ def _layer_header(layer: LayerRecord, box: _Box) -> dict[str, Any]:
         "layer": layer.site.layer,
         "kind": layer.site.kind,
         **{name: getattr(layer, name) for name in _PLAIN},
+        "is_causal": layer.is_causal,
         "grid": layer.grid,
         "summary": {name: box.put(f"{at}/{name}", tensor) for name, tensor in layer.summary.tensors().items()},
         "vectors": {name: box.put(f"{at}/{name}", vector) for name, vector in vectors.items() if vector is not None},
@@ -324,7 +327,7 @@ def _layer(data: dict[str, Any], tensors: dict[str, Tensor]) -> LayerRecord:
     summary = Summary(**{name: tensors[key] for name, key in data["summary"].items()})
     formula = None if data["formula"] is None else _formula(data["formula"], tensors)
     vectors: dict[str, Any] = {name: tensors[key] for name, key in data["vectors"].items()}
-    return LayerRecord(
+    layer = LayerRecord(
         site=Site(data["stack"], data["layer"], data["kind"]),
         summary=summary,
         formula=formula,
@@ -333,6 +336,18 @@ def _layer(data: dict[str, Any], tensors: dict[str, Tensor]) -> LayerRecord:
         **{name: data[name] for name in _PLAIN},
         **vectors,
     )
+    return replace(layer, is_causal=data["is_causal"] if "is_causal" in data else _derive_is_causal(layer))
+
+
+def _derive_is_causal(layer: LayerRecord) -> bool:
+    """What traces of 0.1.0 do not say: by the mask, or where there is none by stored patterns or the strongest keys."""
+    if layer.site.kind == "cross" or layer.n_queries != layer.n_keys:
+        return False
+    if layer.formula is not None:
+        return layer.formula.mask is not None and layer.formula.mask.is_causal
+    if layer.stored:
+        return not any(bool(pattern.triu(1).any()) for pattern in layer.stored.values())
+    return bool((layer.summary.argmax <= torch.arange(layer.n_queries)).all())
 
 
 def _formula(data: dict[str, Any], tensors: dict[str, Tensor]) -> Formula:

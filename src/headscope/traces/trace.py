@@ -388,7 +388,17 @@ def _layer_of_patterns(patterns: Tensor, site: Site, key_stack: str, tokens: dic
     reason = "only its patterns are known"
     stored = dict(enumerate(weights))
     return LayerRecord(
-        site, n_heads, n_queries, n_keys, key_stack, "given", summary, stored=stored, no_scores=reason, no_norms=reason
+        site,
+        n_heads,
+        n_queries,
+        n_keys,
+        key_stack,
+        "given",
+        summary,
+        stored=stored,
+        no_scores=reason,
+        no_norms=reason,
+        is_causal=site.kind != "cross" and n_queries == n_keys and not bool(weights.triu(1).any()),
     )
 
 

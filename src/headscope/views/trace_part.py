@@ -2,10 +2,8 @@
 
 import re
 
-import torch
-
 from headscope.errors import NotRecordedError
-from headscope.traces import Difference, DifferenceLayer, LayerRecord, Tokens, Trace
+from headscope.traces import Difference, LayerRecord, Tokens, Trace
 from headscope.traces.patch_grids import grid_of
 from headscope.views.contract import AnswerProps, CandidateProps, DifferenceProps, SiteProps, StackProps, TraceProps
 from headscope.views.layers import plain_texts
@@ -50,17 +48,6 @@ def short_name(model: str) -> str:
     if model.startswith("builtin:") or not looks_like_path:
         return model
     return re.split(r"[/\\]+", model.rstrip("/\\"))[-1] or model
-
-
-def is_causal(layer: LayerRecord) -> bool:
-    """Whether no query looks ahead: nothing above the diagonal of any head's map, or of the strongest keys."""
-    if isinstance(layer, DifferenceLayer) and layer.halves:
-        return all(is_causal(half.layer) for half in layer.halves)
-    if layer.site.kind == "cross" or layer.n_queries != layer.n_keys:
-        return False
-    if layer.summary.map is not None:
-        return not bool(layer.summary.map.nan_to_num(nan=0.0).triu(1).any())
-    return bool((layer.summary.argmax <= torch.arange(layer.n_queries, device=layer.summary.argmax.device)).all())
 
 
 def _difference(trace: Trace) -> DifferenceProps | None:
@@ -126,7 +113,7 @@ def _site(trace: Trace, layer: LayerRecord) -> SiteProps:
         n_queries=layer.n_queries,
         n_keys=layer.n_keys,
         key_stack=layer.key_stack,
-        is_causal=is_causal(layer),
+        is_causal=layer.is_causal,
         no_weights=no_weights(layer),
         no_scores=no_scores(layer),
         no_contributions=no_contributions(layer),

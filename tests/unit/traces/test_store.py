@@ -71,6 +71,16 @@ FORMULAS = {
 }
 
 
+@pytest.mark.parametrize(("mask", "is_causal"), [(Mask.causal(12, 12), True), (None, False)])
+@pytest.mark.parametrize("record", RECORDS)
+def test_a_trace_of_0_1_0_that_does_not_say_which_layers_are_causal_is_read_for_it(mask, is_causal, record, tmp_path):
+    made_trace(made_layer(Formula(0.5, mask=mask), record=record), record=record).save(tmp_path / "trace")
+    layers = json.loads((tmp_path / "trace" / "trace.json").read_text())["layers"]
+    assert [layer.pop("is_causal") for layer in layers] == [is_causal]
+    rewrite(tmp_path / "trace", layers=layers)
+    assert [layer.is_causal for layer in load_trace(tmp_path / "trace").layers.values()] == [is_causal]
+
+
 @pytest.mark.parametrize("name", FORMULAS)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_a_saved_trace_loads_bit_for_bit(name, dtype, tmp_path):

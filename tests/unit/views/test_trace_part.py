@@ -4,10 +4,11 @@ import pytest
 import torch
 from made_traces import made_layer, made_trace
 
+import headscope as hs
 from headscope.attention import Formula, Mask
 from headscope.traces import Inputs, Predictions, Token, Tokens, Trace
 from headscope.views.parts import part
-from headscope.views.trace_part import is_causal, short_name
+from headscope.views.trace_part import short_name
 
 PAIR = Tokens(
     (
@@ -52,11 +53,20 @@ def test_layers_say_what_they_have_and_why_not():
     assert "only row figures" in rows.no_weights
 
 
-def test_causal_layers_are_known_by_what_they_did():
+def test_causal_layers_are_told_by_their_record():
     causal = Formula(1.0, mask=Mask(200, 200, stop=torch.arange(1, 201)[None]))
     for record in ("heads", "summary", "rows"):
-        assert is_causal(made_layer(causal, 200, record=record))
-        assert not is_causal(made_layer(Formula(1.0), 200, record=record))
+        for formula, is_causal in ((causal, True), (Formula(1.0), False)):
+            props = part(made_trace(made_layer(formula, 200, record=record), record=record), "trace").props
+            assert props.layers[0].is_causal is is_causal
+
+
+def test_an_edit_that_gives_weight_to_later_tokens_leaves_a_layer_causal():
+    model = hs.load("builtin:gpt")
+    trace = model.run("The doctor asked the nurse.", [hs.set_weight("L0H0", 0, 3, 0.5)])
+    assert trace.pattern("L0H0")[0, 3] == 0.5
+    assert all(layer.is_causal for layer in part(trace, "trace").props.layers)
+    assert all(record.is_causal for record in trace.layers.values())
 
 
 def test_answers_come_with_their_places():

@@ -107,20 +107,7 @@ def _apart(layer: Layer) -> Tensor:
 def _visible(layer: LayerRecord) -> Tensor:
     """How many keys each query of a record can see, windows aside [query]."""
     seen = torch.arange(1, layer.n_queries + 1)
-    return seen.clamp_max(layer.n_keys) if is_causal(layer) else torch.full_like(seen, layer.n_keys)
-
-
-def is_causal(layer: LayerRecord) -> bool:
-    """Whether no query sees a later key: by its mask, or where there is none by the patterns that were given."""
-    if layer.site.kind == "cross" or layer.n_queries != layer.n_keys:
-        return False
-    if layer.formula is not None:
-        first = None if layer.formula.mask is None else layer.formula.mask.allowed_cells(slice(0, 1))
-        return first is not None and layer.n_keys > 1 and not bool(first.reshape(-1, layer.n_keys)[0, 1:].any())
-    if layer.stored:
-        return not any(bool(pattern.triu(1).any()) for pattern in layer.stored.values())
-    reach = layer.summary.argmax <= torch.arange(layer.n_queries, device=layer.summary.argmax.device)
-    return bool(reach.all())
+    return seen.clamp_max(layer.n_keys) if layer.is_causal else torch.full_like(seen, layer.n_keys)
 
 
 def _means(values: Tensor, even: Tensor) -> list[Sample]:

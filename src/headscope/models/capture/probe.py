@@ -125,7 +125,7 @@ class Probe:
                 call.query.shape[2],
                 call.key.shape[2],
                 out,
-                is_causal=mask is not None and mask.stop is not None,
+                is_causal=mask is not None and mask.is_causal,
                 scaling=call.formula.scaling,
                 batch=call.query.shape[0],
             )

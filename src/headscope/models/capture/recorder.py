@@ -82,7 +82,9 @@ class Recorder:
             vectors = self._vectors(captured, example, queries, keys, stored) if self.holds_vectors else {}
             if captured.query is None:
                 vectors["no_scores"] = "only its weights are in sight, not its queries and keys"
-            about = (layer.n_heads, summary.max.shape[1], n_keys, layer.key_stack, layer.way)
+            n_queries = summary.max.shape[1]
+            vectors["is_causal"] = n_queries == n_keys and self._is_causal(captured, example, queries, keys)
+            about = (layer.n_heads, n_queries, n_keys, layer.key_stack, layer.way)
             records.append(LayerRecord(layer.site, *about, self._store(summary), **vectors))
         return records
 
@@ -105,6 +107,16 @@ class Recorder:
             return is_real[example].nonzero()[:, 0]
 
         return positions(real.get(layer.site.stack), captured.mixed.shape[2]), positions(key_real, captured.n_keys)
+
+    def _is_causal(self, captured: Captured, example: int, queries: Tensor | None, keys: Tensor | None) -> bool:
+        """Whether no query of an example sees a later key: by the mask of this pass, or as the probe found the layer."""
+        layer = captured.layer
+        if layer.site.kind == "cross":
+            return False
+        if captured.formula is None or captured.n_keys == 1:  # the mask is not in sight, or forbids nothing yet
+            return layer.is_causal
+        mask = self._part(captured.formula.mask, example, queries, keys)
+        return mask is not None and mask.is_causal
 
     def formula_of(self, formula: Formula, example: int, queries: Tensor | None, keys: Tensor | None) -> Formula:
         """One example's formula."""
