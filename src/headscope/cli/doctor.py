@@ -139,7 +139,7 @@ def _machine() -> list[Check]:
 def _devices() -> Check:
     import torch
 
-    from headscope.cli.load_model import devices
+    from headscope.models.loading import devices
 
     names = [
         f"{device} ({torch.cuda.get_device_name(device)})" if device.startswith("cuda") else device

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from headscope.cli.console import working
-from headscope.errors import LoadError
 
 if TYPE_CHECKING:
     from headscope.models import Model
@@ -57,8 +56,6 @@ def load_model(
     with working(f"Loading {name}"):
         from headscope.models import load
 
-        if device is not None:
-            check_device(device)
         return load(name, device=device, dtype=dtype, allow_pickle=allow_pickle, trust_remote_code=trust_remote_code)
 
 
@@ -73,25 +70,3 @@ def one_thread() -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(n_threads)
-
-
-def check_device(device: str) -> None:
-    """Refuse a device that does not exist here, before anything is read."""
-    import torch
-
-    try:
-        chosen = torch.device(device)
-    except RuntimeError as error:
-        raise LoadError(f"there is no device {device!r}: choose one of {', '.join(devices())}.") from error
-    if chosen.type not in {name.partition(":")[0] for name in devices()} or (
-        chosen.type == "cuda" and chosen.index is not None and chosen.index >= torch.cuda.device_count()
-    ):
-        raise LoadError(f"there is no device {device!r} on this machine: choose one of {', '.join(devices())}.")
-
-
-def devices() -> list[str]:
-    """The devices that models can run on here."""
-    import torch
-
-    names = ["cpu"] + [f"cuda:{index}" for index in range(torch.cuda.device_count())]
-    return names + (["mps"] if torch.backends.mps.is_available() else [])

@@ -37,7 +37,7 @@ def load(
     >>> import headscope as hs
     >>> model = hs.load("builtin:gpt")  # doctest: +SKIP
     """
-    _check_device(device)
+    check_device(device)
     with _LOADING:
         return _load(name_or_folder, device, dtype, device_map, revision, trust_remote_code, allow_pickle)
 
@@ -79,19 +79,25 @@ def _load(
     return model
 
 
-def _check_device(device: str | torch.device | None) -> None:
-    """Refuse a device that is not there before anything is read."""
+def check_device(device: str | torch.device | None) -> None:
+    """Refuse a device that models cannot run on here, before anything is read."""
     if device is None:
         return
     try:
-        torch.empty(0, device=device)
+        is_there = torch.empty(0, device=device).device.type != "meta"  # which computes nothing
+        reason = None
     except (RuntimeError, AssertionError) as error:  # torch raises the second where it was built without CUDA
-        there = [
-            "cpu",
-            *(["cuda"] if torch.cuda.is_available() else []),
-            *(["mps"] if torch.mps.is_available() else []),
-        ]
-        raise LoadError(f"there is no device {str(device)!r} here: there are {', '.join(there)}.") from error
+        is_there, reason = False, error
+    if not is_there:
+        raise LoadError(
+            f"there is no device {str(device)!r} on this machine: choose one of {', '.join(devices())}."
+        ) from reason
+
+
+def devices() -> list[str]:
+    """The devices that models can run on here."""
+    names = ["cpu"] + [f"cuda:{index}" for index in range(torch.cuda.device_count())]
+    return names + (["mps"] if torch.backends.mps.is_available() else [])
 
 
 def processor(place: str, hub: dict[str, Any]) -> Any:

@@ -127,10 +127,11 @@ def test_the_foreseen_size_is_about_the_real_one():
 
 
 def test_a_device_that_is_not_there_is_named(folder):
-    with pytest.raises(LoadError, match="no device 'quantum'"):
-        hs.load(folder, device="quantum")
+    for device in ("quantum", "meta"):
+        with pytest.raises(LoadError, match=f"no device '{device}'"):
+            hs.load(folder, device=device)
     if not torch.cuda.is_available():
-        with pytest.raises(LoadError, match="there are cpu"):
+        with pytest.raises(LoadError, match="choose one of cpu"):
             hs.load(folder, device="cuda")
 
 

@@ -109,7 +109,7 @@ class Recorder:
         return positions(real.get(layer.site.stack), captured.mixed.shape[2]), positions(key_real, captured.n_keys)
 
     def _is_causal(self, captured: Captured, example: int, queries: Tensor | None, keys: Tensor | None) -> bool:
-        """Whether no query of an example sees a later key: by the mask of this pass, or as the probe found the layer."""
+        """Whether no query of an example sees a later key: by the mask of this pass, or as the probe saw it."""
         layer = captured.layer
         if layer.site.kind == "cross":
             return False
