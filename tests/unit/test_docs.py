@@ -45,6 +45,25 @@ def test_examples_run(page, tmp_path, monkeypatch):
         exec(compile(block, page, "exec"), names)  # one page, one conversation
 
 
+DECISIONS = sorted(path for path in (ROOT / "docs" / "decisions").glob("*.md") if path.name != "README.md")
+
+
+@pytest.mark.parametrize("page", DECISIONS, ids=lambda page: page.stem)
+def test_decisions_name_files_that_exist(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    assert re.findall(r"^\*\*(\w+)\.\*\*", text, re.MULTILINE) == ["Decided", "Why", "Rejected", "Where"]
+    files = re.findall(r"`((?:src|web|tests|benchmarks|scripts)/[^`]*)`", text) + re.findall(r"`(\w+\.md)`", text)
+    assert files and [name for name in files if not (ROOT / name).exists()] == []
+
+
+def test_every_decision_is_in_the_index() -> None:
+    index = (ROOT / "docs" / "decisions" / "README.md").read_text(encoding="utf-8")
+    assert sorted(re.findall(r"\]\(([\w-]+\.md)\)", index)) == [page.name for page in DECISIONS]
+    for page in DECISIONS:
+        title = page.read_text(encoding="utf-8").splitlines()[0].removeprefix("# ")
+        assert f"[{title}]({page.name})" in index
+
+
 def test_pictures_are_small():
     # Everybody who clones the repository gets them: a palette (`browser/workbench.py: small`) is enough for a screen.
     large = {one.name: one.stat().st_size for one in ROOT.glob("docs/**/*.png") if one.stat().st_size > 160_000}
