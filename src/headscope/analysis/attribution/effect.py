@@ -61,7 +61,11 @@ class Effect:
                 f"ask for at least one prediction at one of {len(self.ids)} positions, got {k} at {answer}."
             )
         rows = zip(self.ids[answer].tolist(), self.before[answer].tolist(), self.after[answer].tolist(), strict=True)
-        return [Shift(self.names[one], one, before, after) for one, before, after in rows if one >= 0][:k]
+        return [
+            Shift(self.names[candidate], candidate, before, after)
+            for candidate, before, after in rows
+            if candidate >= 0
+        ][:k]
 
 
 def effect(
@@ -89,21 +93,23 @@ def effect(
     last = last if last < n_tokens else None
     was = output_logits(model, inputs, (), last=last, cancel=cancel)
     now = output_logits(model, inputs, interventions, last=last, cancel=cancel)
-    rows = [_compared(was[first : first + ROWS], now[first : first + ROWS], k) for first in range(0, len(was), ROWS)]
-    kl, ids, before, after = (torch.cat(one) for one in zip(*rows, strict=True))
+    rows = [_compare(was[first : first + ROWS], now[first : first + ROWS], k) for first in range(0, len(was), ROWS)]
+    kl, ids, before, after = (torch.cat(parts) for parts in zip(*rows, strict=True))
     is_by_token = len(was) == n_tokens or last is not None
     positions = tuple(range(n_tokens - len(was), n_tokens)) if is_by_token else ()
     loss = _loss(model, inputs, was, now) if len(was) == n_tokens else None
-    names = {one: name_of(model, one, was.shape[-1]) for one in ids.unique().tolist() if one >= 0}
+    names = {
+        candidate: name_of(model, candidate, was.shape[-1]) for candidate in ids.unique().tolist() if candidate >= 0
+    }
     return Effect(stack, positions, kl, ids, before, after, names, loss)
 
 
 def _stack(inputs: Inputs) -> str:
     """Whose tokens the model answers at."""
-    return next((one for one in ("decoder", "text") if one in inputs.tokens), next(iter(inputs.tokens)))
+    return next((stack for stack in ("decoder", "text") if stack in inputs.tokens), next(iter(inputs.tokens)))
 
 
-def _compared(was: Tensor, now: Tensor, k: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def _compare(was: Tensor, now: Tensor, k: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """KL, candidates, and their log-probabilities before and after, of some positions."""
     was, now = was.float().log_softmax(-1), now.float().log_softmax(-1)
     # What is impossible before adds nothing, though −inf times zero is no number.

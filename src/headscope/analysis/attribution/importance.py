@@ -48,8 +48,8 @@ def gate_importance(
     >>> import headscope as hs
     >>> hs.gate_importance(model, ["A sentence.", "Another one."]).top(3)  # doctest: +SKIP
     """
-    edits = _checked(model, interventions)
-    asked = _asked(model, inputs, target, position, edits, cancel)
+    edits = _check_request(model, interventions)
+    asked = _questions(model, inputs, target, position, edits, cancel)
     targets = logit_target.each_target(target, len(asked))
     closed = [layer.site for layer in model.layout.layers if layer.way == "weights"]
     if closed:
@@ -57,26 +57,46 @@ def gate_importance(
     samples: list[dict[Head, float]] = [{} for _ in asked]
     n_done = 0
     for places in logit_target.batches(model, asked, batch_size):
-        chosen = [asked[place] for place in places]
-        logits, session = logit_target.answer(model, chosen, edits, grad=True, cancel=cancel)
-        ids = [_target(model, asked[place], targets[place], found) for place, found in zip(places, logits, strict=True)]
-        losses = torch.stack([_loss(found, one) for found, one in zip(logits, ids, strict=True)])
-        mixed = {site: one.mixed for site, one in session.captured.items()}
-        slopes = torch.autograd.grad(losses.sum(), list(mixed.values()), allow_unused=True)
-        for (site, one), slope in zip(mixed.items(), slopes, strict=True):
-            # ∂loss/∂gate = Σ mixed · ∂loss/∂mixed, over positions and dimensions; examples do not touch each other.
-            if one.shape[0] % len(places):
-                raise CaptureError("this model joins the inputs of a batch in one row: use batch_size=1.")
-            found = torch.zeros_like(one) if slope is None else one.detach() * slope
-            by_head = found.double().unflatten(0, (len(places), -1)).sum((1, 3, 4)).abs()  # [example, head]
-            for place, values in zip(places, by_head, strict=True):
-                samples[place] |= {site.head(index): float(value) for index, value in enumerate(values)}
+        gradients = _gate_gradients(
+            model, [asked[place] for place in places], [targets[place] for place in places], edits, cancel
+        )
+        for place, sample in zip(places, gradients, strict=True):
+            samples[place] = _in_model_order(model, sample)
         n_done += len(places)
         if progress is not None:
             progress(n_done, len(asked))
-    samples = [_ordered(model, one) for one in samples]
-    settings = {"normalised": normalised}
-    return averaged("gate importance", [_unit_layers(one) for one in samples] if normalised else samples, settings)
+    if normalised:
+        samples = [_unit_layers(sample) for sample in samples]
+    return averaged("gate importance", samples, {"normalised": normalised})
+
+
+def _gate_gradients(
+    model: Model,
+    questions: list[Question],
+    targets: list[Target | None],
+    edits: list[Intervention],
+    cancel: threading.Event | None,
+) -> list[dict[Head, float]]:
+    """|∂loss / ∂gate| of every head, for each question of a batch."""
+    logits, session = logit_target.answer(model, questions, edits, grad=True, cancel=cancel)
+    losses = torch.stack(
+        [
+            _loss(answers, _target(model, question, target, answers))
+            for question, target, answers in zip(questions, targets, logits, strict=True)
+        ]
+    )
+    mixed = {site: captured.mixed for site, captured in session.captured.items()}
+    slopes = torch.autograd.grad(losses.sum(), list(mixed.values()), allow_unused=True)
+    samples: list[dict[Head, float]] = [{} for _ in questions]
+    for (site, outputs), slope in zip(mixed.items(), slopes, strict=True):
+        # ∂loss/∂gate = Σ mixed · ∂loss/∂mixed, over positions and dimensions; examples do not touch each other.
+        if outputs.shape[0] % len(questions):
+            raise CaptureError("this model joins the inputs of a batch in one row: use batch_size=1.")
+        products = torch.zeros_like(outputs) if slope is None else outputs.detach() * slope
+        by_head = products.double().unflatten(0, (len(questions), -1)).sum((1, 3, 4)).abs()  # [example, head]
+        for sample, values in zip(samples, by_head, strict=True):
+            sample |= {site.head(index): float(value) for index, value in enumerate(values)}
+    return samples
 
 
 def ablation(
@@ -100,37 +120,50 @@ def ablation(
     """
     if by not in ("zero", "mean"):
         raise InputError(f"a head is ablated by 'zero' or 'mean', got {by!r}.")
-    edits = _checked(model, interventions)
-    asked = _asked(model, inputs, target, position, edits, cancel)
+    edits = _check_request(model, interventions)
+    asked = _questions(model, inputs, target, position, edits, cancel)
     targets = logit_target.each_target(target, len(asked))
-    chosen = model.heads if heads is None else [head for one in heads for head in find(one, model.heads)]
+    chosen = model.heads if heads is None else [head for choice in heads for head in find(choice, model.heads)]
     chosen = list(dict.fromkeys(chosen))
-    ids: list[Tensor] = [torch.empty(0)] * len(asked)
-    whole = [0.0] * len(asked)
-    for places in logit_target.batches(model, asked, batch_size):
-        logits, _ = logit_target.answer(model, [asked[place] for place in places], edits, cancel=cancel)
-        for place, found in zip(places, logits, strict=True):
-            ids[place] = _target(model, asked[place], targets[place], found)
-            whole[place] = float(_loss(found, ids[place]))
+    ids, whole = _whole_losses(model, asked, targets, edits, batch_size, cancel)
     samples: list[dict[Head, float]] = [{} for _ in asked]
     # Every pair of an input and a head is a row; rows of like length share a pass.
     pairs = [(place, head) for place in range(len(asked)) for head in chosen]
     n_done = 0
     for rows in logit_target.batches(model, [asked[place] for place, _ in pairs], batch_size):
         here = [pairs[row] for row in rows]
-        out = _taken_out(model, [head for _, head in here], by)
+        out = _take_out(model, [head for _, head in here], by)
         logits, _ = logit_target.answer(model, [asked[place] for place, _ in here], [*edits, *out], cancel=cancel)
-        for (place, head), found in zip(here, logits, strict=True):
-            samples[place][head] = float(_loss(found, ids[place])) - whole[place]
+        for (place, head), answers in zip(here, logits, strict=True):
+            samples[place][head] = float(_loss(answers, ids[place])) - whole[place]
         n_done += len(rows)
         if progress is not None:
             progress(n_done, len(pairs))
-    samples = [_ordered(model, one) for one in samples]
+    samples = [_in_model_order(model, sample) for sample in samples]
     return averaged(f"{by} ablation", samples, {"loss": float(np.mean(whole))})
 
 
+def _whole_losses(
+    model: Model,
+    asked: list[Question],
+    targets: list[Target | None],
+    edits: list[Intervention],
+    batch_size: int,
+    cancel: threading.Event | None,
+) -> tuple[list[Tensor], list[float]]:
+    """The target ids of every question, and the loss on them with no head taken out."""
+    ids: list[Tensor] = [torch.empty(0)] * len(asked)
+    losses = [0.0] * len(asked)
+    for places in logit_target.batches(model, asked, batch_size):
+        logits, _ = logit_target.answer(model, [asked[place] for place in places], edits, cancel=cancel)
+        for place, answers in zip(places, logits, strict=True):
+            ids[place] = _target(model, asked[place], targets[place], answers)
+            losses[place] = float(_loss(answers, ids[place]))
+    return ids, losses
+
+
 @dataclass(frozen=True, eq=False)
-class _TakenOut:
+class _TakeOut:
     """Takes one head out of each row of a batch, or none: `heads` [row] holds its index, −1 for none."""
 
     heads: Tensor
@@ -144,7 +177,7 @@ class _TakenOut:
         return torch.where(is_out, Mean()(x, at) if self.by == "mean" else torch.zeros_like(x), x)
 
 
-def _taken_out(model: Model, heads: list[Head], by: str) -> list[Intervention]:
+def _take_out(model: Model, heads: list[Head], by: str) -> list[Intervention]:
     """For each layer an edit that takes, of every row, the head that is that row's."""
     windowed = [layer.site for layer in model.layout.layers if layer.is_windowed]
     edits = []
@@ -152,17 +185,17 @@ def _taken_out(model: Model, heads: list[Head], by: str) -> list[Intervention]:
         if by == "mean" and site in windowed:
             raise CaptureError(f"{site} attends within windows of the image: its mean over tokens is not at hand.")
         index = torch.tensor([head.index if head.site == site else -1 for head in heads])
-        edits.append(Intervention(site, "mixed", _TakenOut(index, by), label=f"analysis.ablation({site})"))
+        edits.append(Intervention(site, "mixed", _TakeOut(index, by), label=f"analysis.ablation({site})"))
     return edits
 
 
-def _checked(model: Model, interventions: Sequence[Intervention]) -> list[Intervention]:
+def _check_request(model: Model, interventions: Sequence[Intervention]) -> list[Intervention]:
     if model.module.training:
         raise CaptureError("importance needs dropout off: call module.eval() first.")
     return intervention_list(interventions)
 
 
-def _asked(
+def _questions(
     model: Model,
     inputs: Any,
     target: Target | list[Target] | None,
@@ -171,11 +204,12 @@ def _asked(
     cancel: threading.Event | None,
 ) -> list[Question]:
     """The questions; without target and position, every token of a text that says what came next."""
-    if isinstance(target, tuple) or (isinstance(target, list) and any(isinstance(one, tuple) for one in target)):
+    targets = target if isinstance(target, list) else [target]
+    if any(isinstance(input_target, tuple) for input_target in targets):
         raise InputError("a loss is about one target: a contrast of two is for relevance.")
     says_next = target is None and position is None and (model.is_causal or model.is_encoder_decoder)
     asked = logit_target.ask(model, inputs, slice(None, -1) if says_next else position, edits, cancel=cancel)
-    if any(says_next and not one.positions for one in asked):
+    if any(says_next and not question.positions for question in asked):
         raise InputError("an input of one token says nothing of what comes next: give a longer one, or a target.")
     return asked
 
@@ -197,8 +231,8 @@ def _loss(logits: Tensor, ids: Tensor) -> Tensor:
     return -wide.log_softmax(-1).gather(1, ids[:, None]).mean()
 
 
-def _ordered(model: Model, found: dict[Head, float]) -> dict[Head, float]:
-    return {head: found[head] for head in model.heads if head in found}
+def _in_model_order(model: Model, values: dict[Head, float]) -> dict[Head, float]:
+    return {head: values[head] for head in model.heads if head in values}
 
 
 def _unit_layers(values: dict[Head, float]) -> dict[Head, float]:

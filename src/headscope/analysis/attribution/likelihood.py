@@ -42,8 +42,8 @@ def token_logprobs(model: Model, inputs: Inputs, interventions: Sequence[Interve
     if ids is None or not predicts_tokens(model):
         raise InputError(f"{model.name} is neither a causal nor a masked language model: it gives texts no likelihood.")
     if model.is_causal:
-        found = next(logprobs(model, [inputs], interventions))[:-1]
-        return found.gather(1, ids[1:, None])[:, 0]
+        token_rows = next(logprobs(model, [inputs], interventions))[:-1]
+        return token_rows.gather(1, ids[1:, None])[:, 0]
     mask = model.tokenizer.mask_token_id
     asked = [place for place, token in enumerate(inputs.tokens["main"]) if not token.special]
     masked = [
@@ -58,8 +58,8 @@ def perplexity(model: Model, texts: Iterable[str], interventions: Sequence[Inter
     """The exponential of the mean negative log-probability of a token, over all texts; lower is better."""
     total, count = 0.0, 0
     for text in texts:
-        found = token_logprobs(model, model.read(text), interventions)
-        total, count = total - float(found.double().sum()), count + len(found)
+        logprobs_of_text = token_logprobs(model, model.read(text), interventions)
+        total, count = total - float(logprobs_of_text.double().sum()), count + len(logprobs_of_text)
     if not count:
         raise InputError("perplexity needs at least one text with a token to predict.")
     return math.exp(total / count)

@@ -35,12 +35,12 @@ class Question:
 
     def each(self) -> "list[Question]":
         """One question for each position."""
-        return [replace(self, positions=(one,)) for one in self.positions] or [self]
+        return [replace(self, positions=(place,)) for place in self.positions] or [self]
 
     @property
     def length(self) -> int:
         """How many tokens its longest stack has."""
-        return max((len(one) for one in self.tokens.values()), default=0)
+        return max((len(stack_tokens) for stack_tokens in self.tokens.values()), default=0)
 
 
 def ask(
@@ -55,12 +55,12 @@ def ask(
 
     Without a position, where the model answers: a causal model's last token, the masked ones, every step of a decoder.
     """
-    if isinstance(source, list) and any(isinstance(one, Mapping) and "role" not in one for one in source):
-        return [asked for one in source for asked in ask(model, one, position, interventions, cancel=cancel)]
+    if isinstance(source, list) and any(isinstance(part, Mapping) and "role" not in part for part in source):
+        return [asked for part in source for asked in ask(model, part, position, interventions, cancel=cancel)]
     is_ready = isinstance(source, Mapping) and "role" not in source
-    given, ready = (None, dict(source)) if is_ready else (source, {})
-    traces = model.run(given, interventions, record="rows", cancel=cancel, **ready)
-    return [_question(model, one, position) for one in (traces if isinstance(traces, list) else [traces])]
+    plain_source, ready = (None, dict(source)) if is_ready else (source, {})
+    traces = model.run(plain_source, interventions, record="rows", cancel=cancel, **ready)
+    return [_question(model, trace, position) for trace in (traces if isinstance(traces, list) else [traces])]
 
 
 def _question(model: Model, trace: Trace, position: TokenChoice | None) -> Question:
@@ -70,7 +70,7 @@ def _question(model: Model, trace: Trace, position: TokenChoice | None) -> Quest
         if position is not None:
             raise InputError(f"{model.name} answers once for the whole input: leave out position={position!r}.")
         return Question(trace.inputs, answers.stack, (), trace.tokens)
-    stack = answers.stack if answers is not None else _answering(model)
+    stack = answers.stack if answers is not None else _answer_stack(model)
     if position is not None:
         return Question(trace.inputs, stack, tuple(trace.tokens[stack].positions(position)), trace.tokens)
     if answers is None:
@@ -80,7 +80,7 @@ def _question(model: Model, trace: Trace, position: TokenChoice | None) -> Quest
     return Question(trace.inputs, stack, answers.positions, trace.tokens)
 
 
-def _answering(model: Model) -> str:
+def _answer_stack(model: Model) -> str:
     """The stack whose positions a model's logits are about."""
     if model.is_encoder_decoder:
         return "decoder"
@@ -89,7 +89,7 @@ def _answering(model: Model) -> str:
 
 def batches(model: Model, questions: Sequence[Question], size: int = BATCH_SIZE) -> Iterator[list[int]]:
     """Places of questions that can share a pass, of like length."""
-    for group in batchable([one.inputs for one in questions], model.module, model.processor):
+    for group in batchable([question.inputs for question in questions], model.module, model.processor):
         order = sorted(group, key=lambda place: questions[place].length)
         yield from (order[first : first + size] for first in range(0, len(order), size))
 
@@ -145,11 +145,11 @@ def target_ids(model: Model, target: Target | None, logits: Tensor) -> Tensor:
     wanted = target if isinstance(target, tuple) else (target,)
     if len(wanted) > 2:
         raise InputError(f"a contrast is of two targets, got {len(wanted)}.")
-    ids = [_id(model, one, logits.shape[-1]) for one in wanted]
+    ids = [_target_id(model, choice, logits.shape[-1]) for choice in wanted]
     return torch.tensor(ids, device=logits.device).expand(logits.shape[0], -1)
 
 
-def _id(model: Model, target: int | str, size: int) -> int:
+def _target_id(model: Model, target: int | str, size: int) -> int:
     if isinstance(target, int) and not isinstance(target, bool):
         if not 0 <= target < size:
             raise InputError(f"there is no answer {target}: the model has {size}, 0 to {size - 1}.")
@@ -157,7 +157,7 @@ def _id(model: Model, target: int | str, size: int) -> int:
     if not isinstance(target, str):
         raise InputError(f"a target is an id or a text, got {target!r}.")
     if is_classifier(model, size):
-        labels = {str(name): int(one) for one, name in model.config.id2label.items()}
+        labels = {str(name): int(class_id) for class_id, name in model.config.id2label.items()}
         if target not in labels:
             raise InputError(f"there is no class {target!r}: the classes are {', '.join(labels)}.")
         return labels[target]
@@ -180,6 +180,6 @@ def is_classifier(model: Model, size: int) -> bool:
     return size == len(labels) and size != getattr(model.config, "vocab_size", None)
 
 
-def name_of(model: Model, one: int, size: int) -> str:
+def name_of(model: Model, answer_id: int, size: int) -> str:
     """How a person reads an answer: a class label or a token."""
-    return str(model.config.id2label[one]) if is_classifier(model, size) else model._names_of_ids()(one)
+    return str(model.config.id2label[answer_id]) if is_classifier(model, size) else model._names_of_ids()(answer_id)

@@ -68,25 +68,25 @@ def is_scale(scale: Tensor, scaled: Tensor) -> bool:
         name = name_of(node)
         if name in _SCALES:
             return True
-        given = [one for one, _ in node.next_functions if one is not None]
-        if len(given) != 1 or name not in _MOVES | {"Add", "Reciprocal", "Mul", "Div", "Clamp", "ClampMin"}:
+        inputs = [parent for parent, _ in node.next_functions if parent is not None]
+        if len(inputs) != 1 or name not in _MOVES | {"Add", "Reciprocal", "Mul", "Div", "Clamp", "ClampMin"}:
             return False
-        node = given[0]
+        node = inputs[0]
     return False
 
 
 def reaches(answer: Tensor, leaves: list[Tensor], stop: Sequence[Tensor] = ()) -> bool:
     """Whether a tensor depends on some of these leaves, other than by way of the tensors to stop at."""
-    seen = {one.grad_fn for one in stop if one.grad_fn is not None}
+    seen = {tensor.grad_fn for tensor in stop if tensor.grad_fn is not None}
     waiting: list[Any] = [answer.grad_fn]
     while waiting:
         node = waiting.pop()
         if node is None or node in seen:
             continue
         seen.add(node)
-        if name_of(node) == "AccumulateGrad" and any(node.variable is one for one in leaves):
+        if name_of(node) == "AccumulateGrad" and any(node.variable is leaf for leaf in leaves):
             return True
-        waiting += [one for one, _ in node.next_functions]
+        waiting += [parent for parent, _ in node.next_functions]
     return False
 
 
@@ -102,18 +102,18 @@ def check(answer: Tensor, sources: list[Tensor]) -> None:
             continue
         seen.add(node)
         name = name_of(node)
-        given = [one for one, _ in node.next_functions if one is not None]
+        parents = [parent for parent, _ in node.next_functions if parent is not None]
         if name in ("Halved", "AttentionPattern"):
             marks = marks | {name}
         else:
-            _check_node(node, name, len(given), marks, sources)
+            _check_node(node, name, len(parents), marks, sources)
             marks = marks if name in _MOVES else frozenset()
-        waiting += [(one, marks) for one in given]
+        waiting += [(parent, marks) for parent in parents]
 
 
 def _check_node(node: Any, name: str, n_given: int, marks: frozenset[str], sources: list[Tensor]) -> None:
     if name == "AccumulateGrad":
-        if not any(node.variable is one for one in sources):
+        if not any(node.variable is source for source in sources):
             raise CaptureError(
                 f"a parameter {tuple(node.variable.shape)} takes part in a way that torch does not let us see (a fused "
                 "or custom layer): relevance would count it as input."
@@ -121,7 +121,9 @@ def _check_node(node: Any, name: str, n_given: int, marks: frozenset[str], sourc
         return
     if name in _MOVES or (name in _LINEAR and not (name == "Div" and node.next_functions[1][0] is not None)):
         return
-    factors = [one for one, _ in node.next_functions[1 if name in ("Addmm", "Baddbmm") else 0 :] if one is not None]
+    factors = [
+        factor for factor, _ in node.next_functions[1 if name in ("Addmm", "Baddbmm") else 0 :] if factor is not None
+    ]
     if name in _BILINEAR and (len(factors) < 2 or ("Halved" in marks and len(factors) == n_given)):
         return
     if name == "Softmax":

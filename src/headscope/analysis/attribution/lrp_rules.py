@@ -12,7 +12,7 @@ Layer-wise relevance propagation written as gradient × input, after Achtibat et
 | the softmax of attention     | "cp": none, patterns are held fixed; "attn": its own                             |
 
 Nothing is looked up by a model's name: torch calls are seen as they are made, and afterwards the whole graph is walked
-(`graph.py`), so that what has no rule is refused.
+(`lrp_graph.py`), so that what has no rule is refused.
 """
 
 import threading
@@ -60,7 +60,7 @@ class Rules(TorchFunctionMode):
         self.covered: set[str] = set()
         self._sources: list[Tensor] = []
         self._embedded: list[Tensor] = []
-        self._given: list[Tensor] = []
+        self._arguments: list[Tensor] = []
         self._hooks: list[RemovableHandle] = []
         self._thread = -1
         self._is_atomic = False
@@ -71,11 +71,11 @@ class Rules(TorchFunctionMode):
         self._hooks.append(self.module.register_forward_pre_hook(self._begin, with_kwargs=True))
         for stack, name in self.entries.items():
             block = self.module.get_submodule(name)
-            self._hooks.append(block.register_forward_pre_hook(self._entering(stack), with_kwargs=True))
-        for one in self.module.modules():
-            if _may_be_activation(one):
-                self._hooks.append(one.register_forward_pre_hook(self._before_activation))
-                self._hooks.append(one.register_forward_hook(self._after_activation))
+            self._hooks.append(block.register_forward_pre_hook(self._entry_hook(stack), with_kwargs=True))
+        for submodule in self.module.modules():
+            if _may_be_activation(submodule):
+                self._hooks.append(submodule.register_forward_pre_hook(self._before_activation))
+                self._hooks.append(submodule.register_forward_hook(self._after_activation))
         return super().__enter__()
 
     def __exit__(self, *problem: Any) -> None:
@@ -96,13 +96,13 @@ class Rules(TorchFunctionMode):
 
     def _begin(self, module: nn.Module, args: tuple, kwargs: dict[str, Any]) -> None:
         if self._thread == threading.get_ident():
-            self._given = [one for one in (*args, *kwargs.values()) if isinstance(one, Tensor)]
+            self._arguments = [argument for argument in (*args, *kwargs.values()) if isinstance(argument, Tensor)]
 
-    def _entering(self, stack: str) -> Callable[[nn.Module, tuple, dict[str, Any]], Any]:
+    def _entry_hook(self, stack: str) -> Callable[[nn.Module, tuple, dict[str, Any]], Any]:
         def hook(module: nn.Module, args: tuple, kwargs: dict[str, Any]) -> Any:
             if self._thread != threading.get_ident() or stack in self.streams:  # a block may serve many layers
                 return None
-            stream = next((one for one in (*args, *kwargs.values()) if _is_real(one)), None)
+            stream = next((argument for argument in (*args, *kwargs.values()) if _is_real(argument)), None)
             if stream is None:
                 return None
             if reaches(stream, self._sources):
@@ -112,14 +112,14 @@ class Rules(TorchFunctionMode):
             leaf = self.streams[stack] = stream.detach().clone().requires_grad_()
             self._sources.append(leaf)
             passed = leaf.clone()  # a block may write into it
-            return _each(lambda one: passed if one is stream else one, (args, kwargs))
+            return _each(lambda argument: passed if argument is stream else argument, (args, kwargs))
 
         return hook
 
-    def _is_input(self, one: Any) -> bool:
+    def _is_input(self, argument: Any) -> bool:
         """Whether a tensor is one that the model was given, or a view of it; positions and the like are not."""
-        place = one.untyped_storage().data_ptr() if isinstance(one, Tensor) else None
-        return any(given.untyped_storage().data_ptr() == place for given in self._given)
+        place = argument.untyped_storage().data_ptr() if isinstance(argument, Tensor) else None
+        return any(known.untyped_storage().data_ptr() == place for known in self._arguments)
 
     def _embed(self, out: Tensor) -> Tensor:
         """Embedded input, marked: it should reach the answer by way of the streams alone."""
@@ -131,7 +131,7 @@ class Rules(TorchFunctionMode):
         return x.detach() if self.rule == "cp" else AttentionPattern.apply(x)  # type: ignore[return-value]
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
-        args, kwargs = _each(self._held, (args, kwargs or {}))
+        args, kwargs = _each(self._as_constant, (args, kwargs or {}))
         name = getattr(func, "__name__", "")
         if self._is_atomic:
             return func(*args, **kwargs)
@@ -142,7 +142,7 @@ class Rules(TorchFunctionMode):
         if name in ACTIVATIONS and _carries(args[0]) and _is_activation(name, args):
             return _activation(func, args, kwargs | ({"inplace": False} if kwargs.get("inplace") else {}))
         if name in NORMS and _carries(args[0]):
-            return _exactly(func(*args, **kwargs), _norm_held(name, *args, **kwargs))
+            return _exactly(func(*args, **kwargs), _fixed_scale_norm(name, *args, **kwargs))
         if (
             name in ("div", "true_divide", "__truediv__")
             and all(map(_carries, args[:2]))
@@ -158,11 +158,11 @@ class Rules(TorchFunctionMode):
             )
         return func(*args, **kwargs)
 
-    def _held(self, one: Any) -> Any:
+    def _as_constant(self, leaf: Any) -> Any:
         """Parameters and other leaves as constants."""
-        if isinstance(one, Tensor) and one.requires_grad and one.is_leaf:
-            return one if any(one is own for own in (*self._sources, *self._embedded)) else one.detach()
-        return one
+        if isinstance(leaf, Tensor) and leaf.requires_grad and leaf.is_leaf:
+            return leaf if any(leaf is own for own in (*self._sources, *self._embedded)) else leaf.detach()
+        return leaf
 
     # Modules that compute an activation by several torch calls (GPT-2's GELU) are taken as one.
 
@@ -179,28 +179,28 @@ class Rules(TorchFunctionMode):
         if self._thread != threading.get_ident() or not self._is_atomic:
             return None
         self._is_atomic = False
-        given = args[0]
-        at_zero = module.forward(given.new_zeros(1), *args[1:])
-        return _exactly(output, given * _ratio(given, output, at_zero))
+        x = args[0]
+        at_zero = module.forward(x.new_zeros(1), *args[1:])
+        return _exactly(output, x * _ratio(x, output, at_zero))
 
 
-def _each(function: Callable[[Any], Any], given: Any) -> Any:
+def _each(function: Callable[[Any], Any], arguments: Any) -> Any:
     """The same arguments with a function applied to each tensor in them."""
-    if isinstance(given, Tensor):
-        return function(given)
-    if type(given) in (tuple, list):
-        return type(given)(_each(function, one) for one in given)
-    if type(given) is dict:
-        return {key: _each(function, one) for key, one in given.items()}
-    return given
+    if isinstance(arguments, Tensor):
+        return function(arguments)
+    if type(arguments) in (tuple, list):
+        return type(arguments)(_each(function, argument) for argument in arguments)
+    if type(arguments) is dict:
+        return {key: _each(function, argument) for key, argument in arguments.items()}
+    return arguments
 
 
-def _is_real(one: Any) -> bool:
-    return isinstance(one, Tensor) and one.is_floating_point()
+def _is_real(value: Any) -> bool:
+    return isinstance(value, Tensor) and value.is_floating_point()
 
 
-def _carries(one: Any) -> bool:
-    return isinstance(one, Tensor) and one.requires_grad
+def _carries(value: Any) -> bool:
+    return isinstance(value, Tensor) and value.requires_grad
 
 
 def _exactly(out: Tensor, stand_in: Tensor) -> Tensor:
@@ -209,15 +209,15 @@ def _exactly(out: Tensor, stand_in: Tensor) -> Tensor:
 
 
 def _activation(func: Callable, args: tuple, kwargs: dict) -> Tensor:
-    given = args[0]
+    x = args[0]
     out = func(*args, **kwargs)
-    at_zero = func(given.detach().new_zeros(1), *args[1:], **kwargs)
-    return _exactly(out, given * _ratio(given, out, at_zero))
+    at_zero = func(x.detach().new_zeros(1), *args[1:], **kwargs)
+    return _exactly(out, x * _ratio(x, out, at_zero))
 
 
-def _ratio(given: Tensor, out: Tensor, at_zero: Tensor) -> Tensor:
+def _ratio(x: Tensor, out: Tensor, at_zero: Tensor) -> Tensor:
     """(f(x) − f(0)) / x; zero where x is."""
-    x, rise = given.detach(), (out - at_zero).detach()
+    x, rise = x.detach(), (out - at_zero).detach()
     return torch.where(x == 0, 0.0, rise / torch.where(x == 0, 1.0, x))
 
 
@@ -229,24 +229,24 @@ def _is_activation(name: str, args: tuple) -> bool:
 def _product(func: Callable, name: str, args: tuple, kwargs: dict) -> Any:
     operands: Sequence[Any] = (*args, *kwargs.values())
     if name == "einsum":
-        operands = [one for part in args[1:] for one in (part if isinstance(part, tuple | list) else [part])]
+        operands = [operand for part in args[1:] for operand in (part if isinstance(part, tuple | list) else [part])]
     elif name == "baddbmm":  # what is added is no factor
-        operands = [one for one in operands if isinstance(one, Tensor)][1:]
+        operands = [operand for operand in operands if isinstance(operand, Tensor)][1:]
     elif name == "linear":
         operands = args[:2]
     if sum(map(_carries, operands)) < 2:
         return func(*args, **kwargs)
     if name in ("mul", "multiply", "__mul__", "__rmul__"):
         # A norm spelled out: x times a scale that was computed from x, held fixed.
-        one, other = args[:2]
-        if is_scale(other, one):
-            return func(one, other.detach())
-        if is_scale(one, other):
-            return func(one.detach(), other)
+        left, other = args[:2]
+        if is_scale(other, left):
+            return func(left, other.detach())
+        if is_scale(left, other):
+            return func(left.detach(), other)
     return Halved.apply(func(*args, **kwargs))
 
 
-def _norm_held(
+def _fixed_scale_norm(
     name: str, x: Tensor, shape: Any, weight: Tensor | None = None, bias: Tensor | None = None, eps: float | None = None
 ) -> Tensor:
     """A norm without its bias, its scale held fixed."""
@@ -258,11 +258,11 @@ def _norm_held(
     else:
         axes = tuple(range(-len(shape), 0))
     centred = wide if name == "rms_norm" else wide - wide.mean(axes, keepdim=True)
-    held = centred * torch.rsqrt(centred.square().mean(axes, keepdim=True) + eps).detach()
+    scaled = centred * torch.rsqrt(centred.square().mean(axes, keepdim=True) + eps).detach()
     if name == "group_norm":
-        held = held.flatten(1, 2)
-        weight = None if weight is None else weight.reshape(-1, *[1] * (held.ndim - 2))
-    return (held if weight is None else held * weight).to(x.dtype)
+        scaled = scaled.flatten(1, 2)
+        weight = None if weight is None else weight.reshape(-1, *[1] * (scaled.ndim - 2))
+    return (scaled if weight is None else scaled * weight).to(x.dtype)
 
 
 def _may_be_activation(module: nn.Module) -> bool:

@@ -1,7 +1,7 @@
 """Relevance: how much each head, token, patch and neuron contributed to one logit, by one backward pass.
 
 Per head as Voita et al. (2019, section 4): the relevance of its output, summed over positions and dimensions, as a
-share of its layer's. The rules are those of `rules.py`; they are signed, so layers are summed by absolute values.
+share of its layer's. The rules are those of `lrp_rules.py`; they are signed, so layers are summed by absolute values.
 """
 
 import threading
@@ -60,9 +60,9 @@ class Relevance:
     input_stacks: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
-        told = ", ".join(f"{one.text!r} {one.logit:.2f}" for one in self.steps[:3])
+        steps = ", ".join(f"{step.text!r} {step.logit:.2f}" for step in self.steps[:3])
         more = f" and {len(self.steps) - 3} more" if len(self.steps) > 3 else ""
-        return f"Relevance({self.rule!r}, {told}{more}; bias share {self.bias_share:.2f})"
+        return f"Relevance({self.rule!r}, {steps}{more}; bias share {self.bias_share:.2f})"
 
     @property
     def raw(self) -> Scores:
@@ -78,13 +78,13 @@ class Relevance:
     @property
     def logit(self) -> float:
         """The explained logit, averaged over steps."""
-        return float(np.mean([one.logit for one in self.steps]))
+        return float(np.mean([step.logit for step in self.steps]))
 
     @property
     def bias_shares(self) -> np.ndarray:
         """Of each step's logit, the share that no input carries [step]: biases, and under "attn" what softmax loses."""
         carried = sum(self.by_token[stack].sum(1) for stack in self.input_stacks)
-        logits = np.array([one.logit for one in self.steps])
+        logits = np.array([step.logit for step in self.steps])
         with np.errstate(divide="ignore", invalid="ignore"):
             return (logits - carried) / logits
 
@@ -100,25 +100,25 @@ class Relevance:
 
     def patch_relevance(self, stack: str | None = None) -> np.ndarray:
         """Relevance of each patch of the image [row, column]."""
-        chosen = stack or next((one for one, held in self.tokens.items() if held.kind == "patches"), None)
+        chosen = stack or next((name for name, tokens in self.tokens.items() if tokens.kind == "patches"), None)
         tokens = None if chosen is None else self.tokens.get(chosen)
         if chosen is None or tokens is None or tokens.grid is None or chosen not in self.by_token:
             raise InputError("there is no image with a grid of patches in this input.")
-        found = self.by_token[chosen].mean(0)
-        return found[[place for place, one in enumerate(tokens) if not one.special]].reshape(tokens.grid)
+        by_token = self.by_token[chosen].mean(0)
+        return by_token[[place for place, token in enumerate(tokens) if not token.special]].reshape(tokens.grid)
 
     def neuron_relevance(self, layer: str | Site, part: Literal["mlp"] | Vector = "mlp") -> np.ndarray:
         """Relevance of a layer's MLP neurons [neuron], or of query, key or value coordinates [head, dimension]."""
         place = parse(layer) if isinstance(layer, str) else layer
         site = place.site if isinstance(place, Head) else place
         if part == "mlp":
-            found = self.by_neuron.get(Site(site.stack, site.layer, "neurons"))
+            by_step = self.by_neuron.get(Site(site.stack, site.layer, "neurons"))
         else:
-            found = self.by_vector.get((part, site))
-        if found is None:
+            by_step = self.by_vector.get((part, site))
+        if by_step is None:
             hint = "its MLP was not found" if part == "mlp" else f"ask for it with vectors=({part!r},)"
             raise NotRecordedError(f"there is no {part} relevance of {site}: {hint}.")
-        return found.mean(0)
+        return by_step.mean(0)
 
     def _stack(self, stack: str | None) -> str:
         chosen = stack or next(iter(self.input_stacks))
@@ -153,17 +153,17 @@ def relevance(
     >>> found = hs.relevance(model, "The capital of France is", target=(" Paris", " London"))  # doctest: +SKIP
     >>> found.heads.top(3), found.bias_share  # doctest: +SKIP
     """
-    edits = _checked(model, rule, interventions, vectors)
+    edits = _check_request(model, rule, interventions, vectors)
     asked = logit_target.ask(model, source, position, edits, cancel=cancel)
     if len(asked) != 1:
         raise InputError(f"relevance explains one input, got {len(asked)}: use relevance_scores for several.")
     each = asked[0].each()
-    found: list[_Row] = [None] * len(each)  # type: ignore[list-item]
+    rows_in_order: list[_Row] = [None] * len(each)  # type: ignore[list-item]
     for places in logit_target.batches(model, each, batch_size):
         rows = _pass(model, [each[place] for place in places], [target] * len(places), rule, edits, vectors, cancel)
         for place, row in zip(places, rows, strict=True):
-            found[place] = row
-    return _joined(rule, asked[0].tokens, found)
+            rows_in_order[place] = row
+    return _join(rule, asked[0].tokens, rows_in_order)
 
 
 def relevance_scores(
@@ -185,34 +185,43 @@ def relevance_scores(
     the logit with `normalised=False`; `settings["bias_share"]` is that of all logits together. `progress` hears how
     many steps are done, and of how many.
     """
-    edits = _checked(model, rule, interventions, ())
+    edits = _check_request(model, rule, interventions, ())
     asked = logit_target.ask(model, list(inputs), position, edits, cancel=cancel)
     targets = logit_target.each_target(target, len(asked))
-    each = [(number, one) for number, question in enumerate(asked) for one in question.each()]
-    found: dict[int, list[_Row]] = {}
+    each = [(number, step_question) for number, question in enumerate(asked) for step_question in question.each()]
+    rows_by_input: dict[int, list[_Row]] = {}
     n_done = 0
-    for places in logit_target.batches(model, [one for _, one in each], batch_size):
+    for places in logit_target.batches(model, [step_question for _, step_question in each], batch_size):
         wanted = [targets[each[place][0]] for place in places]
         rows = _pass(model, [each[place][1] for place in places], wanted, rule, edits, (), cancel)
         for place, row in zip(places, rows, strict=True):
-            found.setdefault(each[place][0], []).append(row)
+            rows_by_input.setdefault(each[place][0], []).append(row)
         n_done += len(places)
         if progress is not None:
             progress(n_done, len(each))
-    samples, logit, carried = [], 0.0, 0.0
-    for number in sorted(found):
-        stacked = {head: np.array([row.heads[head] for row in found[number]]) for head in found[number][0].heads}
-        shares = per_layer(stacked) if normalised else stacked
-        samples.append({head: float(values.mean()) for head, values in shares.items()})
-        logit += sum(row.about.logit for row in found[number])
-        carried += sum(float(row.tokens[stack].sum()) for row in found[number] for stack in row.input_stacks)
+    ordered = [rows_by_input[number] for number in sorted(rows_by_input)]
     settings = {
         "rule": rule,
         "unit": "share of its layer" if normalised else "raw",
         "steps": len(each),
-        "bias_share": (logit - carried) / logit if logit else float("nan"),
+        "bias_share": _bias_share([row for rows in ordered for row in rows]),
     }
-    return averaged("relevance", samples, settings)
+    return averaged("relevance", [_mean_by_head(rows, normalised) for rows in ordered], settings)
+
+
+def _mean_by_head(rows: list["_Row"], normalised: bool) -> dict[Head, float]:
+    """The relevance of each head over the steps of one input; a share of its layer if normalised."""
+    values_by_head = {head: np.array([row.heads[head] for row in rows]) for head in rows[0].heads}
+    if normalised:
+        values_by_head = per_layer(values_by_head)
+    return {head: float(values.mean()) for head, values in values_by_head.items()}
+
+
+def _bias_share(rows: list["_Row"]) -> float:
+    """Of the sum of all logits, the share that no input carries."""
+    logit = sum(row.about.logit for row in rows)
+    carried = sum(float(row.tokens[stack].sum()) for row in rows for stack in row.input_stacks)
+    return (logit - carried) / logit if logit else float("nan")
 
 
 @dataclass(eq=False)
@@ -227,12 +236,12 @@ class _Row:
     input_stacks: tuple[str, ...]
 
 
-def _checked(
+def _check_request(
     model: Model, rule: str, interventions: Sequence[Intervention], vectors: Sequence[str]
 ) -> list[Intervention]:
     if rule not in ("cp", "attn"):
         raise InputError(f"there is no rule {rule!r}: choose 'cp' (CP-LRP) or 'attn' (AttnLRP).")
-    if isinstance(vectors, str) or any(one not in ("query", "key", "value") for one in vectors):
+    if isinstance(vectors, str) or any(vector not in ("query", "key", "value") for vector in vectors):
         raise InputError(f"vectors are some of 'query', 'key' and 'value', got {vectors!r}.")
     if model.module.training:
         raise CaptureError("relevance needs dropout off: call module.eval() first.")
@@ -253,7 +262,10 @@ def _entries(model: Model) -> dict[str, str]:
             "relevance back to."
         )
     blocks = model.layout.blocks
-    return {stack: blocks[min(one for one in blocks if one.stack == stack)] for stack in {one.stack for one in blocks}}
+    return {
+        stack: blocks[min(block for block in blocks if block.stack == stack)]
+        for stack in {block.stack for block in blocks}
+    }
 
 
 class _Watched:
@@ -265,7 +277,9 @@ class _Watched:
         layout = model.layout
         self.edits = [edit(site, "neurons", self._keep(self.neurons, site)) for site in layout.neurons]
         for stage in vectors:
-            self.edits += [edit(one.site, stage, self._keep(self.vectors, (stage, one.site))) for one in layout.layers]
+            self.edits += [
+                edit(layer.site, stage, self._keep(self.vectors, (stage, layer.site))) for layer in layout.layers
+            ]
         self.edits.append(edit(None, "pattern", rules.pattern))
 
     @staticmethod
@@ -291,10 +305,10 @@ def _pass(
     watched = _Watched(model, rules, vectors)
     edits = [*interventions, *watched.edits]
     logits, session = logit_target.answer(model, asked, edits, grad=True, cancel=cancel, inside=rules)
-    ids = [logit_target.target_ids(model, target, one) for target, one in zip(targets, logits, strict=True)]
-    chosen = [row.gather(1, one)[0] for row, one in zip(logits, ids, strict=True)]
-    answers = torch.stack([one[0] - one[1] if len(one) > 1 else one[0] for one in chosen])
-    total = answers.sum()
+    ids = [logit_target.target_ids(model, target, answers) for target, answers in zip(targets, logits, strict=True)]
+    chosen = [answers.gather(1, answer_ids)[0] for answers, answer_ids in zip(logits, ids, strict=True)]
+    explained = torch.stack([values[0] - values[1] if len(values) > 1 else values[0] for values in chosen])
+    total = explained.sum()
     rules.check(total)
 
     sites = [layer.site for layer in model.layout.layers if layer.site in session.captured]
@@ -302,64 +316,66 @@ def _pass(
     # Streams are [example, token, dim]; everything else has heads in between.
     groups: list[dict] = [mixed, rules.streams, watched.neurons, watched.vectors]
     heads, streams, neurons, coordinates = _relevances(total, groups, len(asked))
-    rows = []
-    for place, one in enumerate(asked):
-        found = ids[place][0].tolist()
-        about = Explained(
-            one.positions[0] if one.positions else None,
-            found[0],
-            logit_target.name_of(model, found[0], logits[place].shape[-1]),
-            float(answers[place].detach()),
-            found[1] if len(found) > 1 else None,
-            logit_target.name_of(model, found[1], logits[place].shape[-1]) if len(found) > 1 else "",
+    return [
+        _Row(
+            _explain(
+                model, question, ids[place][0].tolist(), logits[place].shape[-1], float(explained[place].detach())
+            ),
+            {
+                site.head(index): float(value)
+                for site, values in heads.items()
+                for index, value in enumerate(values[place].sum((0, 2, 3)))
+            },
+            {stack: _real(values[place], session.real.get(stack), place) for stack, values in streams.items()},
+            {site: values[place].sum((0, 1, 2)).cpu().numpy() for site, values in neurons.items()},
+            {key: values[place].sum((0, 2)).cpu().numpy() for key, values in coordinates.items()},
+            tuple(stack for stack in streams if stack not in rules.covered),
         )
-        rows.append(
-            _Row(
-                about,
-                {
-                    site.head(index): float(value)
-                    for site, held in heads.items()
-                    for index, value in enumerate(held[place].sum((0, 2, 3)))
-                },
-                {stack: _real(held[place], session.real.get(stack), place) for stack, held in streams.items()},
-                {site: held[place].sum((0, 1, 2)).cpu().numpy() for site, held in neurons.items()},
-                {key: held[place].sum((0, 2)).cpu().numpy() for key, held in coordinates.items()},
-                tuple(stack for stack in streams if stack not in rules.covered),
-            )
-        )
-    return rows
+        for place, question in enumerate(asked)
+    ]
+
+
+def _explain(model: Model, question: Question, answer_ids: list[int], size: int, logit: float) -> Explained:
+    """The answer of one question: its id and text, and those of the answer that a contrast subtracts."""
+    position = question.positions[0] if question.positions else None
+    texts = [logit_target.name_of(model, answer_id, size) for answer_id in answer_ids]
+    if len(answer_ids) == 1:
+        return Explained(position, answer_ids[0], texts[0], logit)
+    return Explained(position, answer_ids[0], texts[0], logit, answer_ids[1], texts[1])
 
 
 def _relevances(total: Tensor, groups: list[dict], n: int) -> list[dict]:
     """Activation × gradient of every tensor in these groups, by example."""
-    wanted = [one for group in groups for one in group.values() if one.requires_grad]
+    wanted = [tensor for group in groups for tensor in group.values() if tensor.requires_grad]
     slopes = torch.autograd.grad(total, wanted, allow_unused=True)
-    slope_of = {id(one): slope for one, slope in zip(wanted, slopes, strict=True)}
-    return [{key: _by_example(one, slope_of.get(id(one)), n) for key, one in group.items()} for group in groups]
+    slope_of = {id(tensor): slope for tensor, slope in zip(wanted, slopes, strict=True)}
+    return [
+        {key: _by_example(tensor, slope_of.get(id(tensor)), n) for key, tensor in group.items()} for group in groups
+    ]
 
 
 def _by_example(x: Tensor, slope: Tensor | None, n: int) -> Tensor:
     """Activation × gradient [example, window, head, row, dim]; an image may be cut into windows."""
     if x.shape[0] % n:
         raise CaptureError("this model joins the inputs of a batch in one row: explain them with batch_size=1.")
-    found = torch.zeros_like(x) if slope is None else x.detach() * slope
-    return found.double().unflatten(0, (n, -1))
+    products = torch.zeros_like(x) if slope is None else x.detach() * slope
+    return products.double().unflatten(0, (n, -1))
 
 
-def _real(found: Tensor, real: Tensor | None, example: int) -> np.ndarray:
+def _real(stream_relevance: Tensor, real: Tensor | None, example: int) -> np.ndarray:
     """Relevance of a stream [1, token, dim] as that of an example's real tokens [token]."""
-    by_token = found.sum(-1).flatten()
+    by_token = stream_relevance.sum(-1).flatten()
     if real is not None and example < real.shape[0] and real.shape[1] == len(by_token):
         by_token = by_token[real[example].to(by_token.device)]
     return by_token.cpu().numpy()
 
 
-def _joined(rule: Rule, tokens: dict[str, Tokens], rows: list[_Row]) -> Relevance:
-    def stacked(name: str) -> dict:
+def _join(rule: Rule, tokens: dict[str, Tokens], rows: list[_Row]) -> Relevance:
+    def stack_rows(name: str) -> dict:
         return {key: np.stack([np.asarray(getattr(row, name)[key]) for row in rows]) for key in getattr(rows[0], name)}
 
-    parts = {name: stacked(name) for name in ("heads", "tokens", "neurons", "vectors")}
-    shown = {
+    parts = {name: stack_rows(name) for name in ("heads", "tokens", "neurons", "vectors")}
+    tokens_by_stack = {
         stack: tokens[stack] if stack in tokens and len(tokens[stack]) == values.shape[1]
         else Tokens.numbered(values.shape[1])
         for stack, values in parts["tokens"].items()
@@ -367,7 +383,7 @@ def _joined(rule: Rule, tokens: dict[str, Tokens], rows: list[_Row]) -> Relevanc
     return Relevance(
         rule,
         tuple(row.about for row in rows),
-        shown,
+        tokens_by_stack,
         parts["heads"],
         parts["tokens"],
         parts["neurons"],

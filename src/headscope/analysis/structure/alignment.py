@@ -57,10 +57,10 @@ class Alignment:
             f"aligner trained on {self.n_trained_on} pairs",
             f"{'':<32}{'F1':>8}{'AER':>8}",
         ]
-        lines += [_line(name, one) for name, one in self.baselines.items()]
+        lines += [_line(name, agreement) for name, agreement in self.baselines.items()]
         for step in STEPS:
             lines += [_line(f"{step}, mean over all heads", self.average[step])]
-            lines += [_line(f"{step}, mean over {site}", one) for site, one in self.layers[step].items()]
+            lines += [_line(f"{step}, mean over {site}", agreement) for site, agreement in self.layers[step].items()]
             for head, value in self.f1[step].top(3):
                 lines.append(_line(f"{step}, {head}", Agreement(value, self.error_rate[step][head])))
         return "\n".join(lines)
@@ -82,16 +82,13 @@ def cross_alignment(
     """
     if not any(layer.site.kind == "cross" for layer in model.layout.layers):
         raise InputError(f"{model.name} has no cross-attention: it does not translate.")
-    given = listed(source)
-    examples = [_paired(one) for one in first(given, limit)]
-    further = [] if more is None else [_paired(one) for one in listed(more)]
-    pairs = [(_words(one.text or ""), _words(one.target or "")) for one in [*examples, *further]]
-    pairs = [(one or ["-"], other or ["-"]) for one, other in pairs]
-    links = align_pairs(pairs, cancel=cancel)
-    measure = _Aligning({one.id: found for one, found in zip(examples, links, strict=False)})
-    kept = corpus(examples, on_error="skip" if given.on_error == "skip" else "fail")
+    stream = listed(source)
+    examples = [_check_pair(example) for example in first(stream, limit)]
+    further = [] if more is None else [_check_pair(example) for example in listed(more)]
+    links = align_pairs([_pair_words(example) for example in [*examples, *further]], cancel=cancel)
+    measure = _Aligning({example.id: pair_links for example, pair_links in zip(examples, links, strict=False)})
+    kept = corpus(examples, on_error="skip" if stream.on_error == "skip" else "fail")
     table = counted(model, kept, measure, seed=seed, progress=progress, cancel=cancel)
-    n_links = {name: int(sum(getattr(one, name).sum() for one in links[: len(examples)])) for name in Links._fields}
     f1 = {step: table.mean(f"{step} f1", method=f"alignment F1, the step that {step} the word") for step in STEPS}
     return Alignment(
         f1=f1,
@@ -104,8 +101,8 @@ def cross_alignment(
             "aligner, source to target": next(iter(_by_site(table, "forward").values())),
         },
         n_pairs=table.n_examples,
-        n_trained_on=len(pairs),
-        n_links=n_links,
+        n_trained_on=len(links),
+        n_links=_n_links(links[: len(examples)]),
     )
 
 
@@ -131,21 +128,25 @@ class _Aligning(Measure):
                 links, queries, keys = self._pair(layer.batch, row, step)
                 if not queries.any() or not keys.any():
                     continue
-                found = queries @ patterns[at][:, : queries.shape[1], : keys.shape[1]] @ keys.T  # [head, word, word]
+                pattern = patterns[at][:, : queries.shape[1], : keys.shape[1]]
+                weights = queries @ pattern @ keys.T  # [head, word, word]
                 place = (step, layer.site, row)
-                self._sums[place] = self._sums.get(place, 0.0) + found.sum(0)
-                yield from _tallies(layer.heads, layer.batch.places[row], links, _chosen(found, queries, keys), step)
+                self._sums[place] = self._sums.get(place, 0.0) + weights.sum(0)
+                chosen = _strongest_links(weights, queries, keys)
+                yield from _tallies(layer.heads, layer.batch.places[row], links, chosen, step)
 
     def update(self, batch: Batch) -> Tallies:
         for row, place in enumerate(batch.places):
             for step in STEPS:
                 links, queries, keys = self._pair(batch, row, step)
-                sums = {site: one for (at, site, which), one in self._sums.items() if (at, which) == (step, row)}
-                for site, one in sums.items():
-                    chosen = _chosen(one[None], queries, keys)
+                sums = {
+                    site: weights for (at, site, which), weights in self._sums.items() if (at, which) == (step, row)
+                }
+                for site, weights in sums.items():
+                    chosen = _strongest_links(weights[None], queries, keys)
                     yield from _tallies([site.head(0)], place, links, chosen, f"{step} layer")
                 if sums:
-                    chosen = _chosen(np.sum(list(sums.values()), axis=0)[None], queries, keys)
+                    chosen = _strongest_links(np.sum(list(sums.values()), axis=0)[None], queries, keys)
                     yield from _tallies([self._any], place, links, chosen, f"{step} all")
             links = self.links[batch.examples[row].id]
             yield from _tallies([self._any], place, links, _diagonal(*links.sure.shape)[None], "diagonal")
@@ -155,7 +156,7 @@ class _Aligning(Measure):
     def _pair(self, batch: Batch, row: int, step: str) -> tuple[Links, np.ndarray, np.ndarray]:
         """The aligner's links, and which positions make up each word: the mean of queries, the sum of keys."""
 
-        def made() -> tuple[Links, np.ndarray, np.ndarray]:
+        def pair() -> tuple[Links, np.ndarray, np.ndarray]:
             links = self.links[batch.examples[row].id]
             n_target, n_source = links.sure.shape
             tokens = batch.inputs[row].tokens
@@ -163,16 +164,16 @@ class _Aligning(Measure):
             keys = _pieces(tokens["encoder"], n_source)
             return links, queries / np.maximum(queries.sum(-1, keepdims=True), 1.0), keys
 
-        return batch.once(("aligned", row, step), made)
+        return batch.once(("aligned", row, step), pair)
 
 
 def _pieces(tokens: Tokens, n_words: int, *, shift: int = 0) -> np.ndarray:
     """1 where a position is a piece of a word [word, position]; a token is written one step before it is read."""
-    found = np.zeros((n_words, len(tokens)))
+    is_piece = np.zeros((n_words, len(tokens)))
     for position, token in enumerate(tokens):
         if not token.special and token.word is not None and token.word < n_words and position >= shift:
-            found[token.word, position - shift] = 1.0
-    return found
+            is_piece[token.word, position - shift] = 1.0
+    return is_piece
 
 
 def _diagonal(n_target: int, n_source: int) -> np.ndarray:
@@ -181,7 +182,7 @@ def _diagonal(n_target: int, n_source: int) -> np.ndarray:
     return np.arange(n_source) == np.clip(nearest, 0, n_source - 1)[:, None]
 
 
-def _chosen(weights: np.ndarray, queries: np.ndarray, keys: np.ndarray) -> np.ndarray:
+def _strongest_links(weights: np.ndarray, queries: np.ndarray, keys: np.ndarray) -> np.ndarray:
     """Each target word's strongest source word, among those that have tokens [head, target word, source word]."""
     weights = np.where(keys.any(-1), weights, -1.0)
     has_tokens = np.asarray(queries.any(-1))
@@ -195,9 +196,9 @@ def _tallies(heads, place: int, links: Links, chosen: np.ndarray, key: str) -> T
     n_possible, n_sure = links.possible.sum(), links.sure.sum()
     chance = n_chosen * links.possible.mean()
     sums = [2.0 * possible, n_chosen + n_possible, 2.0 * chance]
-    yield Tally(heads, [place], *(one[None] for one in sums), key=f"{key} f1")
+    yield Tally(heads, [place], *(parts[None] for parts in sums), key=f"{key} f1")
     sums = [possible + sure, n_chosen + n_sure, chance + n_chosen * links.sure.mean()]
-    yield Tally(heads, [place], *(one[None] for one in sums), key=f"{key} agreed")
+    yield Tally(heads, [place], *(parts[None] for parts in sums), key=f"{key} agreed")
 
 
 def _error_rates(table: Counted, step: str) -> Scores:
@@ -219,20 +220,30 @@ def _by_site(table: Counted, key: str) -> dict[Site, Agreement]:
     return {head.site: Agreement(f1[head], 1 - agreed[head]) for head in f1}
 
 
-def _paired(example: Example) -> Example:
+def _check_pair(example: Example) -> Example:
     if not example.text or not example.target:
         raise InputError(f"{example.id} has no target: give pairs of source and target, kind='translation'.")
     return example
 
 
+def _pair_words(example: Example) -> tuple[list[str], list[str]]:
+    """The words of source and target; an aligner needs at least one of each."""
+    return _words(example.text or "") or ["-"], _words(example.target or "") or ["-"]
+
+
+def _n_links(links: list[Links]) -> dict[str, int]:
+    """How many links of each kind there are in some pairs."""
+    return {name: int(sum(getattr(pair_links, name).sum() for pair_links in links)) for name in Links._fields}
+
+
 def _words(text: str) -> list[str]:
     """The words of a text, as tokens number them."""
     places, n = words_of(text)
-    found = [""] * n
+    words = [""] * n
     for place, word in sorted(places.items()):
-        found[word] += text[place]
-    return found
+        words[word] += text[place]
+    return words
 
 
-def _line(name: str, one: Agreement) -> str:
-    return f"{name:<32}{one.f1:8.3f}{one.error_rate:8.3f}"
+def _line(name: str, agreement: Agreement) -> str:
+    return f"{name:<32}{agreement.f1:8.3f}{agreement.error_rate:8.3f}"

@@ -87,10 +87,10 @@ def _contract(weights: np.ndarray, best: np.ndarray, cycles: list[list[int]]) ->
     return merged, _Level(best, members, heads, dependents)
 
 
-def _expand(found: np.ndarray, level: _Level) -> np.ndarray:
+def _expand(new_heads: np.ndarray, level: _Level) -> np.ndarray:
     """Heads of the nodes from those of the new ones: a circle keeps all its edges but the one where it is entered."""
     heads = level.best.copy()
-    for new, head in enumerate(found.tolist()):
+    for new, head in enumerate(new_heads.tolist()):
         if head >= 0:
             entered = level.members[new][level.dependents[new, head]]
             heads[entered] = level.heads[entered, head]

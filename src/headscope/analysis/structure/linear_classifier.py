@@ -53,6 +53,6 @@ def select(
 ) -> tuple[Classifier, float]:
     """The classifier whose penalty does best on the second set of vectors and labels, and its accuracy there."""
     fitted = [fit(*train, n_classes, penalty) for penalty in penalties]
-    scores = [float((one.predict(dev[0]) == dev[1]).float().mean()) for one in fitted]
+    scores = [float((classifier.predict(dev[0]) == dev[1]).float().mean()) for classifier in fitted]
     best = max(range(len(fitted)), key=lambda at: scores[at])
     return fitted[best], scores[best]

@@ -37,8 +37,8 @@ class Network:
             if levels[bottom] < 0:
                 break
             places = [0] * len(self._edges)
-            while (found := self._push(room, levels, places, source, bottom)) > 0.0:
-                total += found
+            while (pushed := self._push(room, levels, places, source, bottom)) > 0.0:
+                total += pushed
         return total
 
     def _levels(self, room: list[float], source: int, sink: int) -> list[int]:

@@ -65,7 +65,7 @@ class Probes:
     @property
     def best(self) -> Depth:
         """The depth with the highest accuracy on the dev part; the first of equals."""
-        return max(self.depths, key=lambda one: one.dev)
+        return max(self.depths, key=lambda depth: depth.dev)
 
     @property
     def best_layer(self) -> str:
@@ -85,12 +85,12 @@ class Probes:
             f"{'output of':<20}{'accuracy':>9}{'95 %':>14}{'macro F1':>10}{'shuffled':>10}{'control':>9}"
             f"{'selective':>10}",
         ]
-        for one in self.depths:
-            low, high = one.interval
-            told = f"{100 * low:.1f}–{100 * high:.1f}"
+        for depth in self.depths:
+            low, high = depth.interval
+            bounds = f"{100 * low:.1f}–{100 * high:.1f}"
             lines.append(
-                f"{self.name(one.depth):<20}{100 * one.accuracy:9.1f}{told:>14}{100 * one.macro_f1:10.1f}"
-                f"{100 * one.shuffled:10.1f}{100 * one.control:9.1f}{100 * one.selectivity:10.1f}"
+                f"{self.name(depth.depth):<20}{100 * depth.accuracy:9.1f}{bounds:>14}{100 * depth.macro_f1:10.1f}"
+                f"{100 * depth.shuffled:10.1f}{100 * depth.control:9.1f}{100 * depth.selectivity:10.1f}"
             )
         return "\n".join([*lines, f"best on the dev part: {self.best_layer}"])
 
@@ -143,32 +143,25 @@ def probe(
     if len(names) < 2:
         raise InputError(f"there is nothing to tell apart: the training words have {len(names)} tags in {tag!r}.")
     # A tag that training never saw is wrong whatever is said: it gets a number that no class has.
-    labels = torch.tensor([names.index(one) if one in names else len(names) for one in words.tags])
+    labels = torch.tensor([names.index(tag) if tag in names else len(names) for tag in words.tags])
     shuffled = labels.clone()
     shuffled[parts["train"]] = labels[rng.permutation(parts["train"])]
     control = _control(words.forms, labels[parts["train"]].numpy(), seed)
+    targets = {"true": labels, "shuffled": shuffled, "control": control}
     depths = []
     for depth, vectors in enumerate(words.vectors):
-        found: dict[str, np.ndarray] = {}
-        dev = 0.0
-        for name, given in (("true", labels), ("shuffled", shuffled), ("control", control)):
-            if cancel is not None and cancel.is_set():
-                raise Cancelled("the probes were cancelled.")
-            train, held, test = ((vectors[parts[part]], given[parts[part]]) for part in _PARTS)
-            classifier, score = select(train, held, len(names), penalties)
-            dev = score if name == "true" else dev
-            found[name] = classifier.predict(test[0]).cpu().numpy()
+        guesses, dev = _guess(vectors, targets, parts, len(names), penalties, cancel)
         gold = labels[parts["test"]].numpy()
-        right = found["true"] == gold
+        right = guesses["true"] == gold
         depths.append(
             Depth(
                 depth,
                 dev,
                 float(right.mean()),
                 _interval(right, words.sentences[parts["test"]]),
-                _macro_f1(found["true"], gold),
-                float((found["shuffled"] == gold).mean()),
-                float((found["control"] == control[parts["test"]].numpy()).mean()),
+                _macro_f1(guesses["true"], gold),
+                float((guesses["shuffled"] == gold).mean()),
+                float((guesses["control"] == control[parts["test"]].numpy()).mean()),
             )
         )
         if progress is not None:
@@ -176,6 +169,26 @@ def probe(
     majority, by_word = _by_word(words, parts)
     n_words = {part: len(places) for part, places in parts.items()}
     return Probes(tag, stack, tuple(depths), majority, by_word, n_words, len(names))
+
+
+def _guess(
+    vectors: Tensor,
+    targets: dict[str, Tensor],
+    parts: dict[str, np.ndarray],
+    n_classes: int,
+    penalties: Sequence[float],
+    cancel: threading.Event | None,
+) -> tuple[dict[str, np.ndarray], float]:
+    """What classifiers trained on each of the targets say of the test words; accuracy on the dev words, true tags."""
+    guesses, dev_accuracy = {}, 0.0
+    for name, labels in targets.items():
+        if cancel is not None and cancel.is_set():
+            raise Cancelled("the probes were cancelled.")
+        train, dev, test = ((vectors[parts[part]], labels[parts[part]]) for part in _PARTS)
+        classifier, accuracy = select(train, dev, n_classes, penalties)
+        dev_accuracy = accuracy if name == "true" else dev_accuracy
+        guesses[name] = classifier.predict(test[0]).cpu().numpy()
+    return guesses, dev_accuracy
 
 
 @dataclass
@@ -248,9 +261,9 @@ def _by_word(words: Words, parts: dict[str, np.ndarray]) -> tuple[float, float]:
     common = _commonest(whole)
     gold = [words.tags[place] for place in parts["test"]]
     known = [by_form.get(words.forms[place].lower()) for place in parts["test"]]
-    guesses = [common if one is None else _commonest(one) for one in known]
-    right = [one == guess for one, guess in zip(gold, guesses, strict=True)]
-    return float(np.mean([one == common for one in gold])), float(np.mean(right))
+    guesses = [common if counts is None else _commonest(counts) for counts in known]
+    right = [tag == guess for tag, guess in zip(gold, guesses, strict=True)]
+    return float(np.mean([tag == common for tag in gold])), float(np.mean(right))
 
 
 def _commonest(counts: Counter[str]) -> str:
@@ -260,13 +273,15 @@ def _commonest(counts: Counter[str]) -> str:
 
 def _interval(right: np.ndarray, sentences: np.ndarray) -> tuple[float, float]:
     numbers = np.unique(sentences)
-    return interval([Sample(float(right[sentences == one].sum()), (sentences == one).sum(), 0.0) for one in numbers])
+    return interval(
+        [Sample(float(right[sentences == number].sum()), (sentences == number).sum(), 0.0) for number in numbers]
+    )
 
 
-def _macro_f1(found: np.ndarray, gold: np.ndarray) -> float:
+def _macro_f1(guesses: np.ndarray, gold: np.ndarray) -> float:
     """The mean over tags that occur of their F1."""
     values = []
     for tag in np.unique(gold):
-        hits = ((found == tag) & (gold == tag)).sum()
-        values.append(2 * hits / ((found == tag).sum() + (gold == tag).sum()))
+        hits = ((guesses == tag) & (gold == tag)).sum()
+        values.append(2 * hits / ((guesses == tag).sum() + (gold == tag).sum()))
     return float(np.mean(values))

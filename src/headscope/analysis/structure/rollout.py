@@ -43,11 +43,11 @@ class Rollout:
 
     def head(self, head: str | Head) -> np.ndarray:
         """One head over the rollout of the layers below it [token, token]: where it looks, in terms of the input."""
-        found = self.trace.find(head)
-        if len(found) != 1:
-            raise InputError(f"{head} names {len(found)} heads: say which.")
-        place = self.place(found[0].site)
-        pattern = self.trace.pattern(found[0]).astype(np.float64)
+        heads = self.trace.find(head)
+        if len(heads) != 1:
+            raise InputError(f"{head} names {len(heads)} heads: say which.")
+        place = self.place(heads[0].site)
+        pattern = self.trace.pattern(heads[0]).astype(np.float64)
         return pattern if place == 0 else pattern @ self.weights[place - 1]
 
     def without(self, tokens: TokenChoice) -> "Rollout":
@@ -108,16 +108,16 @@ def flow(
     network, reach = Network(steps), np.eye(len(tokens))
     for step in steps:
         reach = step @ reach  # zero where no path leads
-    found = np.zeros((len(rows), len(tokens)))
+    flows = np.zeros((len(rows), len(tokens)))
     for at, row in enumerate(rows):
         for column in range(len(tokens)):
             if cancel is not None and cancel.is_set():
                 raise Cancelled("the flow was cancelled.")
             if reach[row, column] > 0:
-                found[at, column] = network.flow(row, column)
+                flows[at, column] = network.flow(row, column)
         if progress is not None:
             progress(at + 1, len(rows))
-    return found / found.sum(-1, keepdims=True) if normalised else found
+    return flows / flows.sum(-1, keepdims=True) if normalised else flows
 
 
 def as_patches(row: np.ndarray, tokens: Tokens) -> np.ndarray:
@@ -138,8 +138,8 @@ def _steps(trace: Trace, stack: str | None) -> tuple[list[Site], np.ndarray, Tok
     tokens = trace.query_tokens(sites[0])
     shapes = {(trace.layers[site].n_queries, trace.layers[site].n_keys) for site in sites}
     if len(shapes) > 1 or len({length for shape in shapes for length in shape}) > 1:
-        told = ", ".join(f"{n_queries} × {n_keys}" for n_queries, n_keys in sorted(shapes))
-        raise InputError(f"the layers of {stack!r} attend over different grids ({told}): they cannot be multiplied.")
+        sizes = ", ".join(f"{n_queries} × {n_keys}" for n_queries, n_keys in sorted(shapes))
+        raise InputError(f"the layers of {stack!r} attend over different grids ({sizes}): they cannot be multiplied.")
     steps = []
     for site in sites:
         mixed = trace.patterns(site).double().mean(0).cpu().numpy() + np.eye(len(tokens))

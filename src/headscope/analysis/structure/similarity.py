@@ -36,17 +36,17 @@ class Similarity:
     n_queries: int
     n_examples: int
 
-    def between(self, one: str | Head, other: str | Head) -> float:
+    def between(self, first: str | Head, second: str | Head) -> float:
         """The divergence of two heads."""
         names = [str(head) for head in self.heads]
-        for head in (one, other):
+        for head in (first, second):
             if str(head) not in names:
                 raise InputError(f"{head} was not compared: the heads are {names[0]} to {names[-1]}.")
-        return float(self.divergences[names.index(str(one)), names.index(str(other))])
+        return float(self.divergences[names.index(str(first)), names.index(str(second))])
 
     def nearest(self, head: str | Head, k: int = 3) -> list[tuple[Head, float]]:
         """The k heads that are most like a head."""
-        others = [(one, self.between(head, one)) for one in self.heads if str(one) != str(head)]
+        others = [(other, self.between(head, other)) for other in self.heads if str(other) != str(head)]
         return sorted(others, key=lambda pair: (pair[1], pair[0]))[:k]
 
     def apartness(self) -> Scores:
@@ -63,7 +63,7 @@ class Similarity:
         is_same = layers[:, None] == layers
         with np.errstate(invalid="ignore"):
             within, across = self.divergences[is_pair & is_same], self.divergences[is_pair & ~is_same]
-        return tuple(float(one.mean()) if one.size else float("nan") for one in (within, across))  # type: ignore
+        return tuple(float(pairs.mean()) if pairs.size else float("nan") for pairs in (within, across))  # type: ignore
 
     def map(self, n_dimensions: int = 2) -> "Map":
         """A place for each head, so that squared distances come near the divergences."""
@@ -71,12 +71,12 @@ class Similarity:
 
     def clusters(self, n: int) -> list[list[Head]]:
         """Heads in n groups by average linkage, largest first: the two groups least apart are joined, and so on."""
-        return [[self.heads[place] for place in group] for group in joined(self.divergences, n)]
+        return [[self.heads[place] for place in group] for group in average_linkage(self.divergences, n)]
 
 
 @dataclass(frozen=True, eq=False)
 class Map:
-    """Places [thing, dimension], and the share of all squared distance that they keep."""
+    """Places [head, dimension], and the share of all squared distance that they keep."""
 
     places: np.ndarray
     share: float
@@ -99,11 +99,11 @@ def head_similarity(
     """
     watch = _Comparing(_sites(model, among))
     options = {"limit": limit, "seed": seed, "progress": progress, "cancel": cancel}
-    found = counted(model, source, watch, batch_tokens=_BATCH_TOKENS, **options)
+    table = counted(model, source, watch, batch_tokens=_BATCH_TOKENS, **options)
     if not watch.n_queries:
-        raise InputError(f"nothing could be compared: {found.why()}")
+        raise InputError(f"nothing could be compared: {table.why()}")
     divergences = watch.total / watch.n_queries
-    return Similarity(tuple(watch.heads), divergences, watch.n_queries, found.n_examples)
+    return Similarity(tuple(watch.heads), divergences, watch.n_queries, table.n_examples)
 
 
 @dataclass
@@ -117,25 +117,27 @@ class _Comparing(Measure):
     def start(self, model: Model) -> None:
         self.heads = [head for head in model.heads if head.site in self.sites]
         self.total, self.n_queries = np.zeros((len(self.heads), len(self.heads))), 0
-        self._held: dict[int, dict[Head, Tensor]] = {}  # by the first example that is shown
+        self._patterns: dict[int, dict[Head, Tensor]] = {}  # by the first example that is shown
 
     def watch(self, layer: Layer) -> Tallies:
         if layer.site in self.sites:
-            rows = layer.batch.once(("compared", layer.rows.start, layer.pattern.shape[2]), lambda: _chosen(layer))
+            rows = layer.batch.once(
+                ("compared", layer.rows.start, layer.pattern.shape[2]), lambda: _choose_queries(layer)
+            )
             chosen = layer.pattern.transpose(1, 2)[rows[:, 0], rows[:, 1]]  # [query, head, key]
-            held = self._held.setdefault(layer.rows.start, {})
-            held.update({head: chosen[:, at].clone() for at, head in enumerate(layer.heads)})
+            patterns_by_head = self._patterns.setdefault(layer.rows.start, {})
+            patterns_by_head.update({head: chosen[:, at].clone() for at, head in enumerate(layer.heads)})
         return ()
 
     def update(self, batch: Batch) -> Tallies:
-        for held in self._held.values():
-            shapes = {tuple(one.shape) for one in held.values()}
-            if len(shapes) > 1 or len(held) < len(self.heads):
+        for patterns_by_head in self._patterns.values():
+            shapes = {tuple(patterns.shape) for patterns in patterns_by_head.values()}
+            if len(shapes) > 1 or len(patterns_by_head) < len(self.heads):
                 raise InputError("the heads of this model attend over different grids: they cannot be compared.")
-            patterns = torch.stack([held[head] for head in self.heads])
+            patterns = torch.stack([patterns_by_head[head] for head in self.heads])
             self.total += divergences(patterns).cpu().numpy()
             self.n_queries += patterns.shape[1]
-        self._held.clear()
+        self._patterns.clear()
         return ()
 
 
@@ -148,18 +150,18 @@ def divergences(patterns: Tensor) -> Tensor:
     rest = (1.0 - patterns.sum(-1, keepdim=True)).clamp_min(0.0)
     patterns = torch.cat([patterns, rest], dim=-1).flatten(1)  # [head, query × key]
     own = _entropy(patterns)
-    found = torch.zeros(len(patterns), len(patterns), dtype=torch.float64, device=patterns.device)
+    sums = torch.zeros(len(patterns), len(patterns), dtype=torch.float64, device=patterns.device)
     step = max(1, _CELLS // patterns.shape[1])
-    for one in range(len(patterns)):
-        for first in range(one + 1, len(patterns), step):
+    for row in range(len(patterns)):
+        for first in range(row + 1, len(patterns), step):
             others = slice(first, first + step)
-            mixed = _entropy((patterns[one] + patterns[others]) / 2)
-            found[one, others] = (mixed - (own[one] + own[others]) / 2).clamp_min(0.0)
-    return found + found.T
+            mixed = _entropy((patterns[row] + patterns[others]) / 2)
+            sums[row, others] = (mixed - (own[row] + own[others]) / 2).clamp_min(0.0)
+    return sums + sums.T
 
 
 def classical_scaling(squared: np.ndarray, n_dimensions: int = 2) -> Map:
-    """Places whose squared distances are nearest to those given [thing, thing] (Torgerson, 1952).
+    """Places whose squared distances are nearest to those given [head, head] (Torgerson, 1952).
 
     The root of a Jensen-Shannon divergence is a Euclidean distance, and so is that of a mean of them: with enough
     dimensions the map is exact.
@@ -176,20 +178,20 @@ def classical_scaling(squared: np.ndarray, n_dimensions: int = 2) -> Map:
     return Map(places * np.where(signs == 0, 1.0, signs), share)
 
 
-def joined(distances: np.ndarray, n: int) -> list[list[int]]:
-    """Average linkage: places of things in n groups, largest first."""
+def average_linkage(distances: np.ndarray, n: int) -> list[list[int]]:
+    """Average linkage: places of heads in n groups, largest first."""
     if not 1 <= n <= len(distances):
         raise InputError(f"{len(distances)} heads make 1 to {len(distances)} groups, got {n}.")
     groups = [[place] for place in range(len(distances))]
     means = distances.astype(np.float64)
     np.fill_diagonal(means, np.inf)
     while len(groups) > n:
-        one, other = sorted(divmod(int(means.argmin()), len(groups)))
-        sizes = len(groups[one]), len(groups[other])
-        means[one] = means[:, one] = (sizes[0] * means[one] + sizes[1] * means[other]) / sum(sizes)
-        means[one, one] = np.inf
-        means = np.delete(np.delete(means, other, axis=0), other, axis=1)
-        groups[one] = sorted(groups[one] + groups.pop(other))
+        keep, drop = sorted(divmod(int(means.argmin()), len(groups)))
+        sizes = len(groups[keep]), len(groups[drop])
+        means[keep] = means[:, keep] = (sizes[0] * means[keep] + sizes[1] * means[drop]) / sum(sizes)
+        means[keep, keep] = np.inf
+        means = np.delete(np.delete(means, drop, axis=0), drop, axis=1)
+        groups[keep] = sorted(groups[keep] + groups.pop(drop))
     return sorted(groups, key=lambda group: (-len(group), group))
 
 
@@ -198,24 +200,24 @@ def _entropy(patterns: Tensor) -> Tensor:
     return torch.special.entr(patterns).sum(-1)
 
 
-def _chosen(layer: Layer) -> Tensor:
+def _choose_queries(layer: Layer) -> Tensor:
     """Which queries are compared: the real ones, or so many of them [query, (example, position)]."""
-    rng, found = layer.batch.rng(), []
+    rng, queries = layer.batch.rng(), []
     for row, real in enumerate(layer.queries.cpu().numpy()):
         positions = np.flatnonzero(real)
         if len(positions) > MAX_QUERIES:
             positions = np.sort(rng.choice(positions, MAX_QUERIES, replace=False))
-        found += [(row, position) for position in positions.tolist()]
-    return torch.tensor(found, device=layer.pattern.device)
+        queries += [(row, position) for position in positions.tolist()]
+    return torch.tensor(queries, device=layer.pattern.device)
 
 
 def _sites(model: Model, among: str | None) -> list[Site]:
     sites = [layer.site for layer in model.layout.layers]
     if among is None:
         among = next(site.stack for site in sites if site.kind == "self")
-    found = [site for site in sites if (site.kind == among if among == "cross" else site.stack == among)]
-    found = [site for site in found if site.kind == ("cross" if among == "cross" else "self")]
-    if not found:
+    matching = [site for site in sites if (site.kind == among if among == "cross" else site.stack == among)]
+    matching = [site for site in matching if site.kind == ("cross" if among == "cross" else "self")]
+    if not matching:
         there = dict.fromkeys("cross" if site.kind == "cross" else site.stack for site in sites)
         raise InputError(f"there are no heads in {among!r}: choose one of {', '.join(there)}.")
-    return found
+    return matching

@@ -87,28 +87,28 @@ class Trees:
 
     def best(self, group: str = "all") -> tuple[str, Head, float]:
         """The orientation and the head with the highest UAS."""
-        tops = [(orientation, *found[group].top(1)[0]) for orientation, found in self.scores.items()]
-        return max(tops, key=lambda one: one[2])
+        tops = [(orientation, *by_group[group].top(1)[0]) for orientation, by_group in self.scores.items()]
+        return max(tops, key=lambda top: top[2])
 
     def layers(self, orientation: str = "A", group: str = "all") -> list[tuple[Site, float, Head, float]]:
         """Layer by layer the mean over heads, the best head and its UAS."""
-        scores, found = self.scores[orientation][group], []
+        scores, rows = self.scores[orientation][group], []
         for site in dict.fromkeys(head.site for head in scores):
             heads = [head for head in scores if head.site == site and scores[head] == scores[head]]
             top = max(heads, key=lambda head: scores[head])
-            found.append((site, float(np.mean([scores[head] for head in heads])), top, scores[top]))
-        return found
+            rows.append((site, float(np.mean([scores[head] for head in heads])), top, scores[top]))
+        return rows
 
     def __str__(self) -> str:
         lines = [f"{self.n_sentences} sentences, {self.n_words['all']} words ({self.n_words['words']} without marks)"]
-        lines += [f"- {one}" for one in self.conventions]
+        lines += [f"- {convention}" for convention in self.conventions]
         lines.append(f"{'UAS, %':<28}" + "".join(f"{group:>8}" for group in GROUPS))
         for name, values in self.baselines.items():
             lines.append(f"{name:<28}" + "".join(f"{100 * values[group]:8.1f}" for group in GROUPS))
-        for orientation, found in self.scores.items():
-            means = [float(np.nanmean(list(found[group].values()))) for group in GROUPS]
-            lines.append(f"{orientation + ', mean over heads':<28}" + "".join(f"{100 * one:8.1f}" for one in means))
-            tops = [found[group].top(1)[0] for group in GROUPS]
+        for orientation, by_group in self.scores.items():
+            means = [float(np.nanmean(list(by_group[group].values()))) for group in GROUPS]
+            lines.append(f"{orientation + ', mean over heads':<28}" + "".join(f"{100 * mean:8.1f}" for mean in means))
+            tops = [by_group[group].top(1)[0] for group in GROUPS]
             lines.append(f"{orientation + ', best head':<28}" + "".join(f"{100 * value:8.1f}" for _, value in tops))
             lines.append(f"{'':<28}" + "".join(f"{head!s:>8}" for head, _ in tops))
         return "\n".join(lines)
@@ -130,33 +130,33 @@ class InducedTrees(Measure):
         if layer.site.stack != layer.batch.text_stack or layer.site.kind != "self":
             return
         sentences = self._sentences(layer.batch)[layer.rows]
-        rows = {row: one for row, one in enumerate(sentences) if isinstance(one, Sentence)}
+        rows = {row: sentence for row, sentence in enumerate(sentences) if isinstance(sentence, Sentence)}
         if not rows:
             return
         patterns = layer.by_words().double().cpu().numpy()
         places = [layer.batch.places[layer.rows][row] for row in rows]
         chance = np.array([self._chance(layer.batch, layer.rows.start + row) for row in rows])
-        counts = np.array([[int(one.counts[group].sum()) for group in GROUPS] for one in rows.values()])
+        counts = np.array([[int(sentence.counts[group].sum()) for group in GROUPS] for sentence in rows.values()])
         for orientation in self.settings["orientations"]:
             hits = np.zeros((len(rows), len(layer.heads), len(GROUPS)))
-            for at, (row, one) in enumerate(rows.items()):
+            for at, (row, sentence) in enumerate(rows.items()):
                 for index in range(len(layer.heads)):
-                    weights = patterns[row, index][np.ix_(one.kept, one.kept)]
-                    hits[at, index] = one.hits(tree_of(weights, one.root, orientation))
+                    weights = patterns[row, index][np.ix_(sentence.kept, sentence.kept)]
+                    hits[at, index] = sentence.hits(tree_of(weights, sentence.root, orientation))
             for which, group in enumerate(GROUPS):
                 sums = (hits[:, :, which], counts[:, which, None], chance[:, which, None])
                 yield Tally(layer.heads, places, *sums, key=f"{orientation} {group}")
 
     def update(self, batch: Batch) -> Tallies:
         """What the baselines get, which is the same for all heads."""
-        for row, one in enumerate(self._sentences(batch)):
-            if not isinstance(one, Sentence):
-                yield one
+        for row, sentence in enumerate(self._sentences(batch)):
+            if not isinstance(sentence, Sentence):
+                yield sentence
                 continue
             for name in BASELINES:
-                hits = one.hits(branching(len(one.heads), one.root, name))
+                hits = sentence.hits(branching(len(sentence.heads), sentence.root, name))
                 for group, n_hits in zip(GROUPS, hits, strict=True):
-                    n = int(one.counts[group].sum())
+                    n = int(sentence.counts[group].sum())
                     yield Tally([self._any], [batch.places[row]], [[n_hits]], [[n]], key=f"{name} {group}")
 
     def finish(self, table: Table) -> dict[str, Scores]:
@@ -169,16 +169,16 @@ class InducedTrees(Measure):
         }
 
     def _scores(self, table: Table, orientation: str, group: str) -> Scores:
-        found = table.mean(f"{orientation} {group}", method=f"UAS of induced trees, {orientation}, {group}")
-        found.settings.pop("orientations", None)
-        found.settings.update({"orientation": orientation, "count": group})
-        found.settings.update({name: baseline(table, name, group) for name in BASELINES})
-        return found
+        scores = table.mean(f"{orientation} {group}", method=f"UAS of induced trees, {orientation}, {group}")
+        scores.settings.pop("orientations", None)
+        scores.settings.update({"orientation": orientation, "count": group})
+        scores.settings.update({name: baseline(table, name, group) for name in BASELINES})
+        return scores
 
     def _sentences(self, batch: Batch) -> list[Sentence | Refusal]:
         return batch.once(
             "gold trees",
-            lambda: [sentence_of(one, words) for one, words in zip(batch.examples, batch.words(), strict=True)],
+            lambda: [sentence_of(example, words) for example, words in zip(batch.examples, batch.words(), strict=True)],
         )
 
     def _chance(self, batch: Batch, row: int) -> np.ndarray:
@@ -186,13 +186,13 @@ class InducedTrees(Measure):
         sentence = self._sentences(batch)[row]
         assert isinstance(sentence, Sentence)
 
-        def drawn() -> np.ndarray:
+        def random_hits() -> np.ndarray:
             rng = np.random.default_rng([self.settings["seed"], zlib.crc32(batch.examples[row].content())])
             n = len(sentence.heads)
             trees = [max_arborescence(rng.random((n, n)), sentence.root) for _ in range(_N_RANDOM)]
             return np.mean([sentence.hits(tree) for tree in trees], axis=0)
 
-        return batch.once(("random trees", row), drawn)
+        return batch.once(("random trees", row), random_hits)
 
 
 def induced_trees(
@@ -222,7 +222,7 @@ def induced_trees(
     sums = table.sums("root all")
     n_words = {group: int(table.sums(f"root {group}").n_queries[0]) for group in GROUPS}
     stack = next(iter(scores["A"]["all"])).stack
-    is_causal = all(one.is_causal for one in model.layout.layers if one.site == Site(stack, one.site.layer))
+    is_causal = all(layer.is_causal for layer in model.layout.layers if layer.site == Site(stack, layer.site.layer))
     conventions = (*CONVENTIONS, CAUSAL) if is_causal else CONVENTIONS
     return Trees(scores, baselines, int(sums.n_examples[0]), n_words, conventions)
 
@@ -285,15 +285,17 @@ def branching_baselines(examples: Iterator[Example] | list[Example]) -> dict[str
     """
     hits, n = {name: dict.fromkeys(GROUPS, 0) for name in ("next", "previous")}, dict.fromkeys(GROUPS, 0)
     for example in examples:
-        found = sentence_of(example, [(place,) for place in range(len(example.words))])
-        if not isinstance(found, Sentence):
+        sentence = sentence_of(example, [(place,) for place in range(len(example.words))])
+        if not isinstance(sentence, Sentence):
             continue
-        places = np.arange(len(found.heads))
+        places = np.arange(len(sentence.heads))
         trees = {"next": np.where(places + 1 < len(places), places + 1, -1), "previous": places - 1}
         for name, tree in trees.items():
-            for group, value in zip(GROUPS, found.hits(tree), strict=True):
+            for group, value in zip(GROUPS, sentence.hits(tree), strict=True):
                 hits[name][group] += value
         for group in GROUPS:
-            n[group] += int(found.counts[group].sum())
-    counted_in = [group for group in GROUPS if n[group]]
-    return {name: {group: one[group] / n[group] for group in counted_in} for name, one in hits.items()}
+            n[group] += int(sentence.counts[group].sum())
+    used_groups = [group for group in GROUPS if n[group]]
+    return {
+        name: {group: hits_by_group[group] / n[group] for group in used_groups} for name, hits_by_group in hits.items()
+    }

@@ -38,7 +38,7 @@ def align_pairs(
     cancel: threading.Event | None = None,
 ) -> list[Links]:
     """Align the words of many pairs, from the pairs alone. `progress` hears of passes over them."""
-    if not pairs or any(not one or not other for one, other in pairs):
+    if not pairs or any(not first_words or not second_words for first_words, second_words in pairs):
         raise InputError("an aligner needs pairs of sentences with words in both.")
     n_steps = 4 * n_iterations
 
@@ -49,17 +49,17 @@ def align_pairs(
             progress(n_done, n_steps)
 
     forward = _Direction.of(pairs).fit(n_iterations, lambda done: step(done)).links()
-    turned = [(other, one) for one, other in pairs]
+    turned = [(second_words, first_words) for first_words, second_words in pairs]
     backward = _Direction.of(turned).fit(n_iterations, lambda done: step(2 * n_iterations + done)).links()
-    found = []
+    links = []
     for there, back in zip(forward, backward, strict=True):
-        found.append(Links(there & back.T, grown(there, back.T), there))
-    return found
+        links.append(Links(there & back.T, grow_links(there, back.T), there))
+    return links
 
 
-def grown(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+def grow_links(forward: np.ndarray, backward: np.ndarray) -> np.ndarray:
     """grow-diag (Koehn, Och & Marcu, 2003): what both have, and neighbours of it that one has, while a word is free."""
-    links, union = one & other, one | other
+    links, union = forward & backward, forward | backward
     has_grown = True
     while has_grown:
         has_grown = False
@@ -101,19 +101,19 @@ class _Direction:
         second: dict[str, int] = {}
         shaped: dict[tuple[int, int], list[int]] = defaultdict(list)
         coded = []
-        for place, (one, other) in enumerate(pairs):
-            codes = [first.setdefault(word.lower(), len(first) + 1) for word in one] + [0]
-            coded.append((codes, [second.setdefault(word.lower(), len(second)) for word in other]))
-            shaped[len(other), len(one)].append(place)
+        for place, (first_words, second_words) in enumerate(pairs):
+            codes = [first.setdefault(word.lower(), len(first) + 1) for word in first_words] + [0]
+            coded.append((codes, [second.setdefault(word.lower(), len(second)) for word in second_words]))
+            shaped[len(second_words), len(first_words)].append(place)
         keys = []
         for places in shaped.values():
             codes = np.array([coded[place][0] for place in places]), np.array([coded[place][1] for place in places])
             keys.append(codes[0][:, None, :].astype(np.int64) * len(second) + codes[1][:, :, None])
-        known, entries = np.unique(np.concatenate([one.ravel() for one in keys]), return_inverse=True)
+        known, entries = np.unique(np.concatenate([pair_keys.ravel() for pair_keys in keys]), return_inverse=True)
         groups, at = [], 0
-        for places, one in zip(shaped.values(), keys, strict=True):
-            groups.append(_Group(places, entries[at : at + one.size].reshape(one.shape)))
-            at += one.size
+        for places, pair_keys in zip(shaped.values(), keys, strict=True):
+            groups.append(_Group(places, entries[at : at + pair_keys.size].reshape(pair_keys.shape)))
+            at += pair_keys.size
         flat = np.ones(2 * _MAX_JUMP + 1)
         return cls(groups, known // len(second), np.ones(len(known)), flat, flat, len(pairs))
 
@@ -131,29 +131,29 @@ class _Direction:
             step(n_iterations + iteration)
             counts, jumps, starts = np.zeros_like(self.lexicon), np.zeros_like(self.jumps), np.zeros_like(self.starts)
             for group in self.groups:
-                shares, moved = self._expected(group)
+                shares, moved = self._expect(group)
                 counts += np.bincount(group.entries.ravel(), shares.ravel(), len(counts))
                 jumps += np.bincount(_widths(moved.shape[0]).ravel(), moved.ravel(), len(jumps))
                 begun = shares[:, 0, :-1].sum(0)
                 starts += np.bincount(_ends(len(begun)), begun, len(starts))
             self._renew(counts)
-            self.jumps, self.starts = (one / one.sum() + _FLOOR for one in (jumps, starts))
+            self.jumps, self.starts = (weights / weights.sum() + _FLOOR for weights in (jumps, starts))
         return self
 
     def links(self) -> list[np.ndarray]:
         """Each second word's most probable first word, if that is more probable than none [second word, first word]."""
-        found: list[np.ndarray] = [np.zeros(0)] * self.n_pairs
+        links: list[np.ndarray] = [np.zeros(0)] * self.n_pairs
         for group in self.groups:
-            shares, _ = self._expected(group)
+            shares, _ = self._expect(group)
             best = shares.argmax(-1)
             for row, place in enumerate(group.places):
-                found[place] = best[row][:, None] == np.arange(shares.shape[-1] - 1)
-        return found
+                links[place] = best[row][:, None] == np.arange(shares.shape[-1] - 1)
+        return links
 
     def _renew(self, counts: np.ndarray) -> None:
         self.lexicon = counts / np.bincount(self.owners, counts)[self.owners] + _TINY
 
-    def _expected(self, group: _Group) -> tuple[np.ndarray, np.ndarray]:
+    def _expect(self, group: _Group) -> tuple[np.ndarray, np.ndarray]:
         """Forward-backward: shares [pair, second word, first word or none], and how often [from, to] was moved.
 
         A word from none leaves the place as it was, so each place has two states: written from, and passed by.

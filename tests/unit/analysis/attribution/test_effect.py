@@ -7,7 +7,7 @@ import torch
 from tiny_models import FAMILIES, image, tiny_tokenizer
 
 import headscope as hs
-from headscope.analysis.attribution.effect import _compared
+from headscope.analysis.attribution.effect import _compare
 from headscope.errors import InputError, InterventionError
 
 TEXT = "the cat sat on the mat"
@@ -21,7 +21,7 @@ def gpt() -> hs.Model:
 def test_divergence_and_candidates_are_those_on_paper() -> None:
     was = torch.tensor([[0.5, 0.25, 0.25, 0.0], [0.4, 0.2, 0.2, 0.2]]).log()
     now = torch.tensor([[0.25, 0.5, 0.125, 0.125], [0.4, 0.2, 0.2, 0.2]]).log()
-    kl, ids, before, after = _compared(was, now, 1)
+    kl, ids, before, after = _compare(was, now, 1)
     # ½ ln 2 + ¼ ln ½ + ¼ ln 2
     assert kl.tolist() == pytest.approx([0.5 * math.log(2), 0.0], abs=1e-7)
     assert ids[0].tolist() == [0, 1] and before[0].exp().tolist() == pytest.approx([0.5, 0.25])

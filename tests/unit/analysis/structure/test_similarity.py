@@ -11,7 +11,7 @@ from headscope.analysis.structure.similarity import (
     classical_scaling,
     divergences,
     head_similarity,
-    joined,
+    average_linkage,
 )
 from headscope.errors import InputError
 from headscope.sites import Head
@@ -103,9 +103,9 @@ def test_with_enough_dimensions_a_map_of_heads_is_exact(bert):
 
 def test_groups_are_joined_by_their_means():
     places = np.array([0.0, 0.1, 0.25, 5.0, 5.2, 9.0])
-    assert joined(np.abs(places[:, None] - places), 3) == [[0, 1, 2], [3, 4], [5]]
+    assert average_linkage(np.abs(places[:, None] - places), 3) == [[0, 1, 2], [3, 4], [5]]
     with pytest.raises(InputError, match="1 to 6"):
-        joined(np.abs(places[:, None] - places), 7)
+        average_linkage(np.abs(places[:, None] - places), 7)
 
 
 def test_only_heads_between_the_same_tokens_are_compared():

@@ -5,7 +5,7 @@ import threading
 import numpy as np
 import pytest
 
-from headscope.analysis.structure.word_aligner import align_pairs, grown
+from headscope.analysis.structure.word_aligner import align_pairs, grow_links
 from headscope.errors import Cancelled, InputError
 
 
@@ -69,9 +69,9 @@ def test_both_directions_are_grown_along_the_diagonal():
     first = np.array([[1, 0, 0], [1, 0, 0], [0, 0, 1]], dtype=bool)
     other = np.array([[1, 0, 0], [0, 1, 0], [0, 0, 0]], dtype=bool)
     # Both: (0, 0). (1, 0) and (1, 1) neighbour it, and word 1 is free; then (2, 2) neighbours (1, 1).
-    np.testing.assert_array_equal(grown(first, other), [[1, 0, 0], [1, 1, 0], [0, 0, 1]])
+    np.testing.assert_array_equal(grow_links(first, other), [[1, 0, 0], [1, 1, 0], [0, 0, 1]])
     far = np.array([[0, 0, 0], [0, 0, 0], [1, 0, 0]], dtype=bool)
-    np.testing.assert_array_equal(grown(first & other, far | (first & other)), first & other)
+    np.testing.assert_array_equal(grow_links(first & other, far | (first & other)), first & other)
 
 
 def test_sure_links_are_possible_ones_and_case_does_not_matter():
