@@ -26,19 +26,19 @@ class Sample(NamedTuple):
 
 def mean(samples: Sequence[Sample]) -> float:
     """The mean over all queries of all inputs; NaN when there are none."""
-    count = sum(one.n_queries for one in samples)
-    return float(sum(one.total for one in samples) / count) if count else float("nan")
+    count = sum(sample.n_queries for sample in samples)
+    return float(sum(sample.total for sample in samples) / count) if count else float("nan")
 
 
 def chance(samples: Sequence[Sample]) -> float:
     """What chance would give, likewise."""
-    count = sum(one.n_queries for one in samples)
-    return float(sum(one.chance for one in samples) / count) if count else float("nan")
+    count = sum(sample.n_queries for sample in samples)
+    return float(sum(sample.chance for sample in samples) / count) if count else float("nan")
 
 
 def interval(samples: Sequence[Sample]) -> tuple[float, float]:
     """The 95 % bootstrap interval of the mean, resampling inputs; the same resamples at every call."""
-    totals, counts = np.array([(one.total, one.n_queries) for one in samples]).T
+    totals, counts = np.array([(sample.total, sample.n_queries) for sample in samples]).T
     chosen = np.random.default_rng(0).integers(0, len(samples), (N_BOOTSTRAP, len(samples)))
     with np.errstate(invalid="ignore", divide="ignore"):
         means = totals[chosen].sum(1) / counts[chosen].sum(1)
@@ -48,13 +48,20 @@ def interval(samples: Sequence[Sample]) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def averaged(method: str, samples: Sequence[Mapping[Head, float]], settings: dict[str, Any]) -> Scores:
+def mean_scores(method: str, samples: Sequence[Mapping[Head, float]], settings: dict[str, Any]) -> Scores:
     """The mean over inputs of one number a head, with 95 % bootstrap intervals from two inputs on."""
     if not samples:
         raise HeadscopeError(f"there is nothing to compute {method} on: no inputs were given.")
-    held = {head: [Sample(one[head], 1, float("nan")) for one in samples if head in one] for head in samples[0]}
-    means = {head: float(np.mean([one.total for one in found])) for head, found in held.items()}
-    intervals = {head: interval(found) for head, found in held.items()} if len(samples) > 1 else {}
+    samples_by_head = {
+        head: [Sample(scores[head], 1, float("nan")) for scores in samples if head in scores] for head in samples[0]
+    }
+    means = {
+        head: float(np.mean([sample.total for sample in head_samples]))
+        for head, head_samples in samples_by_head.items()
+    }
+    intervals = {}
+    if len(samples) > 1:
+        intervals = {head: interval(head_samples) for head, head_samples in samples_by_head.items()}
     return Scores(method, means, settings=settings, n_samples=len(samples), intervals=intervals)
 
 
@@ -66,28 +73,30 @@ def per_layer(values: Mapping[Head, np.ndarray]) -> dict[Head, np.ndarray]:
     return {head: value / np.where(totals[head.site] == 0, 1.0, totals[head.site]) for head, value in values.items()}
 
 
-def rank_correlation(one: Mapping[Head, float], other: Mapping[Head, float], *, within_layers: bool = False) -> float:
+def rank_correlation(
+    first: Mapping[Head, float], second: Mapping[Head, float], *, within_layers: bool = False
+) -> float:
     """Spearman's rank correlation over the heads that both score; within layers, the mean of the layers' own.
 
     >>> heads = [Head("main", 0, index) for index in range(3)]
     >>> rank_correlation(dict(zip(heads, (1.0, 2.0, 3.0))), dict(zip(heads, (10.0, 30.0, 20.0))))
     0.5
     """
-    heads = [head for head in one if head in other and one[head] == one[head] and other[head] == other[head]]
+    heads = [head for head in first if head in second and first[head] == first[head] and second[head] == second[head]]
     if within_layers:
         sites = dict.fromkeys(head.site for head in heads)
         groups = [[head for head in heads if head.site == site] for site in sites]
     else:
         groups = [heads]
-    found = [_spearman([one[head] for head in group], [other[head] for head in group]) for group in groups]
-    known = [value for value in found if value == value]
+    correlations = [_spearman([first[head] for head in group], [second[head] for head in group]) for group in groups]
+    known = [value for value in correlations if value == value]
     return float(np.mean(known)) if known else float("nan")
 
 
-def _spearman(one: Sequence[float], other: Sequence[float]) -> float:
-    if len(one) < 3:
+def _spearman(x: Sequence[float], y: Sequence[float]) -> float:
+    if len(x) < 3:
         return float("nan")
-    first, second = _ranks(one), _ranks(other)
+    first, second = _ranks(x), _ranks(y)
     first, second = first - first.mean(), second - second.mean()
     scale = np.sqrt((first**2).sum() * (second**2).sum())
     return float((first * second).sum() / scale) if scale else float("nan")
@@ -95,13 +104,13 @@ def _spearman(one: Sequence[float], other: Sequence[float]) -> float:
 
 def _ranks(values: Sequence[float]) -> np.ndarray:
     """Ranks from 1; equal values share the mean of theirs."""
-    given = np.asarray(values)
-    _, place, count = np.unique(given, return_inverse=True, return_counts=True)
+    values = np.asarray(values)
+    _, place, count = np.unique(values, return_inverse=True, return_counts=True)
     last = np.cumsum(count)
     return (last - (count - 1) / 2)[place]
 
 
-class Tested(NamedTuple):
+class PairedTest(NamedTuple):
     """For each head: the mean difference, its 95 % bootstrap interval, and the corrected p-value [head]."""
 
     mean: np.ndarray
@@ -109,8 +118,23 @@ class Tested(NamedTuple):
     high: np.ndarray
     p: np.ndarray
 
+    def scores(self, method: str, heads: Sequence[Head], n_samples: int, settings: dict[str, Any]) -> Scores:
+        """The mean differences of these heads as scores, with their intervals; chance is no difference."""
+        return Scores(
+            method,
+            dict(zip(heads, map(float, self.mean), strict=True)),
+            settings=settings,
+            n_samples=n_samples,
+            baseline=0.0,
+            intervals={head: (float(a), float(b)) for head, a, b in zip(heads, self.low, self.high, strict=True)},
+        )
 
-def paired(differences: np.ndarray, *, seed: int = 0) -> Tested:
+    def p_values(self, heads: Sequence[Head]) -> dict[Head, float]:
+        """The corrected p-value of each of these heads."""
+        return dict(zip(heads, map(float, self.p), strict=True))
+
+
+def paired_test(differences: np.ndarray, *, seed: int = 0) -> PairedTest:
     """Test paired differences [pair, head] against zero.
 
     p-values come from flipping signs of whole pairs, and are corrected by comparing each head's |t| with the largest
@@ -121,7 +145,7 @@ def paired(differences: np.ndarray, *, seed: int = 0) -> Tested:
     mean = differences.mean(0)
     if n_pairs < 2:
         unknown = np.full(n_heads, np.nan)
-        return Tested(mean, unknown, unknown, unknown)
+        return PairedTest(mean, unknown, unknown, unknown)
     # How often each pair is drawn, and the sign it gets: then all resamples are one product.
     counts = generator.multinomial(n_pairs, np.full(n_pairs, 1 / n_pairs), N_PERMUTATIONS)
     low, high = np.quantile(counts @ differences / n_pairs, [0.025, 0.975], axis=0)
@@ -130,7 +154,7 @@ def paired(differences: np.ndarray, *, seed: int = 0) -> Tested:
     observed = np.abs(_t(mean[None], squares, n_pairs))[0]
     largest = np.abs(_t(signs @ differences / n_pairs, squares, n_pairs)).max(1)
     p = (1 + (largest[:, None] >= observed[None, :] - 1e-9).sum(0)) / (1 + N_PERMUTATIONS)
-    return Tested(mean, low, high, p)
+    return PairedTest(mean, low, high, p)
 
 
 def _t(means: np.ndarray, squares: np.ndarray, n_pairs: int) -> np.ndarray:

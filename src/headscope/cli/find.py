@@ -93,7 +93,7 @@ def _by_looks(
     model: "Model", inputs: list[Any], repeated: bool, example: tuple[Any, Any] | None, pattern: str | None
 ) -> "Scores":
     from headscope.analysis import find_heads, repeated_tokens
-    from headscope.analysis.search.find_heads import lacking
+    from headscope.analysis.search.find_heads import example_problem
 
     ready = repeated_tokens(model) if repeated else []
     traces: list[Trace] = []
@@ -105,7 +105,7 @@ def _by_looks(
             progress("Running", len(traces), len(inputs) + len(ready))
             traces.append(model.run(**model_inputs, record="heads"))
     if example is not None and len(traces) > 1:
-        kept = [trace for trace in traces if lacking(trace, example) is None]
+        kept = [trace for trace in traces if example_problem(trace, example) is None]
         if kept and len(kept) < len(traces):
             print_note(f"{len(traces) - len(kept)} of {len(traces)} texts lack the words and were left out.")
         traces = kept or traces

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from headscope.analysis.attribution import logit_target
 from headscope.analysis.attribution.logit_target import BATCH_SIZE, Question, Target
-from headscope.analysis.statistics import averaged
+from headscope.analysis.statistics import mean_scores
 from headscope.choices import Ablation
 from headscope.errors import CaptureError, InputError
 from headscope.interventions import At, Intervention
@@ -67,7 +67,7 @@ def gate_importance(
             progress(n_done, len(asked))
     if normalised:
         samples = [_unit_layers(sample) for sample in samples]
-    return averaged("gate importance", samples, {"normalised": normalised})
+    return mean_scores("gate importance", samples, {"normalised": normalised})
 
 
 def _gate_gradients(
@@ -140,7 +140,7 @@ def ablation(
         if progress is not None:
             progress(n_done, len(pairs))
     samples = [_in_model_order(model, sample) for sample in samples]
-    return averaged(f"{by} ablation", samples, {"loss": float(np.mean(whole))})
+    return mean_scores(f"{by} ablation", samples, {"loss": float(np.mean(whole))})
 
 
 def _whole_losses(

@@ -16,7 +16,7 @@ from torch import Tensor
 from headscope.analysis.attribution import logit_target
 from headscope.analysis.attribution.logit_target import BATCH_SIZE, Question, Target
 from headscope.analysis.attribution.lrp_rules import Rule, Rules
-from headscope.analysis.statistics import averaged, per_layer
+from headscope.analysis.statistics import mean_scores, per_layer
 from headscope.errors import CaptureError, InputError, NotRecordedError
 from headscope.interventions import Intervention, edit
 from headscope.models import Model
@@ -206,7 +206,7 @@ def relevance_scores(
         "steps": len(each),
         "bias_share": _bias_share([row for rows in ordered for row in rows]),
     }
-    return averaged("relevance", [_mean_by_head(rows, normalised) for rows in ordered], settings)
+    return mean_scores("relevance", [_mean_by_head(rows, normalised) for rows in ordered], settings)
 
 
 def _mean_by_head(rows: list["_Row"], normalised: bool) -> dict[Head, float]:

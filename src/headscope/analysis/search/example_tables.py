@@ -25,7 +25,7 @@ KEPT = 20
 MOST_BYTES = 2 * 10**9
 
 
-class Found(NamedTuple):
+class Occurrence(NamedTuple):
     """Where a coordinate is strong: the number of the example in the corpus, the token, and how strong."""
 
     number: int
@@ -85,8 +85,8 @@ class TopExamples(Measure):
         """MLP neurons."""
         plain = batch.plain(site.stack)
         if plain.shape[1] == activations.shape[1]:
-            shown = Site(site.stack, site.layer)
-            self._add(f"neurons/{shown}", activations.transpose(-1, -2), plain, batch.places, 0)
+            layer_site = Site(site.stack, site.layer)
+            self._add(f"neurons/{layer_site}", activations.transpose(-1, -2), plain, batch.places, 0)
 
     def end(self) -> Tallies:
         """Write what this shard holds, and forget it."""
@@ -118,26 +118,26 @@ class TopExamples(Measure):
         n_rows = first + values.shape[0]
         table = self._tables.get(name)
         if table is None or table[0].shape[1] < n_rows:
-            table = self._tables[name] = _grown(table, n_rows)
+            table = self._tables[name] = _enlarge(table, n_rows)
         rows = slice(first, n_rows)
-        held = [one[end, rows] for one in table]
+        kept = [column[end, rows] for column in table]
         new = (values, places[None].expand_as(values).int(), tokens.int())
-        joined = [torch.cat(both, dim=-1) for both in zip(held, new, strict=True)]
+        joined = [torch.cat(both, dim=-1) for both in zip(kept, new, strict=True)]
         order = joined[0].sort(dim=-1, descending=True, stable=True).indices[:, :KEPT]
         for into, whole in zip(table, joined, strict=True):
             into[end, rows] = whole.gather(-1, order)
 
 
-def _grown(table: list[Tensor] | None, n_rows: int) -> list[Tensor]:
+def _enlarge(table: list[Tensor] | None, n_rows: int) -> list[Tensor]:
     shape = (2, n_rows, KEPT)
-    grown = [
+    larger = [
         torch.full(shape, float("-inf")),
         torch.full(shape, -1, dtype=torch.int32),
         torch.full(shape, -1, dtype=torch.int32),
     ]
-    for old, new in zip(table or (), grown, strict=False):
+    for old, new in zip(table or (), larger, strict=False):
         new[:, : old.shape[1]] = old
-    return grown
+    return larger
 
 
 def table_file(folder: Path, shard: int) -> Path:
@@ -145,10 +145,10 @@ def table_file(folder: Path, shard: int) -> Path:
     return folder / f"top-{shard:06d}.safetensors"
 
 
-def read_row(run: Run, table: str, row: int, *, lowest: bool = False) -> list[Found]:
+def read_row(run: Run, table: str, row: int, *, lowest: bool = False) -> list[Occurrence]:
     """The strongest examples of one coordinate over all shards, at one end; one row of each table is read."""
     size, end = run.manifest["plan"]["shard_size"], int(lowest)
-    found: list[Found] = []
+    occurrences: list[Occurrence] = []
     for shard in range(run.n_shards):
         file = run.file(shard, table_file(run.folder, shard).name)
         if file is None:
@@ -160,7 +160,9 @@ def read_row(run: Run, table: str, row: int, *, lowest: bool = False) -> list[Fo
                 parts = [opened.get_slice(f"{table}/{name}")[end, row] for name in ("value", "example", "token")]
         except Exception as error:  # safetensors raises its own kinds at a damaged file
             raise HeadscopeError(f"{file} cannot be read ({error}): delete {run.folder} and ask again.") from error
-        for value, place, token in zip(*(np.asarray(one).ravel() for one in parts), strict=True):
+        for value, place, token in zip(*(np.asarray(column).ravel() for column in parts), strict=True):
             if place >= 0 and np.isfinite(value):
-                found.append(Found(shard * size + int(place), int(token), float(-value if lowest else value)))
-    return sorted(found, key=lambda one: (one.value if lowest else -one.value, one.number))[:KEPT]
+                occurrences.append(
+                    Occurrence(shard * size + int(place), int(token), float(-value if lowest else value))
+                )
+    return sorted(occurrences, key=lambda top: (top.value if lowest else -top.value, top.number))[:KEPT]

@@ -53,12 +53,12 @@ class Place:
     @classmethod
     def parse(cls, text: str) -> "Place":
         """Read an address; whether the model has it is seen later."""
-        found = _PLACE.fullmatch(text.strip()) if isinstance(text, str) else None
-        at = parse(found["place"]) if found else None
-        if found is not None and isinstance(at, Head) and found["what"] != "neurons":
-            return cls(at.site, found["what"] or "head", at.index, int(found["index"] or 0))
-        if found is not None and isinstance(at, Site) and found["what"] == "neurons":
-            return cls(at, "neurons", 0, int(found["index"]))
+        match = _PLACE.fullmatch(text.strip()) if isinstance(text, str) else None
+        at = parse(match["place"]) if match else None
+        if match is not None and isinstance(at, Head) and match["what"] != "neurons":
+            return cls(at.site, match["what"] or "head", at.index, int(match["index"] or 0))
+        if match is not None and isinstance(at, Site) and match["what"] == "neurons":
+            return cls(at, "neurons", 0, int(match["index"]))
         raise InputError(
             f"{text!r} is no place to ask examples of: write a head as 'L3H2', a coordinate as 'L3H2.query[5]' "
             "(query, key or value), an MLP neuron as 'L3.neurons[17]'."
@@ -79,10 +79,10 @@ class Place:
             at = Site(self.site.stack, self.site.layer, "neurons")
             width = model.layout.widths.get(at) if at in model.layout.neurons else None
             if width is None:
-                known = ", ".join(str(one) for one in model.layout.neurons) or "none were found"
+                known = ", ".join(str(site) for site in model.layout.neurons) or "none were found"
                 raise InputError(f"{model.name} has no MLP neurons at {self.site}: those of {known}.")
             return f"neurons/{self.site}", _within(self, self.index, width, "neurons")
-        layer = next((one for one in model.layout.layers if one.site == self.site), None)
+        layer = next((layer for layer in model.layout.layers if layer.site == self.site), None)
         if layer is None or self.head >= layer.n_heads:
             raise UnknownHeadError(f"{model.name} has no head {self.site.head(self.head)}: {_heads(model)}.")
         if self.what == "head":
@@ -111,9 +111,9 @@ class CorpusExample:
 
     def __str__(self) -> str:
         first, last = max(0, self.token - 12), min(len(self.tokens), self.token + 13)
-        shown = [f"«{one}»" if place == self.token else one for place, one in enumerate(self.tokens)][first:last]
+        words = [f"«{text}»" if place == self.token else text for place, text in enumerate(self.tokens)][first:last]
         to = "" if self.key is None else f" → {self.key_tokens[self.key]}"
-        line = " ".join(" ".join(shown).split())
+        line = " ".join(" ".join(words).split())
         return f"{self.value:8.3f}  {'… ' if first else ''}{line}{' …' if last < len(self.tokens) else ''}{to}"
 
 
@@ -139,8 +139,8 @@ class Examples:
 
     def __repr__(self) -> str:
         end = "lowest" if self.lowest else "strongest"
-        told = f"{self.place} of {self.model}, {end} in {self.n_examples} examples of {self.corpus}"
-        return "\n".join([told, *map(str, self.items)])
+        title = f"{self.place} of {self.model}, {end} in {self.n_examples} examples of {self.corpus}"
+        return "\n".join([title, *map(str, self.items)])
 
 
 def examples(
@@ -176,9 +176,12 @@ def examples(
     folder = Path(folder) if folder is not None else cache_folder(loaded, stream)
     measure = TopExamples(str(folder))
     done = run(loaded, stream, [measure], folder, shard_size=SHARD, truncate=True, progress=progress, cancel=cancel)
-    found = read_row(done, table, row, lowest=lowest)[:k]
-    texts = _texts(stream, {one.number for one in found})
-    items = [_shown(loaded, asked, texts[one.number], one.token, one.value) for one in found]
+    occurrences = read_row(done, table, row, lowest=lowest)[:k]
+    texts = _texts(stream, {occurrence.number for occurrence in occurrences})
+    items = [
+        _corpus_example(loaded, asked, texts[occurrence.number], occurrence.token, occurrence.value)
+        for occurrence in occurrences
+    ]
     return Examples(asked, loaded.name, stream.name, done.manifest["corpus"]["n_examples"], lowest, tuple(items))
 
 
@@ -189,10 +192,10 @@ def stream_of(source: Any) -> Corpus:
     folder = Path(source).expanduser() if isinstance(source, str | Path) else None
     if folder is None or not folder.is_dir():
         return corpus(source)
-    files = sorted(one for one in folder.rglob("*") if any(suffix in one.suffixes for suffix in _TEXTS))
+    files = sorted(file for file in folder.rglob("*") if any(suffix in file.suffixes for suffix in _TEXTS))
     if not files:
         return corpus(folder)  # images, or it says that there is nothing
-    parts = [corpus(one, on_error="skip") for one in files]
+    parts = [corpus(file, on_error="skip") for file in files]
 
     def every() -> Iterator[Example]:
         return (example for part in parts for example in part)
@@ -204,7 +207,7 @@ def stream_of(source: Any) -> Corpus:
 def cache_folder(model: Model, stream: Corpus) -> Path:
     """A folder in the user's cache for this model on this corpus, with this version of everything that counts."""
     packages = [version(name) for name in ("headscope", "torch", "transformers", "tokenizers", "numpy", "pyarrow")]
-    told = [
+    contents = [
         identity(model),
         stream.survey(),
         stream.limit,
@@ -214,7 +217,7 @@ def cache_folder(model: Model, stream: Corpus) -> Path:
         packages,
         VERSION,
     ]
-    digest = hashlib.sha256(json.dumps(told).encode()).hexdigest()[:16]
+    digest = hashlib.sha256(json.dumps(contents).encode()).hexdigest()[:16]
     home = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser()
     return home / "headscope" / "examples" / digest
 
@@ -223,10 +226,10 @@ def _texts(stream: Corpus, wanted: set[int]) -> dict[int, Example]:
     """Examples by their number in the corpus."""
     if not wanted:
         return {}
-    return {number: one for number, one in enumerate(islice(stream, max(wanted) + 1)) if number in wanted}
+    return {number: example for number, example in enumerate(islice(stream, max(wanted) + 1)) if number in wanted}
 
 
-def _shown(model: Model, place: Place, example: Example, token: int, value: float) -> CorpusExample:
+def _corpus_example(model: Model, place: Place, example: Example, token: int, value: float) -> CorpusExample:
     """The example run once more, for the numbers of all its tokens."""
     source = example.image if example.text is None else example.text
     record = "rows" if place.what == "neurons" else "heads"
@@ -253,10 +256,10 @@ def _shown(model: Model, place: Place, example: Example, token: int, value: floa
 def _plain_keys(trace: Trace, head: Head) -> np.ndarray:
     """Keys that count as something to look at: no special tokens, and not the first of the same text."""
     tokens = trace.key_tokens(head)
-    found = np.array([not token.special for token in tokens])
+    counts_as_key = np.array([not token.special for token in tokens])
     if head.kind == "self":
-        found[0] = False
-    return found
+        counts_as_key[0] = False
+    return counts_as_key
 
 
 def _within(place: Place, index: int, count: int, what: str) -> int:

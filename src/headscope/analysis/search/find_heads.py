@@ -49,43 +49,43 @@ def find_heads(
         return _by_example(runs, _one_each(example, len(runs)))
     if isinstance(pattern, str):
         return _by_name(runs, pattern)
-    return _painted(runs, pattern)
+    return _by_array(runs, pattern)
 
 
 def _by_example(traces: list[Trace], examples: list[Example]) -> Scores:
-    held: dict[Head, list[Sample]] = {}
+    samples_by_head: dict[Head, list[Sample]] = {}
     for trace, (source, target) in zip(traces, examples, strict=True):
-        found, problem = False, None
+        has_tokens, problem = False, None
         for site in trace.layers:
             try:
-                queries = named(trace.query_tokens(site), source)
-                keys = named(trace.key_tokens(site), target)
+                queries = named_positions(trace.query_tokens(site), source)
+                keys = named_positions(trace.key_tokens(site), target)
             except UnknownTokenError as unknown:  # these tokens stand in another stack, perhaps
                 problem = unknown
                 continue
-            found = True
+            has_tokens = True
             for index, sample in enumerate(_example_samples(trace, site, queries, keys)):
-                held.setdefault(site.head(index), []).append(sample)
-        if not found and problem is not None:
+                samples_by_head.setdefault(site.head(index), []).append(sample)
+        if not has_tokens and problem is not None:
             raise problem
-    shown = {"examples": len(examples)} if len(examples) > 1 else {"from": examples[0][0], "to": examples[0][1]}
-    return scores_of("example", held, len(traces), shown)
+    settings = {"examples": len(examples)} if len(examples) > 1 else {"from": examples[0][0], "to": examples[0][1]}
+    return scores_of("example", samples_by_head, len(traces), settings)
 
 
-def lacking(trace: Trace, example: Example) -> UnknownTokenError | None:
+def example_problem(trace: Trace, example: Example) -> UnknownTokenError | None:
     """Why an example cannot be looked for in a trace, in words; None when it can."""
     problem = None
     for site in trace.layers:
         try:
-            named(trace.query_tokens(site), example[0])
-            named(trace.key_tokens(site), example[1])
+            named_positions(trace.query_tokens(site), example[0])
+            named_positions(trace.key_tokens(site), example[1])
             return None
         except UnknownTokenError as unknown:
             problem = problem or unknown
     return problem
 
 
-def named(tokens: Tokens, choice: TokenChoice) -> list[int]:
+def named_positions(tokens: Tokens, choice: TokenChoice) -> list[int]:
     """The positions that a choice names: tokens as they are written, else in another case, else whole words.
 
     `trace.tokens` names tokens alone; people who ask for a head think in words, and the tokenizer may have cut them.
@@ -95,19 +95,26 @@ def named(tokens: Tokens, choice: TokenChoice) -> list[int]:
     wanted = choice.strip()
     if not wanted:
         raise UnknownTokenError("no word was given: name a token or a word of the text.")
+    words = _words(tokens)
+    for same in (str.__eq__, lambda text, other: text.casefold() == other.casefold()):
+        positions = [place for place, token in enumerate(tokens) if same(token.text.strip(), wanted)]
+        positions = positions or [place for places, word in words.items() if same(word, wanted) for place in places]
+        if positions:
+            return positions
+    known = list(dict.fromkeys(words.values() if words else tokens.texts))
+    more = f" and {len(known) - WORDS_TOLD} more" if len(known) > WORDS_TOLD else ""
+    raise UnknownTokenError(
+        f"{wanted!r} is not a word of this text: its words are {', '.join(known[:WORDS_TOLD])}{more}."
+    )
+
+
+def _words(tokens: Tokens) -> dict[tuple[int, ...], str]:
+    """The words of a text by the positions of their pieces."""
     whole: dict[tuple[str, int], list[int]] = {}
     for place, token in enumerate(tokens):
         if token.word is not None and not token.special:
             whole.setdefault((token.segment, token.word), []).append(place)
-    words = {tuple(places): "".join(tokens[place].text.strip() for place in places) for places in whole.values()}
-    for same in (str.__eq__, lambda one, other: one.casefold() == other.casefold()):
-        found = [place for place, token in enumerate(tokens) if same(token.text.strip(), wanted)]
-        found = found or [place for places, word in words.items() if same(word, wanted) for place in places]
-        if found:
-            return found
-    known = list(dict.fromkeys(words.values() if words else tokens.texts))
-    shown = ", ".join(known[:WORDS_TOLD]) + (f" and {len(known) - WORDS_TOLD} more" if len(known) > WORDS_TOLD else "")
-    raise UnknownTokenError(f"{wanted!r} is not a word of this text: its words are {shown}.")
+    return {tuple(places): "".join(tokens[place].text.strip() for place in places) for places in whole.values()}
 
 
 def _example_samples(trace: Trace, site: Site, queries: list[int], keys: list[int]) -> list[Sample]:
@@ -116,7 +123,7 @@ def _example_samples(trace: Trace, site: Site, queries: list[int], keys: list[in
     weight = weight_between(patterns, queries, keys)
     usual = _usual_across if site.kind == "cross" else usual_at_distance
     baseline = usual(patterns, queries, keys, tokens)
-    return [Sample(float(one), 1.0, float(other)) for one, other in zip(weight, baseline, strict=True)]
+    return [Sample(float(mean), 1.0, float(usually)) for mean, usually in zip(weight, baseline, strict=True)]
 
 
 def _usual_across(patterns: Tensor, queries: Sequence[int], keys: Sequence[int], tokens: Tokens) -> Tensor:
@@ -128,18 +135,18 @@ def _usual_across(patterns: Tensor, queries: Sequence[int], keys: Sequence[int],
 def _by_name(traces: list[Trace], name: str) -> Scores:
     measure = MEASURES.get(name)
     if measure is None or measure.target is None:
-        known = ", ".join(one.name for one in MEASURES.values() if one.target is not None)
+        known = ", ".join(measure.name for measure in MEASURES.values() if measure.target is not None)
         raise HeadscopeError(f"there is no pattern {name!r} to find: there are {known}; or paint one as an array.")
     return _by_target(traces, [measure.target] * len(traces), name, f"{name} needs {measure.needs}.")
 
 
-def _painted(traces: list[Trace], pattern: Any) -> Scores:
-    arrays = [np.asarray(one) for one in _one_each(pattern, len(traces))]
+def _by_array(traces: list[Trace], pattern: Any) -> Scores:
+    arrays = [np.asarray(array) for array in _one_each(pattern, len(traces))]
     for trace, array in zip(traces, arrays, strict=True):
         if array.ndim != 2 or not (array != 0).any():
             raise InputError("a painted pattern is an array [query, key] with at least one cell that is not zero.")
-        if not any((one.n_queries, one.n_keys) == array.shape for one in trace.layers.values()):
-            sizes = {f"{one.n_queries} × {one.n_keys}" for one in trace.layers.values()}
+        if not any((layer.n_queries, layer.n_keys) == array.shape for layer in trace.layers.values()):
+            sizes = {f"{layer.n_queries} × {layer.n_keys}" for layer in trace.layers.values()}
             raise InputError(f"the painted pattern is {array.shape[0]} × {array.shape[1]}, the heads' are {sizes}.")
     chosen = [_cells(array != 0) for array in arrays]
     return _by_target(traces, chosen, "painted", "the painted pattern fits no head.")
@@ -154,20 +161,20 @@ def _cells(wanted: np.ndarray) -> TargetOf:
 
 
 def _by_target(traces: list[Trace], targets: Iterable[TargetOf], method: str, problem: str) -> Scores:
-    held: dict[Head, list[Sample]] = {}
+    samples_by_head: dict[Head, list[Sample]] = {}
     for trace, target in zip(traces, targets, strict=True):
         for site in trace.layers:
             samples = samples_on(trace, site, target)
             for index, sample in enumerate(samples or []):
-                held.setdefault(site.head(index), []).append(sample)
-    if not held:
+                samples_by_head.setdefault(site.head(index), []).append(sample)
+    if not samples_by_head:
         raise InputError(problem)
-    return scores_of(method, held, len(traces))
+    return scores_of(method, samples_by_head, len(traces))
 
 
-def _one_each(given: Any, count: int) -> list[Any]:
+def _one_each(choice: Any, count: int) -> list[Any]:
     """One for each trace: a list as it is, a single one for all."""
-    is_many = isinstance(given, list)
-    if is_many and len(given) != count:
-        raise InputError(f"{len(given)} were given for {count} traces: give one for each, or one for all.")
-    return given if is_many else [given] * count
+    is_many = isinstance(choice, list)
+    if is_many and len(choice) != count:
+        raise InputError(f"{len(choice)} were given for {count} traces: give one for each, or one for all.")
+    return choice if is_many else [choice] * count

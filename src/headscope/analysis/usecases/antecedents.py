@@ -34,10 +34,10 @@ class Antecedents:
 
     def by_layer(self) -> dict[str, float]:
         """The best accuracy in each layer."""
-        found: dict[str, float] = {}
+        best_by_layer: dict[str, float] = {}
         for head, value in self.scores.items():
-            found[str(head.site)] = max(value, found.get(str(head.site), 0.0))
-        return found
+            best_by_layer[str(head.site)] = max(value, best_by_layer.get(str(head.site), 0.0))
+        return best_by_layer
 
 
 def antecedents(
@@ -50,7 +50,7 @@ def antecedents(
 ) -> Antecedents:
     """Rank heads by how often they lead from pronouns to the right person, in sentences as `bias` takes them."""
     check_fits("antecedents", model)
-    held: dict[Head, list[Sample]] = {}
+    samples_by_head: dict[Head, list[Sample]] = {}
     n_skipped = n_used = 0
     chosen = sentences_of(sentences)
     steps = Steps(len(chosen), progress, cancel)
@@ -68,10 +68,10 @@ def antecedents(
             wrong = PEOPLE[1 - PEOPLE.index(right)]
             nearest = float(max(places[right]) > max(places[wrong]))
             for head, to_right, to_wrong in _looks(trace, places, right, wrong):
-                held.setdefault(head, []).append(Sample(float(to_right > to_wrong), 1.0, nearest))
-    if not held:
+                samples_by_head.setdefault(head, []).append(Sample(float(to_right > to_wrong), 1.0, nearest))
+    if not samples_by_head:
         raise InputError("in none of the sentences can the pronoun see both people.")
-    return Antecedents(scores_of("antecedent", held, n_used, {"pronouns": list(pronouns)}), n_skipped)
+    return Antecedents(scores_of("antecedent", samples_by_head, n_used, {"pronouns": list(pronouns)}), n_skipped)
 
 
 PEOPLE = ("occupation", "participant")
@@ -80,10 +80,10 @@ PEOPLE = ("occupation", "participant")
 def positions(trace: Trace, span: tuple[int, int], stack: str = "main") -> list[int]:
     """The tokens that a stretch of the text falls on."""
     tokens = trace.tokens[stack]
-    found = list(_overlapping(tokens, *span))
-    if not found:
+    places = list(_overlapping(tokens, *span))
+    if not places:
         raise InputError(f"no token covers characters {span[0]} to {span[1]}: the tokens are {tokens.texts}.")
-    return found
+    return places
 
 
 def self_sites(trace: Trace) -> list[Site]:

@@ -14,7 +14,7 @@ import numpy as np
 
 from headscope.analysis.attribution.likelihood import logprobs, perplexity, predicts_tokens
 from headscope.analysis.progress import Progress, Steps
-from headscope.analysis.statistics import paired
+from headscope.analysis.statistics import paired_test
 from headscope.analysis.usecases.antecedents import positions, self_sites
 from headscope.analysis.usecases.applicability import check_fits
 from headscope.analysis.usecases.pronoun_sentences import Schema, Sentences, sentences_of
@@ -67,8 +67,8 @@ class Bias:
 
     def significant(self, level: float = 0.05) -> list[tuple[Head, float, float]]:
         """Heads whose difference is no accident at that level, corrected for their number: head, difference, p."""
-        found = [(head, self.differences[head], p) for head, p in self.p_values.items() if p <= level]
-        return sorted(found, key=lambda one: -abs(one[1]))
+        rows = [(head, self.differences[head], p) for head, p in self.p_values.items() if p <= level]
+        return sorted(rows, key=lambda row: -abs(row[1]))
 
 
 def bias(
@@ -93,39 +93,38 @@ def bias(
     check_fits("bias", model)
     chosen = sentences_of(sentences)
     steps = Steps(len(chosen) + n_random + 2, progress, cancel)
-    pairs: list[tuple[Schema, Trace, Trace]] = []
-    for schema in chosen:
-        steps.next()
-        she, he = (model.run(schema.text(one), record="heads", cancel=cancel) for one in ("she", "he"))
-        if not model.is_causal or _sees(schema, she):
-            pairs.append((schema, she, he))
-    if not pairs:
-        raise InputError("in none of the sentences does the occupation come before the pronoun, as this model reads.")
+    pairs = _run_pairs(model, chosen, steps, cancel)
     heads = [site.head(index) for site in self_sites(pairs[0][1]) for index in range(pairs[0][1].layers[site].n_heads)]
     from_she = np.stack([_attention(schema, she, "she") for schema, she, _ in pairs])
     from_he = np.stack([_attention(schema, he, "he") for schema, _, he in pairs])
-    tested = paired(from_she - from_he, seed=seed)
-    differences = Scores(
-        "she − he, attention to the occupation",
-        dict(zip(heads, map(float, tested.mean), strict=True)),
-        settings={"sentences": len(pairs)},
-        n_samples=len(pairs),
-        baseline=0.0,
-        intervals={head: (float(a), float(b)) for head, a, b in zip(heads, tested.low, tested.high, strict=True)},
-    )
-    p_values = dict(zip(heads, map(float, tested.p), strict=True))
-    order = sorted(range(len(heads)), key=lambda one: (tested.p[one] > 0.05, -abs(tested.mean[one])))
+    test = paired_test(from_she - from_he, seed=seed)
+    order = sorted(range(len(heads)), key=lambda index: (test.p[index] > 0.05, -abs(test.mean[index])))
     odds = _log_odds(model, pairs)
-    effects = _effects(model, pairs, odds, [heads[one] for one in order], n_silenced, n_random, seed, steps)
+    effects = _effects(model, pairs, odds, [heads[index] for index in order], n_silenced, n_random, seed, steps)
     continuations = _continuations(model, pairs) if model.is_causal else []
     return Bias(
-        differences,
-        p_values,
+        test.scores("she − he, attention to the occupation", heads, len(pairs), {"sentences": len(pairs)}),
+        test.p_values(heads),
         _by_occupation(pairs, from_she[:, order[0]], from_he[:, order[0]], odds),
         effects,
         continuations,
         len(pairs),
     )
+
+
+def _run_pairs(
+    model: Model, chosen: list[Schema], steps: Steps, cancel: threading.Event | None
+) -> list[tuple[Schema, Trace, Trace]]:
+    """Each sentence with she and with he, where the pronoun can see the occupation."""
+    pairs: list[tuple[Schema, Trace, Trace]] = []
+    for schema in chosen:
+        steps.next()
+        she, he = (model.run(schema.text(pronoun), record="heads", cancel=cancel) for pronoun in ("she", "he"))
+        if not model.is_causal or _sees(schema, she):
+            pairs.append((schema, she, he))
+    if not pairs:
+        raise InputError("in none of the sentences does the occupation come before the pronoun, as this model reads.")
+    return pairs
 
 
 def _sees(schema: Schema, trace: Trace) -> bool:
@@ -137,7 +136,7 @@ def _attention(schema: Schema, trace: Trace, pronoun: str) -> np.ndarray:
     """From the pronoun to the occupation, in every head [head]."""
     queries = positions(trace, schema.span(pronoun, "pronoun"))
     keys = positions(trace, schema.span(pronoun, "occupation"))
-    return np.concatenate([weight_between(trace.patterns(one), queries, keys).numpy() for one in self_sites(trace)])
+    return np.concatenate([weight_between(trace.patterns(site), queries, keys).numpy() for site in self_sites(trace)])
 
 
 def _log_odds(
@@ -149,7 +148,7 @@ def _log_odds(
         return np.full(len(pairs), math.nan)
     asked, places, ids = [], [], []
     for schema, she, he in pairs:
-        where = {name: positions(one, schema.span(name, "pronoun"))[0] for name, one in (("she", she), ("he", he))}
+        where = {name: positions(trace, schema.span(name, "pronoun"))[0] for name, trace in (("she", she), ("he", he))}
         ids.append((she.tokens["main"][where["she"]].id, he.tokens["main"][where["he"]].id))
         if model.is_causal:
             asked.append(she.inputs)
@@ -159,8 +158,9 @@ def _log_odds(
             asked.append(model.read(f"{before}{mask}{after}"))
             places.append([token.text for token in asked[-1].tokens["main"]].index(mask))
     rows = logprobs(model, asked, interventions)
-    found = [row[place, one] - row[place, other] for row, place, (one, other) in zip(rows, places, ids, strict=True)]
-    return np.array([float(one) for one in found])
+    return np.array(
+        [float(row[place, she] - row[place, he]) for row, place, (she, he) in zip(rows, places, ids, strict=True)]
+    )
 
 
 def _effects(
@@ -181,16 +181,16 @@ def _effects(
     sets = [("nothing silenced", ()), (f"the {len(top)} heads that differ most", tuple(top))]
     for number in range(n_random if len(rest) >= len(top) else 0):
         drawn = generator.choice(len(rest), len(top), replace=False)
-        sets.append((f"{len(top)} other heads, drawn at random ({number + 1})", tuple(rest[one] for one in drawn)))
+        sets.append((f"{len(top)} other heads, drawn at random ({number + 1})", tuple(rest[index] for index in drawn)))
     effects = []
     for what, heads in sets:
         steps.next()
         edits = [silence(head) for head in heads]
-        found = odds if not edits else _log_odds(model, pairs, edits)
+        log_odds = odds if not edits else _log_odds(model, pairs, edits)
         by_name: dict[str, list[float]] = {}
-        for (schema, _, _), one in zip(pairs, found, strict=True):
-            by_name.setdefault(schema.occupation, []).append(one)
-        means = np.array([np.mean(one) for one in by_name.values()])
+        for (schema, _, _), pair_odds in zip(pairs, log_odds, strict=True):
+            by_name.setdefault(schema.occupation, []).append(pair_odds)
+        means = np.array([np.mean(occupation_odds) for occupation_odds in by_name.values()])
         effects.append(
             Effect(what, heads, float(means.std()), float(np.abs(means).mean()), perplexity(model, texts, edits))
         )
@@ -202,7 +202,7 @@ def _by_occupation(
 ) -> list[Occupation]:
     names = np.array([schema.occupation for schema, _, _ in pairs])
     rows = [
-        Occupation(name, *(float(one[names == name].mean()) for one in (from_she, from_he, odds)))
+        Occupation(name, *(float(column[names == name].mean()) for column in (from_she, from_he, odds)))
         for name in dict.fromkeys(names.tolist())
     ]
     return sorted(rows, key=lambda row: row.from_she - row.from_he, reverse=True)
@@ -210,9 +210,9 @@ def _by_occupation(
 
 def _continuations(model: Model, pairs: list[tuple[Schema, Trace, Trace]]) -> list[tuple[str, str]]:
     """What the model writes after the first sentences of a pair, up to the pronoun and beyond."""
-    found = []
+    continuations = []
     for schema, _, _ in pairs[:2]:
         for pronoun in ("she", "he"):
             start = schema.text(pronoun)[: schema.span(pronoun, "pronoun")[1]]
-            found.append((start, model.generate(start, max_new_tokens=12).text))
-    return found
+            continuations.append((start, model.generate(start, max_new_tokens=12).text))
+    return continuations

@@ -91,28 +91,32 @@ def decay(
         steps.next()
         traces.append(model.run(text, record="heads", cancel=cancel))
     steps.next()
+    _check_length(traces)
+    heads = [head for head in traces[0].heads if head.kind == "self" and head.stack == "main"]
+    fits = {head: _fit(traces, head) for head in heads}
+    falling = {head: share if rate > 0 else 0.0 for head, (share, rate) in fits.items()}
+    shares = Scores("distance", falling, settings={"farthest": FARTHEST}, n_samples=len(traces))
+    place = shares.top(1)[0][0] if head is None else traces[0].find(head)[0]
+    neurons = _neurons(traces, place)
+    queries = np.concatenate([_plain(trace, place)[0] for trace in traces])
+    constancy = float((queries.mean(0) ** 2).sum() / (queries**2).sum(1).mean())
+    rates = {head: rate for head, (_, rate) in fits.items()}
+    effects = _effects(model, chosen, place, neurons, k, factor, n_random, seed, steps)
+    return Decay(shares, rates, place, constancy, neurons, effects)
+
+
+def _check_length(traces: list[Trace]) -> None:
     longest = max(sum(not token.special for token in trace.tokens["main"]) for trace in traces)
     if longest < LEAST_TOKENS:
         raise InputError(
             f"the texts are too short to tell how scores fall with distance: the longest has {longest} tokens, and "
             f"{LEAST_TOKENS} is the least; 30 or more are better."
         )
-    heads = [one for one in traces[0].heads if one.kind == "self" and one.stack == "main"]
-    found = {one: _fit(traces, one) for one in heads}
-    falling = {one: share if rate > 0 else 0.0 for one, (share, rate) in found.items()}
-    shares = Scores("distance", falling, settings={"farthest": FARTHEST}, n_samples=len(traces))
-    place = shares.top(1)[0][0] if head is None else traces[0].find(head)[0]
-    neurons = _neurons(traces, place)
-    queries = np.concatenate([_plain(trace, place)[0] for trace in traces])
-    constancy = float((queries.mean(0) ** 2).sum() / (queries**2).sum(1).mean())
-    rates = {one: rate for one, (_, rate) in found.items()}
-    effects = _effects(model, chosen, place, neurons, k, factor, n_random, seed, steps)
-    return Decay(shares, rates, place, constancy, neurons, effects)
 
 
 def built_in_texts() -> list[str]:
     """Twelve paragraphs of built-in sentences, some fifty to ninety tokens each."""
-    sentences = [one.text("she" if place % 2 else "he") for place, one in enumerate(schemas())]
+    sentences = [schema.text("she" if place % 2 else "he") for place, schema in enumerate(schemas())]
     size = len(sentences) // len(PEOPLE)
     return [" ".join(sentences[first : first + size]) for first in range(0, 12 * size, size)]
 
@@ -170,7 +174,7 @@ def _neurons(traces: Sequence[Trace], head: Head) -> list[Neuron]:
     constancy = np.divide(queries.mean(0) ** 2, square, out=np.zeros_like(square), where=square > 0)
     slopes = [_slope(distance, product[:, index]) for index in range(product.shape[1])]
     order = np.argsort(slopes)
-    return [Neuron(int(one), float(slopes[one]), float(constancy[one])) for one in order]
+    return [Neuron(int(index), float(slopes[index]), float(constancy[index])) for index in order]
 
 
 def _plain_places(trace: Trace, head: Head) -> np.ndarray:
@@ -202,24 +206,24 @@ def _effects(
     if not predicts_tokens(model):
         return []
     k = min(k, len(neurons))
-    top = tuple(one.index for one in neurons[:k])
-    rest = [one.index for one in neurons[k:]]
+    top = tuple(neuron.index for neuron in neurons[:k])
+    rest = [neuron.index for neuron in neurons[k:]]
     generator = np.random.default_rng(seed)
     sets: list[tuple[str, tuple[int, ...]]] = [("nothing scaled", ()), (f"the {k} neurons that decay most", top)]
     for number in range(n_random if len(rest) >= k else 0):
-        drawn = tuple(int(one) for one in generator.choice(rest, k, replace=False))
+        drawn = tuple(int(index) for index in generator.choice(rest, k, replace=False))
         sets.append((f"{k} other neurons, drawn at random ({number + 1})", drawn))
     # A masked model is asked for every token by itself: a run each, so two texts have to do.
-    told = texts if model.is_causal else texts[:2]
-    found = []
+    scored_texts = texts if model.is_causal else texts[:2]
+    effects = []
     for what, chosen in sets:
         steps.next()
-        edits: list[Intervention] = [scale_neuron(head, "query", one, factor) for one in chosen]
+        edits: list[Intervention] = [scale_neuron(head, "query", index, factor) for index in chosen]
         edited = [model.run(text, edits, record="heads") for text in texts]
-        rate = -sum(one.slope for one in _neurons(edited, head))
+        rate = -sum(neuron.slope for neuron in _neurons(edited, head))
         written = ""
         if model.is_causal:
             start = " ".join(texts[0].split()[:12])
             written = model.generate(start, max_new_tokens=16, interventions=edits).text
-        found.append(Scaled(what, chosen, float(rate), perplexity(model, told, edits), written))
-    return found
+        effects.append(Scaled(what, chosen, float(rate), perplexity(model, scored_texts, edits), written))
+    return effects

@@ -107,20 +107,20 @@ Sentences = Sequence[Schema] | str | Path
 """Schemas of one's own, or the file of Winogender's templates."""
 
 
-def sentences_of(given: Sentences | None) -> list[Schema]:
+def sentences_of(sentences: Sentences | None) -> list[Schema]:
     """The sentences that were given, or the built-in ones."""
-    if given is None:
+    if sentences is None:
         return schemas()
-    found = read_winogender(given) if isinstance(given, str | Path) else list(given)
-    wrong = next((one for one in found if not isinstance(one, Schema)), None)
+    chosen = read_winogender(sentences) if isinstance(sentences, str | Path) else list(sentences)
+    wrong = next((sentence for sentence in chosen if not isinstance(sentence, Schema)), None)
     if wrong is not None:
         raise InputError(
             "sentences are schemas (headscope.analysis.usecases.pronoun_sentences.Schema) or Winogender's "
             f"templates.tsv, got {type(wrong).__name__}: the place of the pronoun and of the people must be known."
         )
-    if not found:
+    if not chosen:
         raise InputError("no sentences were given: give schemas, or nothing for the built-in ones.")
-    return found
+    return chosen
 
 
 def read_winogender(path: str | Path) -> list[Schema]:

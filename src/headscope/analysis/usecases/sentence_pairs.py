@@ -12,7 +12,7 @@ import numpy as np
 
 from headscope.analysis.measures.measure import MEASURES, samples_on
 from headscope.analysis.progress import Progress, Steps
-from headscope.analysis.statistics import paired
+from headscope.analysis.statistics import paired_test
 from headscope.analysis.usecases.applicability import check_fits
 from headscope.analysis.usecases.pronoun_sentences import schemas
 from headscope.errors import InputError
@@ -37,7 +37,7 @@ class Between:
     def significant(self, level: float = 0.05) -> list[tuple[Head, float, float]]:
         """Heads that cross more in real pairs than in shuffled ones: head, share, share when shuffled."""
         ranked = self.scores.above(len(self.scores))
-        return [one for one in ranked if self.p_values[one[0]] <= level and one[1] > one[2]]
+        return [row for row in ranked if self.p_values[row[0]] <= level and row[1] > row[2]]
 
 
 def between_sentences(
@@ -53,17 +53,17 @@ def between_sentences(
     chosen = list(pairs) if pairs is not None else built_in_pairs()
     if len(chosen) < 2:
         raise InputError(f"shuffling needs at least two pairs, got {len(chosen)}.")
-    partner = _shuffled(chosen)
+    partner = _shuffle(chosen)
     real, shuffled, heads = [], [], []
     steps = Steps(len(chosen), progress, cancel)
     for place, (first, second) in enumerate(chosen):
         steps.next()
         together = model.run(first, pair=second, record="heads", cancel=cancel)
         apart = model.run(first, pair=chosen[partner[place]][1], record="heads", cancel=cancel)
-        heads = [one for one in together.heads if one.kind == "self" and one.stack == "main"]
-        real.append(_crossing(together))
-        shuffled.append(_crossing(apart))
-    tested = paired(np.array(real) - np.array(shuffled), seed=seed)
+        heads = [head for head in together.heads if head.kind == "self" and head.stack == "main"]
+        real.append(_crossing_shares(together))
+        shuffled.append(_crossing_shares(apart))
+    test = paired_test(np.array(real) - np.array(shuffled), seed=seed)
     scores = Scores(
         "attention between the sentences",
         dict(zip(heads, map(float, np.mean(real, 0)), strict=True)),
@@ -73,22 +73,15 @@ def between_sentences(
         intervals={},
         baselines=dict(zip(heads, map(float, np.mean(shuffled, 0)), strict=True)),
     )
-    differences = Scores(
-        "real less shuffled",
-        dict(zip(heads, map(float, tested.mean), strict=True)),
-        settings={"pairs": len(chosen), "seed": seed},
-        n_samples=len(chosen),
-        baseline=0.0,
-        intervals={head: (float(a), float(b)) for head, a, b in zip(heads, tested.low, tested.high, strict=True)},
-    )
-    return Between(scores, differences, dict(zip(heads, map(float, tested.p), strict=True)))
+    differences = test.scores("real less shuffled", heads, len(chosen), {"pairs": len(chosen), "seed": seed})
+    return Between(scores, differences, test.p_values(heads))
 
 
 def built_in_pairs() -> list[tuple[str, str]]:
     """Three hundred pairs of built-in sentences about the same two people."""
     by_people: dict[tuple[str, str], list[str]] = {}
-    for one in schemas():
-        by_people.setdefault((one.occupation, one.participant), []).append(one.text("she"))
+    for schema in schemas():
+        by_people.setdefault((schema.occupation, schema.participant), []).append(schema.text("she"))
     return [
         (texts[first], texts[second])
         for texts in by_people.values()
@@ -97,22 +90,22 @@ def built_in_pairs() -> list[tuple[str, str]]:
     ]
 
 
-def _shuffled(pairs: Sequence[tuple[str, str]]) -> list[int]:
+def _shuffle(pairs: Sequence[tuple[str, str]]) -> list[int]:
     """For each pair, another whose second sentence is about as long and not the same: length alone draws attention."""
     order = sorted(range(len(pairs)), key=lambda place: (len(pairs[place][1]), pairs[place][1], place))
     partner = [0] * len(pairs)
     for rank, place in enumerate(order):
         others = (order[(rank + step) % len(order)] for step in range(1, len(order)))
-        found = next((one for one in others if not set(pairs[one]) & set(pairs[place])), None)
-        if found is None:
+        other = next((candidate for candidate in others if not set(pairs[candidate]) & set(pairs[place])), None)
+        if other is None:
             raise InputError(f"no other pair has sentences of its own to stand beside {pairs[place][0]!r}.")
-        partner[place] = found
+        partner[place] = other
     return partner
 
 
-def _crossing(trace: Trace) -> np.ndarray:
+def _crossing_shares(trace: Trace) -> np.ndarray:
     """The mean share of attention from A to B and from B to A, in every head [head]."""
-    found = []
+    shares = []
     for site in trace.layers:
         if site.kind != "self" or site.stack != "main":
             continue
@@ -123,7 +116,7 @@ def _crossing(trace: Trace) -> np.ndarray:
             samples = None if target is None else samples_on(trace, site, target)
             if samples is None:
                 raise InputError("between_sentences needs a model that takes sentence pairs.")
-            totals += [one.total for one in samples]
+            totals += [sample.total for sample in samples]
             counts += samples[0].n_queries
-        found.append(totals / counts)
-    return np.concatenate(found)
+        shares.append(totals / counts)
+    return np.concatenate(shares)

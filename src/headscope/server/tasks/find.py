@@ -8,7 +8,7 @@ import numpy as np
 
 from headscope.analysis import MEASURES, ablation, find_heads, repeated_tokens
 from headscope.analysis.progress import Steps
-from headscope.analysis.search.find_heads import lacking
+from headscope.analysis.search.find_heads import example_problem
 from headscope.analysis.usecases.pronoun_sentences import schemas
 from headscope.analysis.usecases.sentence_pairs import built_in_pairs
 from headscope.choices import Ablation
@@ -72,7 +72,7 @@ def _example(desk: Desk, trace: Trace, options: FindOptions) -> Part:
     if options.over != "run" and not all(isinstance(word, str) for word in example):
         raise InputError("positions belong to one input: type the words to look for them in several.")
     traces, calls = _traces(desk, trace, options)
-    problems = [lacking(trace, example) for trace in traces]
+    problems = [example_problem(trace, example) for trace in traces]
     kept = [trace for trace, problem in zip(traces, problems, strict=True) if problem is None]
     code = _traces_code(options, [call for call, problem in zip(calls, problems, strict=True) if problem is None])
     if not kept:

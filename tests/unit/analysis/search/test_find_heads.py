@@ -6,7 +6,7 @@ import tiny_models
 import torch
 
 import headscope as hs
-from headscope.analysis.search.find_heads import lacking, named
+from headscope.analysis.search.find_heads import example_problem, named_positions
 from headscope.errors import HeadscopeError, InputError, UnknownTokenError
 from headscope.traces import Token, Tokens, Trace
 
@@ -75,26 +75,30 @@ def test_words_are_found_in_another_case_and_in_pieces():
             for place, (text, word) in enumerate([("The", 0), ("house", 1), ("keeper", 1), ("said", 2), ("she", 3)])
         )
     )
-    assert named(pieces, "the") == [0] and named(pieces, "Housekeeper") == [1, 2]
-    assert named(pieces, "keeper") == [2] and named(pieces, 4) == [4] and named(pieces, ["said", 0]) == [0, 3]
+    assert named_positions(pieces, "the") == [0] and named_positions(pieces, "Housekeeper") == [1, 2]
+    assert (
+        named_positions(pieces, "keeper") == [2]
+        and named_positions(pieces, 4) == [4]
+        and named_positions(pieces, ["said", 0]) == [0, 3]
+    )
     pattern = torch.eye(5)
     pattern[4] = torch.tensor([0, 0.25, 0.5, 0.25, 0])
     scores = hs.find_heads(Trace.from_patterns([pattern[None]], pieces), example=("She", "housekeeper"))
     assert scores["L0H0"] == pytest.approx(0.75)
     with pytest.raises(UnknownTokenError, match="its words are The, housekeeper, said, she"):
-        named(pieces, "doctor")
+        named_positions(pieces, "doctor")
     with pytest.raises(UnknownTokenError, match="no word was given"):
-        named(pieces, " ")
+        named_positions(pieces, " ")
 
 
 def test_a_word_is_an_exact_one_first():
-    assert named(Tokens.of(["She", "she"]), "she") == [1]
-    assert named(Tokens.of(["She", "SHE"]), "she") == [0, 1]
+    assert named_positions(Tokens.of(["She", "she"]), "she") == [1]
+    assert named_positions(Tokens.of(["She", "SHE"]), "she") == [0, 1]
 
 
 def test_an_example_that_a_text_lacks_is_told_before_looking():
-    assert lacking(nurse_trace(), ("she", "nurse")) is None
-    assert "doctor" in str(lacking(nurse_trace(), ("she", "doctor")))
+    assert example_problem(nurse_trace(), ("she", "nurse")) is None
+    assert "doctor" in str(example_problem(nurse_trace(), ("she", "doctor")))
 
 
 def test_heads_are_found_where_only_weights_are_known():

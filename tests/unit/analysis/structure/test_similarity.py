@@ -8,10 +8,10 @@ from tiny_models import FAMILIES, tiny_bert_tokenizer
 import headscope as hs
 from headscope.analysis.structure.similarity import (
     Similarity,
+    average_linkage,
     classical_scaling,
     divergences,
     head_similarity,
-    average_linkage,
 )
 from headscope.errors import InputError
 from headscope.sites import Head
