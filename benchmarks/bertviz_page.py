@@ -9,9 +9,10 @@ import torch
 from bertviz import head_view, model_view
 
 view, source, target = sys.argv[1:]
-given = np.load(source)
-attention = [torch.from_numpy(layer)[None] for layer in given["patterns"]]  # [batch, head, query, key] of each layer
-tokens = [str(token) for token in given["tokens"]]
+patterns_file = np.load(source)
+# Of each layer [batch, head, query, key]
+attention = [torch.from_numpy(layer)[None] for layer in patterns_file["patterns"]]
+tokens = [str(token) for token in patterns_file["tokens"]]
 begun = time.perf_counter()
 draw = {"head": head_view, "model": model_view}[view]
 html = draw(attention, tokens, html_action="return").data

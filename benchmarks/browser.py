@@ -107,14 +107,14 @@ class Server:
         self.process = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env={**os.environ, "NO_COLOR": "1"}
         )
-        said = []
+        output_lines = []
         for line in self.process.stdout or ():
-            said.append(line)
-            if found := re.search(r"http://[^\s\"']+", line):
-                self.url = found[0]
+            output_lines.append(line)
+            if address := re.search(r"http://[^\s\"']+", line):
+                self.url = address[0]
                 break
         else:
-            raise SystemExit("the server did not start:\n" + "".join(said))
+            raise SystemExit("the server did not start:\n" + "".join(output_lines))
         threading.Thread(target=lambda: [None for _ in self.process.stdout or ()], daemon=True).start()
         self.host = re.match(r"http://[^/]+", self.url)[0]  # pyright: ignore[reportOptionalSubscript]
         self.open = urllib.request.build_opener(urllib.request.HTTPCookieProcessor(CookieJar())).open
@@ -185,7 +185,7 @@ def peer_python() -> Path:
         subprocess.run([sys.executable, "-m", "venv", str(PEER)], check=True)
         # Our pins for what both need; the rest of BertViz's needs do not all go with ours.
         pins = (ROOT / "constraints.txt").read_text().splitlines()
-        own = [one for one in pins if one.startswith(("torch==", "transformers==", "numpy=="))]
+        own = [pin for pin in pins if pin.startswith(("torch==", "transformers==", "numpy=="))]
         subprocess.run([str(python), "-m", "pip", "install", "-q", "bertviz==1.4.1", *own], check=True)
         for place, (package, inside) in SCRIPTS.items():
             folder = PEER / "scripts" / place
@@ -215,14 +215,14 @@ def peer_time(browser: Browser, view: str, trace: hs.Trace) -> float:
     context = browser.new_context(viewport={"width": 1440, "height": 900})
     context.route("https://cdnjs.cloudflare.com/**", script_for)
     try:
-        return drawn(context.new_page(), target.as_uri(), THEIRS, limit=300)
+        return seconds_to_draw(context.new_page(), target.as_uri(), THEIRS, limit=300)
     finally:
         context.close()
         source.unlink()
         target.unlink()
 
 
-def drawn(page: Page, url: str, is_drawn: str, *, limit: float = 60) -> float:
+def seconds_to_draw(page: Page, url: str, is_drawn: str, *, limit: float = 60) -> float:
     """Seconds from navigation to drawn."""
     page.add_init_script(f"({TIME_TO_DRAWN})({is_drawn})")
     page.goto(url, wait_until="commit", timeout=limit * 1000)
@@ -230,14 +230,14 @@ def drawn(page: Page, url: str, is_drawn: str, *, limit: float = 60) -> float:
     return page.evaluate("window.drawnAfter") / 1000
 
 
-def opened(browser: Browser, server: Server, text: str, **selection: str) -> tuple[float, Page]:
+def open_view(browser: Browser, server: Server, text: str, **selection: str) -> tuple[float, Page]:
     """Seconds from opening a link to drawn, as someone who is signed in; the best of three, and the last page."""
     context = browser.new_context(viewport={"width": 1440, "height": 900})
     context.new_page().goto(server.url)
     times = []
     for _ in range(3):
         page = context.new_page()
-        times.append(drawn(page, server.address(text, **selection), OURS))
+        times.append(seconds_to_draw(page, server.address(text, **selection), OURS))
     return min(times), page
 
 
@@ -285,10 +285,10 @@ def tiles(server: Server, trace: str) -> tuple[float, int, int]:
             return True
         return False
 
-    one = [fetch(key) for key in keys]
+    sequential = [fetch(key) for key in keys]
     with ThreadPoolExecutor(32) as clients:
         many = list(clients.map(failed, keys * 2))
-    return p95(one), sum(many), len(many)
+    return p95(sequential), sum(many), len(many)
 
 
 def p95(values: list[float]) -> float:
@@ -312,7 +312,7 @@ def main() -> None:
     """Measure, print a table, keep the figures."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="without BertViz")
-    given = parser.parse_args()
+    options = parser.parse_args()
     RESULTS.mkdir(exist_ok=True)
     chromium = subprocess.run(["sh", str(ROOT / "scripts" / "chromium")], capture_output=True, text=True, check=True)
     folder = random_model()
@@ -322,7 +322,7 @@ def main() -> None:
     try:
         with sync_playwright() as playwright:
             browser = playwright.chromium.launch(executable_path=chromium.stdout.strip(), args=FLAGS)
-            measure(browser, server, model, table, with_peer=not given.quick)
+            measure(browser, server, model, table, with_peer=not options.quick)
             browser.close()
     finally:
         server.stop()
@@ -335,7 +335,7 @@ def measure(browser: Browser, server: Server, model: hs.Model, table: Table, *, 
     at = {"view": "head", "at": "L5H3", "heads": ",".join(map(str, range(12)))}
 
     for view, length, selection in (("model", 128, {}), ("head", 256, at)):
-        ours, page = opened(browser, server, lengths[length], **selection)
+        ours, page = open_view(browser, server, lengths[length], **selection)
         page.context.close()
         print(f"{f'{view} view, T={length}':<44}{ours:>9.3g} s")
         if with_peer:
@@ -343,17 +343,17 @@ def measure(browser: Browser, server: Server, model: hs.Model, table: Table, *, 
             print(f"{f'BertViz, {view} view, T={length}':<44}{theirs:>9.3g} s")
             table.add(f"{view} view, T={length}, against BertViz", theirs / ours, "×", lambda x: x >= 50, "≥ 50 ×")
     for length, bar in ((1024, 0.5), (4096, 1.0)):
-        ours, page = opened(browser, server, lengths[length])
+        ours, page = open_view(browser, server, lengths[length])
         page.context.close()
         table.add(f"model view, T={length:,}", ours, "s", lambda x, bar=bar: x < bar, f"< {bar} s")
     for length in (128, 1024, 4096):
-        ours, page = opened(browser, server, lengths[length], **at)
+        ours, page = open_view(browser, server, lengths[length], **at)
         print(f"{f'head view, T={length:,}':<44}{ours:>9.3g} s")
         table.add(f"hover, T={length:,} (p95)", p95(hovers(page)), "ms", lambda x: x <= 50, "≤ 50 ms")
         if length == 1024:
             table.add("next layer, T=1,024 (p95)", p95(layer_changes(page)), "ms", lambda x: x <= 300, "≤ 300 ms")
         page.context.close()
-    ours, page = opened(browser, server, lengths[1024], view="neuron", at="L5H3", token="query:512")
+    ours, page = open_view(browser, server, lengths[1024], view="neuron", at="L5H3", token="query:512")
     table.add("neuron view, T=1,024", ours, "s", lambda x: x < 1.0, "< 1 s")
     table.add("neuron view, hover, T=1,024 (p95)", p95(cell_hovers(page)), "ms", lambda x: x <= 50, "≤ 50 ms")
     page.context.close()
@@ -367,8 +367,8 @@ def measure(browser: Browser, server: Server, model: hs.Model, table: Table, *, 
     static = ROOT / "src" / "headscope" / "static"
     bundle = sum(len(gzip.compress((static / name).read_bytes())) for name in ("headscope.js", "headscope.css"))
     table.add("bundle, gzip", bundle / 1e3, "kB", lambda x: x <= 250, "≤ 250 kB")
-    one, failures, total = tiles(server, traces[512])
-    table.add("one tile, T=512 (p95)", one, "ms", lambda x: x <= 100, "≤ 100 ms")
+    tile_ms, failures, total = tiles(server, traces[512])
+    table.add("one tile, T=512 (p95)", tile_ms, "ms", lambda x: x <= 100, "≤ 100 ms")
     table.add(f"32 clients, {total} tiles: failures", failures, "", lambda x: x == 0, "0")
 
 

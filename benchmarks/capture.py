@@ -18,7 +18,7 @@ from pathlib import Path
 RESULTS = Path(__file__).parents[1] / ".benchmarks"
 
 
-def measured(mode: str, length: int, repeats: int) -> dict:
+def measure_mode(mode: str, length: int, repeats: int) -> dict:
     """Time and peak memory of one mode, in a process of its own."""
     command = [sys.executable, __file__, "--child", mode, str(length), str(repeats)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -80,27 +80,27 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="T=512 and T=2,048 only")
     parser.add_argument("--child", nargs=3, help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    if given.child:
-        child(given.child[0], int(given.child[1]), int(given.child[2]))
+    options = parser.parse_args()
+    if options.child:
+        child(options.child[0], int(options.child[1]), int(options.child[2]))
         return
     plan = [("heads", 512, "eager", 5), ("summary", 512, "sdpa", 5), ("summary", 2048, "sdpa", 3)]
-    if not given.quick:
+    if not options.quick:
         plan += [("summary", 4096, "sdpa", 2), ("heads", 4096, "sdpa", 2), ("summary", 16384, None, 1)]
     rows = []
     print(f"{'record':<10}{'T':>7}  {'against':<8}{'time':>8}{'ratio':>8}{'peak':>10}{'above':>10}")
     for mode, length, against, repeats in plan:
-        found = measured(mode, length, repeats)
-        peer = measured(against, length, repeats) if against else None
-        row = {"record": mode, "length": length, "against": against, **found}
+        cost = measure_mode(mode, length, repeats)
+        peer = measure_mode(against, length, repeats) if against else None
+        row = {"record": mode, "length": length, "against": against, **cost}
         if peer:
-            row |= {"ratio": found["seconds"] / peer["seconds"], "above": found["peak"] - peer["peak"]}
+            row |= {"ratio": cost["seconds"] / peer["seconds"], "above": cost["peak"] - peer["peak"]}
         rows.append(row)
         ratio = f"{row['ratio']:.2f}" if peer else "-"
         above = f"{row['above'] / 1e9:.2f} GB" if peer else "-"
         print(
-            f"{mode:<10}{length:>7}  {against or '-':<8}{found['seconds']:>7.2f}s{ratio:>8}"
-            f"{found['peak'] / 1e9:>7.2f} GB{above:>10}",
+            f"{mode:<10}{length:>7}  {against or '-':<8}{cost['seconds']:>7.2f}s{ratio:>8}"
+            f"{cost['peak'] / 1e9:>7.2f} GB{above:>10}",
             flush=True,
         )
     seconds = import_time()

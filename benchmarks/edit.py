@@ -72,7 +72,7 @@ def forward(model: hs.Model, text: str, count: int) -> list[float]:
     return times
 
 
-def opened(browser: Browser, server: Server, text: str, view: str) -> Page:
+def open_view(browser: Browser, server: Server, text: str, view: str) -> Page:
     from urllib.parse import urlencode
 
     context = browser.new_context(viewport={"width": 1440, "height": 860}, reduced_motion="reduce")
@@ -97,7 +97,7 @@ def main() -> None:
     with Server(RESULTS / "edit-server.log") as server, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium.stdout.strip(), args=FLAGS)
         for view in ("model", "head"):
-            page = opened(browser, server, text, view)
+            page = open_view(browser, server, text, view)
             for _ in range(3):
                 page.evaluate(EDIT, "L3H2")
             edits, plain = [], forward(model, text, 3)[:0]
@@ -118,10 +118,10 @@ def main() -> None:
             print(json.dumps(row))
             page.context.close()
         browser.close()
-    told = {"promise": f"edit to picture ≤ {RATIO:g} plain forward passes", "holds": is_kept, "rows": rows}
-    told |= {"threads": torch.get_num_threads(), "load": os.getloadavg()[0]}
-    (RESULTS / "edit.json").write_text(json.dumps(told, indent=1))
-    print(("holds: " if is_kept else "BROKEN: ") + told["promise"])
+    report = {"promise": f"edit to picture ≤ {RATIO:g} plain forward passes", "holds": is_kept, "rows": rows}
+    report |= {"threads": torch.get_num_threads(), "load": os.getloadavg()[0]}
+    (RESULTS / "edit.json").write_text(json.dumps(report, indent=1))
+    print(("holds: " if is_kept else "BROKEN: ") + report["promise"])
     sys.exit(not is_kept)
 
 

@@ -37,8 +37,8 @@ SHARD = 256
 def sentences(data: Path, n: int) -> list[Example]:
     """Sentences of 14 to 35 words from the training part: some 25 tokens each, with [CLS] and [SEP]."""
     corpus = hs.corpus(data / "ud_english_ewt" / "en_ewt-ud-train.conllu.xz")
-    found = (one for one in corpus if 14 <= len(one.words) <= 30 and len(one.text or "") < 160)
-    return [one for one, _ in zip(found, range(n), strict=False)]
+    suitable = (example for example in corpus if 14 <= len(example.words) <= 30 and len(example.text or "") < 160)
+    return [example for example, _ in zip(suitable, range(n), strict=False)]
 
 
 def plain(model: hs.Model, batches: list) -> None:
@@ -72,7 +72,7 @@ def main() -> None:
     began = time.process_time()
     measures = streaming(examples, model)
     inventory = time.process_time() - began
-    names = [one.name for one in measures]
+    names = [measure.name for measure in measures]
     worker, profile, process = Worker(model, measures, plan), cProfile.Profile(), psutil.Process()
     took: dict[str, list[float]] = {"ready": [], "plain": [], "measured": []}
     n_tokens, memory = 0, []
@@ -82,7 +82,7 @@ def main() -> None:
         for index, first in enumerate(range(0, len(examples), SHARD)):
             shard = examples[first : first + SHARD]
             began = time.process_time()
-            inputs = worker._ready(shard, Ledger(0, [one.id for one in shard], plan))
+            inputs = worker._ready(shard, Ledger(0, [example.id for example in shard], plan))
             batches = [
                 collate([inputs[at] for at in places], model.module, model.processor).to(model.device, model.dtype)
                 for places in worker._batches(inputs)
@@ -97,7 +97,7 @@ def main() -> None:
             took["ready"][-1] += ready - began
             took["plain"][-1] += forward - ready
             took["measured"][-1] += time.process_time() - forward
-            n_tokens += sum(int(one.real["main"].sum()) for one in batches) if turn == 0 else 0
+            n_tokens += sum(int(batch.real["main"].sum()) for batch in batches) if turn == 0 else 0
             _trim()
             memory.append(process.memory_info().rss / 2**20)
     rounds = slice(1, None)
@@ -106,7 +106,7 @@ def main() -> None:
         "tokens a sentence": round(n_tokens / len(examples), 1),
         "measures": len(names),
         "inventory, s": round(inventory, 2),
-        "seconds": {name: [round(one, 2) for one in part[rounds]] for name, part in took.items()},
+        "seconds": {name: [round(seconds, 2) for seconds in part[rounds]] for name, part in took.items()},
         # What is measured includes making inputs ready, and writing Parquet; the plain forward does not.
         "measured / plain forward": round(
             statistics.median(a / b for a, b in zip(took["measured"][rounds], took["plain"][rounds], strict=True)), 3
@@ -118,7 +118,7 @@ def main() -> None:
             ),
             3,
         ),
-        "memory after each shard, MiB": [round(one) for one in memory],
+        "memory after each shard, MiB": [round(mebibytes) for mebibytes in memory],
     }
     print(json.dumps(result, indent=2))
     with tempfile.TemporaryDirectory() as folder:

@@ -36,7 +36,7 @@ class Clock:
 
     def rate(self) -> float:
         """Examples a second."""
-        warm = [one for one in self.seen if one[1] >= self.skipped]
+        warm = [reading for reading in self.seen if reading[1] >= self.skipped]
         (began, first), (ended, last) = warm[0], warm[-1]
         return (last - first) / (ended - began)
 
@@ -44,8 +44,8 @@ class Clock:
 def sentences(data: Path, n: int) -> list[Example]:
     """Sentences of 14 to 30 words, so that shards are much alike."""
     corpus = hs.corpus(data / "ud_english_ewt" / "en_ewt-ud-train.conllu.xz")
-    found = (one for one in corpus if 14 <= len(one.words) <= 30)
-    return [one for one, _ in zip(found, range(n), strict=False)]
+    suitable = (example for example in corpus if 14 <= len(example.words) <= 30)
+    return [example for example, _ in zip(suitable, range(n), strict=False)]
 
 
 def main() -> None:
@@ -66,11 +66,11 @@ def main() -> None:
                 clock = Clock(n_workers)
                 engine = Ray(n_workers=n_workers)
                 hs.runs.run(weights, examples, measures, folder, engine=engine, shard_size=SHARD, progress=clock)
-                files.append({one.name: one.read_bytes() for one in Path(folder).iterdir()})
+                files.append({file.name: file.read_bytes() for file in Path(folder).iterdir()})
             rates[n_workers].append(clock.rate())
         assert files[0] == files[1], "two workers gave other numbers than one"
         print(f"round {turn + 1}: {rates[1][-1]:.0f} and {rates[2][-1]:.0f} sentences a second")
-    ratio = statistics.median(two / one for one, two in zip(rates[1], rates[2], strict=True))
+    ratio = statistics.median(two / alone for alone, two in zip(rates[1], rates[2], strict=True))
     print(f"two workers: {ratio:.2f} × one (promise: {PROMISE} ×), same files")
     RESULTS.mkdir(exist_ok=True)
     (RESULTS / "ray.json").write_text(json.dumps({"ratio": ratio, "promise": PROMISE, "rates": rates}, indent=1))

@@ -69,7 +69,7 @@ class Client:
         return time.perf_counter() - begun, answer.status, size
 
 
-def measured(address: dict, n_clients: int, n_requests: int) -> dict:
+def measure_clients(address: dict, n_clients: int, n_requests: int) -> dict:
     """Everybody asks for layers in turn, all at once."""
     gate = threading.Barrier(n_clients)
 
@@ -83,16 +83,16 @@ def measured(address: dict, n_clients: int, n_requests: int) -> dict:
 
     begun = time.perf_counter()
     with ThreadPoolExecutor(n_clients) as pool:
-        found = [one for answers in pool.map(work, range(n_clients)) for one in answers]
-    seconds = sorted(one for one, _, _ in found)
+        timings = [answer for answers in pool.map(work, range(n_clients)) for answer in answers]
+    seconds = sorted(seconds for seconds, _, _ in timings)
     return {
         "clients": n_clients,
-        "requests": len(found),
+        "requests": len(timings),
         "p50": seconds[len(seconds) // 2],
         "p95": seconds[min(len(seconds) - 1, int(len(seconds) * 0.95))],
-        "errors": sum(status != 200 for _, status, _ in found),
-        "bytes": max(size for _, _, size in found),
-        "per_second": len(found) / (time.perf_counter() - begun),
+        "errors": sum(status != 200 for _, status, _ in timings),
+        "bytes": max(size for _, _, size in timings),
+        "per_second": len(timings) / (time.perf_counter() - begun),
     }
 
 
@@ -114,7 +114,7 @@ def main() -> None:
             assert server.stdout is not None
             address = json.loads(server.stdout.readline())
             for n_clients, count in n_requests.items():
-                row = {"tile": tile} | measured(address, n_clients, count)
+                row = {"tile": tile} | measure_clients(address, n_clients, count)
                 rows.append(row)
                 times = f"{row['p50'] * 1e3:>7.1f} ms{row['p95'] * 1e3:>7.1f} ms"
                 print(

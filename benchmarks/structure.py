@@ -31,17 +31,17 @@ def treebank(data: Path, limit: int) -> hs.corpora.Corpus:
 def trees(models: list[hs.Model], data: Path, limit: int) -> None:
     corpus = treebank(data, limit)
     for name, values in branching_baselines(list(corpus)).items():
-        told = ", ".join(f"{group} {100 * value:.1f}" for group, value in values.items())
-        print(f"root not given, {name}: {told}")
+        accuracies = ", ".join(f"{group} {100 * value:.1f}" for group, value in values.items())
+        print(f"root not given, {name}: {accuracies}")
     for model in models:
-        found = induced_trees(model, corpus)
-        print(f"\n{model.name}\n{found}")
+        induced = induced_trees(model, corpus)
+        print(f"\n{model.name}\n{induced}")
         for group in ("all", "words"):
-            best, head, value = found.best(group)
-            low, high = found.scores[best][group].intervals[head]
+            best, head, value = induced.best(group)
+            low, high = induced.scores[best][group].intervals[head]
             print(f"best of {group}: {head}, {best}: {100 * value:.1f} ({100 * low:.1f}–{100 * high:.1f})")
         for orientation in ORIENTATIONS:
-            layers = found.layers(orientation)
+            layers = induced.layers(orientation)
             print(
                 orientation, *(f"{site} {100 * mean:.1f} ({head} {100 * top:.1f})" for site, mean, head, top in layers)
             )
@@ -49,13 +49,15 @@ def trees(models: list[hs.Model], data: Path, limit: int) -> None:
 
 def similarity(models: list[hs.Model], data: Path, limit: int) -> None:
     for model in models:
-        found = head_similarity(model, treebank(data, limit))
-        within, across = found.by_layer()
-        print(f"\n{model.name}: {found.n_queries} queries; JSD within layers {within:.3f}, across {across:.3f}")
-        print(f"the map keeps {100 * found.map().share:.0f} %; most apart", *found.apartness().top(3))
-        pairs = [(found.between(one, other), one, other) for one in found.heads for other in found.heads if one < other]
+        table = head_similarity(model, treebank(data, limit))
+        within, across = table.by_layer()
+        print(f"\n{model.name}: {table.n_queries} queries; JSD within layers {within:.3f}, across {across:.3f}")
+        print(f"the map keeps {100 * table.map().share:.0f} %; most apart", *table.apartness().top(3))
+        pairs = [
+            (table.between(head, other), head, other) for head in table.heads for other in table.heads if head < other
+        ]
         print("most alike", sorted(pairs)[:3])
-        for group in found.clusters(6):
+        for group in table.clusters(6):
             print(len(group), *group)
 
 
@@ -67,8 +69,8 @@ def alignment(data: Path, limit: int) -> None:
         for number, (split, english, russian, _) in enumerate(translation_pairs(data))
     ]
     draw = random.Random(0)
-    test = draw.sample([one for split, one in pairs if split == "test"], limit)
-    train = draw.sample([one for split, one in pairs if split == "train"], 100 * limit)
+    test = draw.sample([pair for split, pair in pairs if split == "test"], limit)
+    train = draw.sample([pair for split, pair in pairs if split == "train"], 100 * limit)
     print(f"\n{cross_alignment(hs.load('builtin:translate'), test, more=train)}")
 
 
@@ -84,16 +86,20 @@ def main() -> None:
     parser.add_argument("parts", nargs="*", default=["trees", "similarity", "alignment", "probes"])
     parser.add_argument("--limit", type=int, default=300, help="sentences; probes take twice as many")
     parser.add_argument("--shared", type=Path, default=ROOT.parent / "shared")
-    given = parser.parse_args()
-    data = given.shared / "data"
-    models = [hs.load("builtin:bert"), hs.load("builtin:gpt"), hs.load(given.shared / "weights/all-minilm-l6-v2-fp16")]
-    for part in given.parts:
+    options = parser.parse_args()
+    data = options.shared / "data"
+    models = [
+        hs.load("builtin:bert"),
+        hs.load("builtin:gpt"),
+        hs.load(options.shared / "weights/all-minilm-l6-v2-fp16"),
+    ]
+    for part in options.parts:
         began = time.perf_counter()
         if part == "alignment":
-            alignment(data, given.limit)
+            alignment(data, options.limit)
         else:
             {"trees": trees, "similarity": similarity, "probes": probes}[part](
-                models, data, given.limit * (2 if part == "probes" else 1)
+                models, data, options.limit * (2 if part == "probes" else 1)
             )
         print(f"\n{part}: {time.perf_counter() - began:.0f} s", flush=True)
 

@@ -65,7 +65,7 @@ def detokenise(sentence: str) -> str:
     """Undoes word-level tokenisation: spaces before punctuation, split clitics, paired quotes."""
     parts = re.split(r"''|``", sentence)
     text = "".join(
-        part if index == 0 else (' "' + part.lstrip() if index % 2 else part_closed(part))
+        part if index == 0 else (' "' + part.lstrip() if index % 2 else close_part(part))
         for index, part in enumerate(parts)
     )
     text = re.sub(r"\s+([,.;:!?%)\]])", r"\1", text)
@@ -75,7 +75,7 @@ def detokenise(sentence: str) -> str:
     return re.sub(r"\s+", " ", text).strip()
 
 
-def part_closed(part: str) -> str:
+def close_part(part: str) -> str:
     return '"' + (part if part.startswith((" ,", " .", " ;")) or not part else " " + part.lstrip())
 
 
@@ -130,9 +130,9 @@ def chunks(items: list[str], size: int) -> Iterator[list[str]]:
         yield items[start : start + size]
 
 
-def shuffled(items: Iterable[str]) -> list[str]:
+def shuffle(items: Iterable[str]) -> list[str]:
     """A fixed order that has nothing to do with the alphabetical one of the sources."""
-    return sorted(items, key=lambda item: hashlib.sha1(item.encode("utf-8")).digest())
+    return sorted(items, key=lambda text: hashlib.sha1(text.encode("utf-8")).digest())
 
 
 def documents_by_source(data: Path, tatoeba: dict[str, str], wanted: str) -> dict[str, list[str]]:
@@ -146,8 +146,8 @@ def documents_by_source(data: Path, tatoeba: dict[str, str], wanted: str) -> dic
     return {
         "novels": [text for split, text in novels(data) if split == wanted],
         "web": [text for split, text in web_documents(data) if split == wanted],
-        "wikipedia": ["\n".join(lines) for lines in chunks(shuffled(wiki), 8)],
-        "tatoeba": ["\n".join(lines) for lines in chunks(shuffled(spoken), 20)],
+        "wikipedia": ["\n".join(lines) for lines in chunks(shuffle(wiki), 8)],
+        "tatoeba": ["\n".join(lines) for lines in chunks(shuffle(spoken), 20)],
     }
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from corpora import language_model_documents
 from evaluate_gpt import held_out_texts
-from head_scores import patterns_of, pointed
+from head_scores import mean_weight, patterns_of
 from sentence_pairs import SentencePair, overlap, sentence_pairs, tatoeba_sentences, words_of
 from torch import Tensor
 from train_bert import FIRST_WORD, MASK, SEPARATOR, START, same_word_places
@@ -112,7 +112,7 @@ def shares(counts: Counter) -> dict[str, float]:
 
 
 @torch.no_grad()
-def judged(model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast, pairs: list[SentencePair]) -> np.ndarray:
+def judge(model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast, pairs: list[SentencePair]) -> np.ndarray:
     """Whether the model takes each pair to mean the same."""
     order = np.argsort([len(pair.first) + len(pair.second) for pair in pairs])
     result = np.zeros(len(pairs), dtype=bool)
@@ -129,7 +129,7 @@ def judged(model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast, pairs: li
     return result
 
 
-def matched(pairs: list[SentencePair]) -> list[int]:
+def match_overlap(pairs: list[SentencePair]) -> list[int]:
     """As many positives as negatives in each twentieth of word overlap: here overlap alone tells nothing."""
     bins: dict[tuple[int, bool], list[int]] = defaultdict(list)
     for index, pair in enumerate(pairs):
@@ -156,9 +156,9 @@ def pair_figures(model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast, pai
 
     threshold = max((step / 50 for step in range(51)), key=lambda value: overlap_accuracy(valid, value))
     truth = np.array([pair.same_meaning for pair in test])
-    right = judged(model, tokenizer, test) == truth
-    subset = matched(test)
-    valid_subset = [valid[i] for i in matched(valid)]
+    right = judge(model, tokenizer, test) == truth
+    subset = match_overlap(test)
+    valid_subset = [valid[i] for i in match_overlap(valid)]
     matched_threshold = max((step / 50 for step in range(51)), key=lambda value: overlap_accuracy(valid_subset, value))
     groups: dict[str, list[int]] = defaultdict(list)
     for index, pair in enumerate(test):
@@ -223,7 +223,7 @@ def across_figures(model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast, p
                     continue
                 sums[name].append(
                     (
-                        pointed(patterns, batch, query, key),
+                        mean_weight(patterns, batch, query, key),
                         (patterns[:, batch, :, query] * to_second[batch][:, None, None]).sum(-1).mean(0),
                         len(batch),
                         (1 / sizes.float()).mean(),

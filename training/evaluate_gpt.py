@@ -35,7 +35,7 @@ def held_out_texts(data: Path) -> dict[str, str]:
     return passages | {name: "\n".join(texts)[:BYTES_PER_SOURCE] for name, texts in documents.items()}
 
 
-def encoded(tokenizer: PreTrainedTokenizerFast, text: str) -> np.ndarray:
+def encode(tokenizer: PreTrainedTokenizerFast, text: str) -> np.ndarray:
     """<|endoftext|> and the text, in lines as in training."""
     backend = tokenizer.backend_tokenizer
     line_end = backend.encode("\n", add_special_tokens=False).ids
@@ -80,13 +80,13 @@ def evaluate_gpt(folder: Path, data: Path) -> dict:
 
     splits, _, _ = tatoeba_sentences(data)
     training = language_model_documents(data, splits, "train")
-    baseline = KneserNey(np.concatenate([encoded(tokenizer, text) for text in training]), len(tokenizer))
+    baseline = KneserNey(np.concatenate([encode(tokenizer, text) for text in training]), len(tokenizer))
     texts = held_out_texts(data)
     texts["wikitext2 test"] = wikitext2(data, "test")
     bits: dict[str, dict[str, float]] = {}
     sums = np.zeros(3)
     for name, text in texts.items():
-        ids = encoded(tokenizer, text)
+        ids = encode(tokenizer, text)
         size = len(text.encode("utf-8"))
         model_bits = nats_of(model, ids) / math.log(2)
         gram_bits = -np.log2(baseline.probabilities(ids)[1:]).sum()
@@ -100,7 +100,7 @@ def evaluate_gpt(folder: Path, data: Path) -> dict:
     length = 100
     repeated = random_repeated(len(tokenizer), 32, length, seed=11, start=tokenizer.bos_token_id)
     bare = random_repeated(len(tokenizer), 32, length, seed=11, start=None)
-    prose = encoded(tokenizer, texts["novels"])[1:]
+    prose = encode(tokenizer, texts["novels"])[1:]
     half = torch.from_numpy(np.stack([prose[at : at + length] for at in range(0, 32 * 500, 500)]))
     natural = torch.cat([torch.full((32, 1), tokenizer.bos_token_id), half, half], dim=1)
     heads: dict[str, object] = {}

@@ -11,7 +11,7 @@ from corpora import normalised_key, translation_pairs
 from head_scores import patterns_of
 from tokenizers import Encoding
 from torch import Tensor
-from train_translate import PADDING, teacher_forced
+from train_translate import PADDING, decoder_input
 from transformers import AutoModelForSeq2SeqLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerFast
 
 # English names and the stems they have in Russian, whatever the case ending.
@@ -36,20 +36,20 @@ SENTENCES = (
 @torch.no_grad()
 def translations(model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast, sentences: list[str]) -> list[str]:
     distinct = sorted(set(sentences), key=len)
-    found: dict[str, str] = {}
+    translation_of: dict[str, str] = {}
     for at in range(0, len(distinct), 64):
         block = distinct[at : at + 64]
         inputs = tokenizer(block, padding=True, return_tensors="pt")
         output = model.generate(**inputs, num_beams=4, max_new_tokens=120, do_sample=False)
-        found.update(zip(block, tokenizer.batch_decode(output, skip_special_tokens=True), strict=True))
-    return [found[sentence] for sentence in sentences]
+        translation_of.update(zip(block, tokenizer.batch_decode(output, skip_special_tokens=True), strict=True))
+    return [translation_of[sentence] for sentence in sentences]
 
 
 def places_to_align(tokenizer: PreTrainedTokenizerFast, english: str, russian: str) -> list[tuple[str, int, set[int]]]:
     """(kind, target piece, source pieces) of what surely corresponds: names, numbers, identical pieces."""
     backend = tokenizer.backend_tokenizer
     source, target = backend.encode(english), backend.encode(russian)
-    found: list[tuple[str, int, set[int]]] = []
+    places: list[tuple[str, int, set[int]]] = []
 
     def pieces(encoding: Encoding, start: int, end: int) -> list[int]:
         return [i for i, (a, b) in enumerate(encoding.offsets) if a < end and b > start and b > a]
@@ -63,13 +63,13 @@ def places_to_align(tokenizer: PreTrainedTokenizerFast, english: str, russian: s
             # A leading space mark is a piece of its own before digits; the first piece with a character counts.
             written = [q for q in queries if target.tokens[q] != "▁"]
             if keys and written:
-                found.append((kind, written[0], set(keys)))
+                places.append((kind, written[0], set(keys)))
     for query, piece in enumerate(target.tokens[:-1]):
         if source.tokens.count(piece) == 1 and target.tokens.count(piece) == 1 and piece != "▁":
             # Kept apart: most shared pieces are the full stop at the end, which the diagonal finds by itself.
             kind = "identical word piece" if any(c.isalnum() for c in piece) else "identical punctuation"
-            found.append((kind, query, {source.tokens.index(piece)}))
-    return found
+            places.append((kind, query, {source.tokens.index(piece)}))
+    return places
 
 
 @torch.no_grad()
@@ -82,22 +82,24 @@ def alignment(
         block = pairs[at : at + 50]
         source = tokenizer([e for e, _ in block], padding=True, return_tensors="pt")
         target = tokenizer([r for _, r in block], padding=True, return_tensors="pt").input_ids
-        output = model(**source, decoder_input_ids=teacher_forced(target), output_attentions=True, use_cache=False)
+        output = model(**source, decoder_input_ids=decoder_input(target), output_attentions=True, use_cache=False)
         patterns = patterns_of(output.cross_attentions)
         for row, (english, russian) in enumerate(block):
             length = int((source.input_ids[row] != PADDING).sum())
             written = int((target[row] != PADDING).sum())
             for kind, query, keys in places_to_align(tokenizer, english, russian):
-                entry = sums.setdefault(kind, {"mass": 0.0, "hits": 0.0, "diagonal": 0, "uniform": 0.0, "places": 0})
+                kind_sums = sums.setdefault(
+                    kind, {"mass": 0.0, "hits": 0.0, "diagonal": 0, "uniform": 0.0, "places": 0}
+                )
                 row_pattern: Tensor = patterns[:, row, :, query, :length]
-                entry["mass"] = entry["mass"] + row_pattern[..., list(keys)].sum(-1)
+                kind_sums["mass"] = kind_sums["mass"] + row_pattern[..., list(keys)].sum(-1)
                 peak = row_pattern.argmax(-1)
-                entry["hits"] = entry["hits"] + sum((peak == key).float() for key in keys)
+                kind_sums["hits"] = kind_sums["hits"] + sum((peak == key).float() for key in keys)
                 # The end marks correspond to each other, so the diagonal runs between the last real pieces.
                 guess = round(query * (length - 1) / max(1, written - 1))
-                entry["diagonal"] += guess in keys
-                entry["uniform"] += len(keys) / length
-                entry["places"] += 1
+                kind_sums["diagonal"] += guess in keys
+                kind_sums["uniform"] += len(keys) / length
+                kind_sums["places"] += 1
     return sums
 
 
@@ -134,16 +136,16 @@ def evaluate_translate(folder: Path, data: Path) -> dict:
     }
     chosen, measured = alignment(looking, tokenizer, choosing), alignment(looking, tokenizer, test)
     heads = {}
-    for kind, entry in measured.items():
+    for kind, kind_sums in measured.items():
         best = chosen[kind]["hits"]
         layer, head = divmod(int(best.argmax()), best.shape[1])
-        count = entry["places"]
+        count = kind_sums["places"]
         heads[kind] = {
             "head": f"L{layer}H{head}",
-            "peak_on_it": round((entry["hits"][layer, head] / count).item(), 4),
-            "attention": round((entry["mass"][layer, head] / count).item(), 4),
-            "diagonal": round(entry["diagonal"] / count, 4),
-            "uniform": round(entry["uniform"] / count, 4),
+            "peak_on_it": round((kind_sums["hits"][layer, head] / count).item(), 4),
+            "attention": round((kind_sums["mass"][layer, head] / count).item(), 4),
+            "diagonal": round(kind_sums["diagonal"] / count, 4),
+            "uniform": round(kind_sums["uniform"] / count, 4),
             "places": count,
         }
     return figures | {

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from evaluate_gpt import best
 from head_scores import patch_neighbour, patterns_of
-from train_vit import normalised, read_mosaic
+from train_vit import normalise, read_mosaic
 from transformers import AutoModelForImageClassification
 
 
@@ -19,10 +19,10 @@ def evaluate_vit(folder: Path, data: Path) -> dict:
     ).eval()
     images = torch.from_numpy(read_mosaic(data / "cifar10" / "test.webp"))
     labels = torch.from_numpy(np.load(data / "cifar10" / "labels.npz")["test"].astype(np.int64))
-    guesses = torch.cat([model(normalised(part.float() / 255)).logits.argmax(-1) for part in images.split(250)])
+    guesses = torch.cat([model(normalise(part.float() / 255)).logits.argmax(-1) for part in images.split(250)])
     right = guesses == labels
     names = model.config.id2label
-    patterns = patterns_of(model(normalised(images[:200].float() / 255), output_attentions=True).attentions)
+    patterns = patterns_of(model(normalise(images[:200].float() / 255), output_attentions=True).attentions)
     side = model.config.image_size // model.config.patch_size
     near = patch_neighbour(patterns, side)
     rows = torch.arange(side * side) // side

@@ -38,7 +38,7 @@ def duplicate(patterns: Tensor, length: int) -> Tensor:
     return patterns.diagonal(offset=-length, dim1=-2, dim2=-1)[..., -length:].mean(dim=(1, 3))
 
 
-def pointed(patterns: Tensor, batch: Tensor, query: Tensor, key: Tensor) -> Tensor:
+def mean_weight(patterns: Tensor, batch: Tensor, query: Tensor, key: Tensor) -> Tensor:
     """Mean attention over a list of (batch, query, key) places."""
     return (
         patterns[:, batch, :, query, key].mean(dim=0)

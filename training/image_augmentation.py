@@ -15,7 +15,7 @@ def uniform(images: Tensor, low: float, high: float, share: float, neutral: floa
     return torch.where(chosen, value, torch.full_like(value, neutral))
 
 
-def moved(images: Tensor) -> Tensor:
+def move(images: Tensor) -> Tensor:
     """Flip, shift by up to 4 pixels, and for some images turn, shear and scale: one resampling for all."""
     side = images.shape[-1]
     turn = uniform(images, -0.35, 0.35, 0.25, 0.0)
@@ -32,7 +32,7 @@ def moved(images: Tensor) -> Tensor:
     return functional.grid_sample(images, grid, mode="bilinear", padding_mode="reflection", align_corners=False)
 
 
-def recoloured(images: Tensor) -> Tensor:
+def recolour(images: Tensor) -> Tensor:
     """Brightness, contrast and saturation, and now and then posterising, solarising or a stretched range."""
 
     def column(value: Tensor) -> Tensor:
@@ -70,7 +70,7 @@ def cut_out(images: Tensor, share: float = 0.3) -> Tensor:
     return torch.where(hole, torch.rand_like(images), images)
 
 
-def mixed(images: Tensor, targets: Tensor, cut_share: float, blend_share: float) -> tuple[Tensor, Tensor]:
+def mix(images: Tensor, targets: Tensor, cut_share: float, blend_share: float) -> tuple[Tensor, Tensor]:
     """For some images a patch of another image is pasted in, others are blended; targets follow the areas."""
     count, side = images.shape[0], images.shape[-1]
     other = torch.randperm(count, device=images.device)

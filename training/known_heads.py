@@ -29,12 +29,12 @@ TRANSLATIONS = [
 ]
 
 
-def measured(name: str) -> dict[str, hs.Scores]:
+def measure_heads(name: str) -> dict[str, hs.Scores]:
     """Every measure that says something about this model."""
     model = hs.load(f"builtin:{name}")
     if name == "gpt":
-        traces = [model.run(**one) for one in repeated_tokens(model, n_inputs=16, length=50, seed=1)]
-        return {one: hs.measure(one, traces) for one in ("previous_token", "duplicate_token", "induction")}
+        traces = [model.run(**inputs) for inputs in repeated_tokens(model, n_inputs=16, length=50, seed=1)]
+        return {name: hs.measure(name, traces) for name in ("previous_token", "duplicate_token", "induction")}
     if name == "bert":
         return {"same_word_across": hs.measure("same_word_across", model.run(PAIRS))}
     if name == "vit":
@@ -43,16 +43,16 @@ def measured(name: str) -> dict[str, hs.Scores]:
     return {"same_word_across": hs.measure("same_word_across", model.run(TRANSLATIONS))}
 
 
-def known(name: str, k: int = 3) -> dict[str, Any]:
+def known_heads(name: str, k: int = 3) -> dict[str, Any]:
     """The heads that each measure puts first, with their scores."""
-    found = {}
-    for measure, scores in measured(name).items():
-        found[measure] = {
+    about_measures = {}
+    for measure, scores in measure_heads(name).items():
+        about_measures[measure] = {
             "chance": scores.baseline,
             "samples": scores.n_samples,
             "heads": {str(head): round(value, 4) for head, value in scores.top(k)},
         }
-    return found
+    return about_measures
 
 
 def main() -> None:
@@ -61,9 +61,9 @@ def main() -> None:
     parser.add_argument("models", nargs="*", default=["gpt", "bert", "vit", "translate"])
     for model in parser.parse_args().models:
         name = model.removeprefix("builtin:")
-        found = known(name)
-        (FOLDER / name / "known_heads.json").write_text(json.dumps(found, indent=1) + "\n")
-        for measure, about in found.items():
+        measured = known_heads(name)
+        (FOLDER / name / "known_heads.json").write_text(json.dumps(measured, indent=1) + "\n")
+        for measure, about in measured.items():
             heads = ", ".join(f"{head} {value:.3f}" for head, value in about["heads"].items())
             print(f"builtin:{name:<10} {measure:<18} {heads}   (chance {about['chance']:.3f})")
 

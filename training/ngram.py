@@ -39,22 +39,22 @@ class KneserNey:
         self.vocabulary, self.order = vocabulary, order
         tokens = tokens.astype(np.int64)
         numbers = tokens  # number of the n-gram that starts at each place
-        found: list[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]] = []
+        orders: list[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]] = []
         keys, first, numbers, counts = np.unique(tokens, return_index=True, return_inverse=True, return_counts=True)
-        found.append((keys, first, numbers, counts))
+        orders.append((keys, first, numbers, counts))
         for length in range(2, order + 1):
             longer = numbers[:-1] * vocabulary + tokens[length - 1 :]
             keys, first, numbers, counts = np.unique(longer, return_index=True, return_inverse=True, return_counts=True)
-            found.append((keys, first, numbers, counts))
+            orders.append((keys, first, numbers, counts))
         self.orders: list[Order] = []
-        for index, (keys, first, _, counts) in enumerate(found):
+        for index, (keys, first, _, counts) in enumerate(orders):
             if index + 1 < order:
                 # Below the highest order an n-gram counts by how many different tokens it follows.
-                _, longer_first, _, _ = found[index + 1]
-                followed = found[index][2][longer_first + 1]
+                _, longer_first, _, _ = orders[index + 1]
+                followed = orders[index][2][longer_first + 1]
                 counts = np.maximum(1, np.bincount(followed, minlength=len(keys)))
-            context = found[index - 1][2][first] if index else np.zeros(len(keys), dtype=np.int64)
-            size = len(found[index - 1][0]) if index else 1
+            context = orders[index - 1][2][first] if index else np.zeros(len(keys), dtype=np.int64)
+            size = len(orders[index - 1][0]) if index else 1
             discounts = discounts_of(counts)
             taken = discounts[np.minimum(counts, 3) - 1]
             self.orders.append(

@@ -28,8 +28,8 @@ class RunFolder:
     def log(self, **row: object) -> None:
         with self.log_path.open("a", encoding="utf-8") as stream:
             stream.write(json.dumps(row) + "\n")
-        shown = {name: value for name, value in row.items() if not isinstance(value, list)}
-        print(self.folder.name, json.dumps(shown), flush=True)
+        numbers = {name: value for name, value in row.items() if not isinstance(value, list)}
+        print(self.folder.name, json.dumps(numbers), flush=True)
 
     def offer(self, model: PreTrainedModel, validation: float, final: bool = False) -> None:
         """Saves the weights when they are the best so far on validation data (lower is better).

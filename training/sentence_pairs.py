@@ -31,15 +31,15 @@ class Clusters:
     def __init__(self) -> None:
         self.parent: dict[str, str] = {}
 
-    def root(self, item: str) -> str:
-        self.parent.setdefault(item, item)
-        while self.parent[item] != item:
-            self.parent[item] = self.parent[self.parent[item]]
-            item = self.parent[item]
-        return item
+    def root(self, node: str) -> str:
+        self.parent.setdefault(node, node)
+        while self.parent[node] != node:
+            self.parent[node] = self.parent[self.parent[node]]
+            node = self.parent[node]
+        return node
 
-    def join(self, one: str, other: str) -> None:
-        first, second = sorted((self.root(one), self.root(other)))
+    def join(self, sentence: str, other: str) -> None:
+        first, second = sorted((self.root(sentence), self.root(other)))
         self.parent[second] = first
 
 
@@ -49,8 +49,8 @@ def words_of(sentence: str) -> tuple[str, ...]:
 
 def overlap(first: str, second: str) -> float:
     """Jaccard overlap of the two sets of words: the baseline that needs no model."""
-    one, other = set(words_of(first)), set(words_of(second))
-    return len(one & other) / max(1, len(one | other))
+    first_words, second_words = set(words_of(first)), set(words_of(second))
+    return len(first_words & second_words) / max(1, len(first_words | second_words))
 
 
 def tatoeba_sentences(data: Path) -> tuple[dict[str, str], Clusters, list[tuple[str, str, str]]]:
@@ -136,7 +136,7 @@ def matched_to(positives: list[SentencePair], candidates: list[SentencePair], wa
     return chosen
 
 
-def one_word_replaced(pair: SentencePair, swaps: dict[str, list[str]], draw: random.Random) -> SentencePair | None:
+def replace_one_word(pair: SentencePair, swaps: dict[str, list[str]], draw: random.Random) -> SentencePair | None:
     """The second sentence with one word changed to a word that stood in its place in a natural sentence pair."""
     shared = [word for word in set(words_of(pair.first)) & set(words_of(pair.second)) if word in swaps]
     if not shared:
@@ -145,7 +145,7 @@ def one_word_replaced(pair: SentencePair, swaps: dict[str, list[str]], draw: ran
     new = draw.choice(swaps[old])
     changed = re.sub(
         rf"(?i)(?<![\w']){re.escape(old)}(?![\w'])",
-        lambda found: new.capitalize() if found[0][0].isupper() else new,
+        lambda match: new.capitalize() if match[0][0].isupper() else new,
         pair.second,
     )
     if set(words_of(changed)) == set(words_of(pair.second)):
@@ -178,24 +178,24 @@ def sentence_pairs(data: Path, seed: int = 0) -> list[SentencePair]:
         swaps: dict[str, list[str]] = defaultdict(list)
         for sentence, others in neighbours.items():
             for other in sorted(set(others)):
-                one, two = words_of(sentence), words_of(other)
-                difference = substitutions(one, two)
+                first_words, second_words = words_of(sentence), words_of(other)
+                difference = substitutions(first_words, second_words)
                 same_cluster = clusters.root(normalised_key(sentence)) == clusters.root(normalised_key(other))
                 # A change that is known to keep the meaning elsewhere (anyone / anybody) makes no safe negative.
                 if not difference or same_cluster or synonyms[difference]:
                     continue
                 candidates.append(SentencePair(split, sentence, other, False, "near neighbour"))
-                changed = [(old, new) for old, new in zip(one, two, strict=True) if old != new]
+                changed = [(old, new) for old, new in zip(first_words, second_words, strict=True) if old != new]
                 if len(changed) == 1 and len(changed[0][0]) > 2 and len(changed[0][1]) > 2:
                     swaps[changed[0][0]].append(changed[0][1])
         candidates.sort(key=lambda pair: (pair.first, pair.second))
         draw.shuffle(candidates)
         natural = matched_to(positives, candidates, len(positives) // 2)
-        made: list[SentencePair] = []
+        changed_pairs: list[SentencePair] = []
         for pair in positives:
-            changed_pair = one_word_replaced(pair, swaps, draw)
-            if changed_pair and len(made) + len(natural) < len(positives):
-                made.append(changed_pair)
-        pairs.extend(natural + made)
+            changed_pair = replace_one_word(pair, swaps, draw)
+            if changed_pair and len(changed_pairs) + len(natural) < len(positives):
+                changed_pairs.append(changed_pair)
+        pairs.extend(natural + changed_pairs)
     draw.shuffle(pairs)
     return pairs

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from budget import Budget, Occasions
 from corpora import DOCUMENT_END, read_xz
-from head_scores import patterns_of, pointed
+from head_scores import mean_weight, patterns_of
 from plain_forward import bert_hidden
 from run_folder import AveragedWeights, RunFolder, chosen_device, optimizer_for, update, use_compiled
 from tokenizers import Tokenizer
@@ -50,7 +50,7 @@ def pair_table(pack: Path, split: str, tokenizer: Tokenizer, width: int) -> tupl
     return tokens, segments, np.array([1 - int(rows[index][2]) for index in kept])
 
 
-def masked(tokens: Tensor, starts_word: Tensor, count: int, share: float, vocabulary: int) -> tuple[Tensor, ...]:
+def mask_words(tokens: Tensor, starts_word: Tensor, count: int, share: float, vocabulary: int) -> tuple[Tensor, ...]:
     """Hides whole words: (tokens with masks, places [rows, count], labels [rows, count] with -100 for none).
 
     Of the hidden tokens 80 % become [MASK], 10 % a random token, 10 % stay as they are.
@@ -67,9 +67,9 @@ def masked(tokens: Tensor, starts_word: Tensor, count: int, share: float, vocabu
     labels = original.masked_fill(~counted, -100)
     dice = torch.rand(rows, count, device=tokens.device)
     noise = torch.randint(FIRST_WORD, vocabulary, (rows, count), device=tokens.device)
-    shown = torch.where(dice < 0.8, torch.full_like(original, MASK), torch.where(dice < 0.9, noise, original))
-    shown = torch.where(counted, shown, original)
-    return tokens.scatter(1, places, shown), places, labels
+    replacement = torch.where(dice < 0.8, torch.full_like(original, MASK), torch.where(dice < 0.9, noise, original))
+    replacement = torch.where(counted, replacement, original)
+    return tokens.scatter(1, places, replacement), places, labels
 
 
 def text_rows(stream: Tensor, rows: int, width: int) -> tuple[Tensor, Tensor]:
@@ -141,13 +141,13 @@ def main() -> None:
 
     def text_batch(source: Tensor, rows: int) -> tuple[Tensor, ...]:
         tokens, segments = text_rows(source, rows, width)
-        return *masked(tokens, starts_word, text_count, 0.15, vocabulary), segments
+        return *mask_words(tokens, starts_word, text_count, 0.15, vocabulary), segments
 
     def pair_batch(rows: int) -> tuple[Tensor, ...]:
         """First half: paraphrases with hidden words. Second half: whole pairs to be judged, nothing hidden."""
         hidden = same_meaning[torch.randint(0, len(same_meaning), (rows // 2,), device=device)]
         judged = torch.randint(0, len(pairs[0]), (rows // 2,), device=device)
-        tokens, places, labels = masked(pairs[0][hidden].long(), starts_word, pair_count, 0.2, vocabulary)
+        tokens, places, labels = mask_words(pairs[0][hidden].long(), starts_word, pair_count, 0.2, vocabulary)
         chosen = torch.cat([hidden, judged])
         tokens = torch.cat([tokens, pairs[0][judged].long()])
         return tokens, pairs[1][chosen].long(), places, labels, pairs[2][judged]
@@ -212,7 +212,7 @@ def main() -> None:
                 ).attentions
             )
         batch, query, key, _ = same_word_places(tokens, segments)
-        across = pointed(patterns, batch, query, key)
+        across = mean_weight(patterns, batch, query, key)
         loss = torch.stack(losses).mean().item()
         run.log(
             step=step,

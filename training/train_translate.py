@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from budget import Budget, Occasions
 from corpora import read_xz
-from head_scores import patterns_of, pointed
+from head_scores import mean_weight, patterns_of
 from plain_forward import marian_logits
 from run_folder import AveragedWeights, RunFolder, chosen_device, optimizer_for, update, use_compiled
 from tokenizers import Tokenizer
@@ -38,7 +38,7 @@ def read_pairs(pack: Path, split: str) -> list[list[str]]:
     return [line.split("\t") for line in read_xz(pack / f"translate_{split}.tsv.xz").split("\n")]
 
 
-def bucketed(pairs: list[tuple[list[int], list[int]]], device: torch.device) -> list[Bucket]:
+def bucket_pairs(pairs: list[tuple[list[int], list[int]]], device: torch.device) -> list[Bucket]:
     """Sources and targets as padded tables, one pair of tables for each width."""
     buckets: list[Bucket] = []
     low = 0
@@ -53,7 +53,7 @@ def bucketed(pairs: list[tuple[list[int], list[int]]], device: torch.device) -> 
     return buckets
 
 
-def teacher_forced(target: Tensor) -> Tensor:
+def decoder_input(target: Tensor) -> Tensor:
     """The decoder's input: the target behind the start token (Marian starts with the padding token)."""
     return torch.cat([torch.full_like(target[:, :1], PADDING), target[:, :-1]], dim=1)
 
@@ -92,9 +92,9 @@ def main() -> None:
         encoded = list(zip(*(sentence_ids(tokenizer, side, dropout) for side in (english, russian)), strict=True))
         # The plain cut is seen as often as all random cuts together.
         pairs.extend(encoded * (max(1, recipe["variants"] - 1) if variant == 0 else 1))
-    train = bucketed(pairs, device)
+    train = bucket_pairs(pairs, device)
     valid_rows = read_pairs(options.pack, "valid")
-    valid = bucketed(
+    valid = bucket_pairs(
         list(zip(*(sentence_ids(tokenizer, [row[side] for row in valid_rows], 0.0) for side in (0, 1)), strict=True)),
         device,
     )
@@ -117,7 +117,7 @@ def main() -> None:
 
     def loss_of(source: Tensor, target: Tensor) -> Tensor:
         with torch.autocast(device.type, dtype=torch.bfloat16):
-            logits = marian_logits(model, source, teacher_forced(target), PADDING)
+            logits = marian_logits(model, source, decoder_input(target), PADDING)
         return torch.nn.functional.cross_entropy(
             logits.flatten(0, 1).float(), target.flatten(), ignore_index=PADDING, label_smoothing=recipe["smoothing"]
         )
@@ -137,7 +137,7 @@ def main() -> None:
                     output = probe(
                         input_ids=source,
                         attention_mask=(source != PADDING).long(),
-                        decoder_input_ids=teacher_forced(target),
+                        decoder_input_ids=decoder_input(target),
                         output_attentions=True,
                         use_cache=False,
                     )
@@ -149,7 +149,7 @@ def main() -> None:
                 right += ((logits.argmax(-1) == target) & real).sum().item()
                 counted += real.sum().item()
                 places = identical_places(source, target)
-                score = score + pointed(patterns_of(output.cross_attentions), *places) * len(places[0])
+                score = score + mean_weight(patterns_of(output.cross_attentions), *places) * len(places[0])
                 weight += len(places[0])
         across = score / max(1, weight)
         run.log(

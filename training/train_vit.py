@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from budget import Budget, Occasions
 from head_scores import patch_neighbour, patterns_of
-from image_augmentation import cut_out, mixed, moved, recoloured
+from image_augmentation import cut_out, mix, move, recolour
 from PIL import Image
 from plain_forward import vit_logits
 from run_folder import AveragedWeights, RunFolder, chosen_device, optimizer_for, update, use_compiled
@@ -36,7 +36,7 @@ def training_images(folder: Path) -> tuple[np.ndarray, np.ndarray]:
     return images, np.load(folder / "labels.npz")["train"].astype(np.int64)
 
 
-def normalised(images: Tensor) -> Tensor:
+def normalise(images: Tensor) -> Tensor:
     mean = torch.tensor(MEAN, device=images.device)[None, :, None, None]
     return (images - mean) / torch.tensor(DEVIATION, device=images.device)[None, :, None, None]
 
@@ -64,12 +64,12 @@ def main() -> None:
         label2id={name: index for index, name in enumerate(names)},
     )
     order = np.random.default_rng(0).permutation(len(images))
-    held, kept = order[:VALIDATION_IMAGES], order[VALIDATION_IMAGES:]
+    validation, kept = order[:VALIDATION_IMAGES], order[VALIDATION_IMAGES:]
     train_images = torch.from_numpy(images[kept]).to(device)
     targets = torch.eye(len(names), device=device)[torch.from_numpy(labels[kept]).to(device)]
     targets = targets * (1 - recipe["smoothing"]) + recipe["smoothing"] / len(names)
-    valid_images = normalised(torch.from_numpy(images[held]).to(device).float() / 255)
-    valid_labels = torch.from_numpy(labels[held]).to(device)
+    valid_images = normalise(torch.from_numpy(images[validation]).to(device).float() / 255)
+    valid_labels = torch.from_numpy(labels[validation]).to(device)
     print(f"vit data ready after {budget.elapsed():.0f} s", flush=True)
 
     model = ViTForImageClassification(config).to(device)
@@ -90,14 +90,14 @@ def main() -> None:
     def batches() -> list[tuple[Tensor, Tensor]]:
         """Several batches augmented in one go: the many small operations cost the same for all together."""
         chosen = torch.randint(0, len(train_images), (rows * recipe["batches_at_once"],), device=device)
-        pixels = cut_out(recoloured(moved(train_images[chosen].float() / 255)))
+        pixels = cut_out(recolour(move(train_images[chosen].float() / 255)))
         # The last tenth of the time is on whole images: the model is used on whole images.
         late = budget.first_step is not None and budget.spent() > 0.92
         wanted = targets[chosen]
-        pixels = normalised(pixels)
+        pixels = normalise(pixels)
         result = []
         for part, goal in zip(pixels.split(rows), wanted.split(rows), strict=True):
-            result.append((part, goal) if late else mixed(part, goal, recipe["cut_share"], recipe["blend_share"]))
+            result.append((part, goal) if late else mix(part, goal, recipe["cut_share"], recipe["blend_share"]))
         return result
 
     @torch.no_grad()

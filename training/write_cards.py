@@ -59,7 +59,7 @@ def known_heads_part(known: dict) -> str:
     )
 
 
-def quoted(text: str) -> str:
+def quote(text: str) -> str:
     return text.replace("\n", " ⏎ ").replace("|", "\\|")
 
 
@@ -76,7 +76,7 @@ def gpt_card(figures: dict) -> str:
     )
     prose = figures["heads"]["unseen prose"]
     continuations = "\n".join(
-        f"| {name} | {quoted(row[key])} |"
+        f"| {name} | {quote(row[key])} |"
         for row in figures["continuations"]
         for name, key in (("greedy", "greedy"), ("5 beams", "five_beams"), ("sampled", "sampled"))
     )
@@ -283,9 +283,9 @@ def translate_card(figures: dict) -> str:
         f"| {percent(row['diagonal'])} | {percent(row['uniform'])} | {row['places']:,} |"
         for kind, row in figures["alignment"].items()
     )
-    ours = "\n".join(f"| {quoted(row['english'])} | {quoted(row['russian'])} |" for row in figures["translations"])
+    ours = "\n".join(f"| {quote(row['english'])} | {quote(row['russian'])} |" for row in figures["translations"])
     test = "\n".join(
-        f"| {quoted(row['english'])} | {quoted(row['russian'])} | {quoted(row['reference'])} |"
+        f"| {quote(row['english'])} | {quote(row['russian'])} | {quote(row['reference'])} |"
         for row in figures["test_examples"]
     )
     return f"""{front_matter(DESCRIPTIONS["translate"], "[en, ru]", "cc-by-2.0", "attention, translation, marian")}

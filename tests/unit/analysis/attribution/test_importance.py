@@ -11,7 +11,7 @@ from torch import Tensor
 
 import headscope as hs
 from headscope.analysis.attribution.importance import ablation, gate_importance
-from headscope.analysis.statistics import averaged, per_layer, rank_correlation
+from headscope.analysis.statistics import mean_scores, per_layer, rank_correlation
 from headscope.errors import Cancelled, CaptureError, HeadscopeError, InputError
 from headscope.models import Model
 from headscope.sites import Head
@@ -159,7 +159,7 @@ def test_what_cannot_be_measured_is_told():
     with pytest.raises(CaptureError, match="use ablation"):
         gate_importance(Model(FAMILIES["longformer"].build()), sources("bert")[0], position=2)
     with pytest.raises(HeadscopeError, match="no inputs"):
-        averaged("relevance", [], {})
+        mean_scores("relevance", [], {})
 
 
 def test_ranks_on_paper():

@@ -3,14 +3,14 @@
 import pytest
 
 import headscope as hs
-from headscope.analysis.usecases.sentence_pairs import _shuffled, between_sentences, built_in_pairs
+from headscope.analysis.usecases.sentence_pairs import _shuffle, between_sentences, built_in_pairs
 from headscope.errors import InputError
 
 
 def test_there_are_three_hundred_pairs_and_nobody_keeps_a_partner_when_shuffled():
     pairs = built_in_pairs()
     assert len(pairs) == 300
-    partner = _shuffled(pairs)
+    partner = _shuffle(pairs)
     assert all(not set(pairs[place]) & set(pairs[other]) for place, other in enumerate(partner))
     apart = [abs(len(pairs[place][1]) - len(pairs[other][1])) for place, other in enumerate(partner)]
     assert sum(apart) / len(apart) < 2  # characters
