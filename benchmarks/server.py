@@ -47,7 +47,7 @@ def child(tile: str) -> None:
     workbench = Workbench(Options(limits=Limits()), Access())
     workbench.runs.cache.put("trace", Run("trace", RunRequest("gpt2-small"), trace, 0.0), trace.nbytes())
     if tile == "computed":
-        workbench.parts.cache.put = lambda *entry: None
+        workbench.parts.cache.put = lambda *cache_arguments: None
     listener = listening_socket("127.0.0.1", 0)
     print(json.dumps({"port": listener.getsockname()[1], "token": workbench.access.token}), flush=True)
     uvicorn.Server(server_config(workbench)).run([listener])
