@@ -46,7 +46,9 @@ def gate_importance(
     tokens, classes). `normalised` divides each layer by its Euclidean norm, as the paper does.
 
     >>> import headscope as hs
-    >>> hs.gate_importance(model, ["A sentence.", "Another one."]).top(3)  # doctest: +SKIP
+    >>> texts = ["The doctor asked the nurse a question. She", "The teacher asked the student a question. He"]
+    >>> hs.analysis.gate_importance(hs.load("builtin:gpt"), texts).top(1)[0][0]
+    Head('L0H7')
     """
     edits = _check_request(model, interventions)
     asked = _questions(model, inputs, target, position, edits, cancel)

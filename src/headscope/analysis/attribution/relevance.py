@@ -150,8 +150,9 @@ def relevance(
     `vectors` asks for coordinates of queries, keys or values as well.
 
     >>> import headscope as hs
-    >>> found = hs.relevance(model, "The capital of France is", target=(" Paris", " London"))  # doctest: +SKIP
-    >>> found.heads.top(3), found.bias_share  # doctest: +SKIP
+    >>> explained = hs.relevance(hs.load("builtin:gpt"), "The doctor asked the nurse a question. She")
+    >>> explained.steps[0].text, explained.heads.top(1)[0][0]
+    (' was', Head('L4H5'))
     """
     edits = _check_request(model, rule, interventions, vectors)
     asked = logit_target.ask(model, source, position, edits, cancel=cancel)

@@ -20,8 +20,9 @@ def streaming(
     taken spares the pass.
 
     >>> import headscope as hs
-    >>> measures = hs.analysis.streaming("dev.conllu", model)  # doctest: +SKIP
-    >>> run = hs.runs.run(model, "dev.conllu", measures, "my-run")  # doctest: +SKIP
+    >>> model, texts = hs.load("builtin:gpt"), ["The doctor asked the nurse a question. She"] * 3
+    >>> [measure.name for measure in hs.analysis.streaming(texts, model)][:3]
+    ['confidence', 'confidence_plain', 'entropy']
     """
     if inventory is None:
         inventory = take_inventory(_examples(source), model)

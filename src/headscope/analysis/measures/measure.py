@@ -28,7 +28,9 @@ def measure(name: str, traces: Trace | Iterable[Trace], *, examples: Iterable[Ex
     they are there when there are at least two.
 
     >>> import headscope as hs
-    >>> hs.measure("previous_token", trace).top(3)  # doctest: +SKIP
+    >>> trace = hs.load("builtin:gpt").run("The doctor asked the nurse a question. She")
+    >>> hs.measure("previous_token", trace).top(1)[0][0]
+    Head('L3H2')
     """
     known, _, key = name.partition("/")
     scores_by_name = measure_all([known], traces, examples=examples)

@@ -161,8 +161,11 @@ def examples(
     corpus once, for every place of the model, and keeps the result in `folder` (by default one of its own in the user's
     cache); those that follow read it there. Stopped, the same call goes on. Texts too long for the model are cut.
 
-    >>> import headscope as hs
-    >>> hs.examples("builtin:gpt", "wiki.txt", "L3.neurons[17]", folder="examples")  # doctest: +SKIP
+    >>> import headscope as hs, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     hs.examples("builtin:gpt", ["The doctor asked the nurse a question. She"], "L3.neurons[17]", folder=folder)
+    L3.neurons[17] of builtin:gpt, strongest in 1 examples of list
+      -0.028  <|endoftext|> The doctor asked the «nurse» a question . She
     """
     if isinstance(k, bool) or not isinstance(k, int) or not 1 <= k <= KEPT:
         raise InputError(f"k={k!r} is not a whole number from 1 to {KEPT}: so many examples of each place are kept.")

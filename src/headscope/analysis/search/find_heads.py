@@ -38,7 +38,9 @@ def find_heads(
     true (or not zero) where the head should look. Its baseline is chance: an even share of what a query can see.
 
     >>> import headscope as hs
-    >>> hs.find_heads(trace, example=("She", "nurse")).above(3)  # doctest: +SKIP
+    >>> trace = hs.load("builtin:gpt").run("The doctor asked the nurse a question. She")
+    >>> hs.find_heads(trace, example=("She", "nurse")).above(1)[0][0]
+    Head('L5H2')
     """
     runs = [traces] if isinstance(traces, Trace) else list(traces)
     if not runs:

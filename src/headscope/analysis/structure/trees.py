@@ -204,10 +204,7 @@ def induced_trees(
     progress: Report | None = None,
     cancel: threading.Event | None = None,
 ) -> Trees:
-    """The trees of every head that attends within the text, against those of a treebank.
-
-    >>> print(induced_trees(model, "en_ewt-ud-dev.conllu", limit=300))  # doctest: +SKIP
-    """
+    """The trees of every head that attends within the text, against those of a treebank (a CoNLL-U file, examples)."""
     measure = InducedTrees()
     measure.settings["seed"] = seed
     table = counted(model, source, measure, limit=limit, seed=seed, progress=progress, cancel=cancel)

@@ -86,9 +86,6 @@ def bias(
     `n_silenced` heads with the largest significant differences (or the largest, if none is significant) are silenced
     together, and beside them `n_random` times as many heads drawn from the others. Built-in sentences unless schemas
     are given, or Winogender's `templates.tsv`.
-
-    >>> import headscope as hs
-    >>> hs.bias(hs.load("builtin:gpt"), "templates.tsv").significant()[:3]  # doctest: +SKIP
     """
     check_fits("bias", model)
     chosen = sentences_of(sentences)
