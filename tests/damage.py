@@ -102,15 +102,15 @@ class SmallRun:
             except Exception as error:
                 return RAW, f"{type(error).__name__}: {error}"
         if numbers == self.truth[name]:
-            return EQUAL, "; ".join(str(one.message) for one in caught)
+            return EQUAL, "; ".join(str(warning.message) for warning in caught)
         # A warning that names the file is how a run in progress, which lacks files, is told from a whole one.
-        told = [str(one.message) for one in caught if issubclass(one.category, HeadscopeWarning)]
-        return (REFUSED if any(damaged.name in line for line in told) else SILENT), "; ".join(told)
+        messages = [str(warning.message) for warning in caught if issubclass(warning.category, HeadscopeWarning)]
+        return (REFUSED if any(damaged.name in line for line in messages) else SILENT), "; ".join(messages)
 
 
 def _plain(scores: dict[str, Scores] | Scores | Any) -> Any:
     if isinstance(scores, dict):
-        return {name: _plain(one) for name, one in scores.items()}
+        return {name: _plain(measure_scores) for name, measure_scores in scores.items()}
     return repr(scores.to_json()) if isinstance(scores, Scores) else scores
 
 
@@ -146,7 +146,7 @@ def _examples(small: SmallRun) -> Any:
     return [read_row(opened, table, row, lowest=low) for table in tables for row in (0, 3) for low in (False, True)]
 
 
-def _resumed(small: SmallRun) -> Any:
+def _resume(small: SmallRun) -> Any:
     """Run again over what is there, then read."""
     small.run()
     return [_scores(small), _remarks(small), _sql(small), _examples(small)]
@@ -158,7 +158,7 @@ READERS: dict[str, Callable[[SmallRun], Any]] = {
     "remarks": _remarks,
     "sql": _sql,
     "examples": _examples,
-    "resume": _resumed,
+    "resume": _resume,
 }
 
 
@@ -186,7 +186,7 @@ def flips(small: SmallRun, count: int, seed: int = 0, only: str = "*") -> Iterat
         yield f"{name} bit {bit}", flip(name, bit)
 
 
-def cut(name: str, share: float) -> Damage:
+def truncate(name: str, share: float) -> Damage:
     """Only the first part is left."""
 
     def damage(folder: Path) -> Path:
@@ -217,19 +217,19 @@ def missing(name: str) -> Damage:
     return damage
 
 
-def swapped(one: str, other: str) -> Damage:
+def swap(name: str, other: str) -> Damage:
     """Two files in each other's place."""
 
     def damage(folder: Path) -> Path:
-        first, second = (folder / one).read_bytes(), (folder / other).read_bytes()
-        (folder / one).write_bytes(second)
+        first, second = (folder / name).read_bytes(), (folder / other).read_bytes()
+        (folder / name).write_bytes(second)
         (folder / other).write_bytes(first)
-        return folder / one
+        return folder / name
 
     return damage
 
 
-def replaced(name: str, data: bytes) -> Damage:
+def replace_bytes(name: str, data: bytes) -> Damage:
     """Other contents: those of another run, say."""
 
     def damage(folder: Path) -> Path:
@@ -249,9 +249,9 @@ class Trial:
 
     def add(self, label: str, small: SmallRun, damage: Damage) -> None:
         """Make one damage and read through every reader."""
-        found = list(small.outcomes(damage))
-        for reader, outcome, words in found:
+        outcomes = list(small.outcomes(damage))
+        for reader, outcome, words in outcomes:
             self.by_reader.setdefault(reader, Counter())[outcome] += 1
             if outcome not in (EQUAL, REFUSED):
                 self.failures.append(f"{label}, {reader}: {outcome}: {words}")
-        self.worst[max((outcome for _, outcome, _ in found), key=KINDS.index)] += 1
+        self.worst[max((outcome for _, outcome, _ in outcomes), key=KINDS.index)] += 1

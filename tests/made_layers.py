@@ -14,7 +14,7 @@ from headscope.traces import Inputs, Tokens
 from headscope.traces.tokens import Token
 
 
-def parsed(*rows: tuple[str, int] | tuple[str, int, str], name: str = "made") -> Example:
+def sentence(*rows: tuple[str, int] | tuple[str, int, str], name: str = "made") -> Example:
     """An example from words with their heads (counted from 1, 0 for the root), and tags."""
     words = tuple(row[0] for row in rows)
     ends = np.cumsum([len(word) + 1 for word in words])
@@ -35,22 +35,22 @@ def in_pieces(text: str, size: int = 100, *, marks: bool = True) -> Tokens:
     return Tokens((*tokens, Token("[SEP]", special=True)) if marks else tuple(tokens))
 
 
-def made_batch(examples: Sequence[Example], tokens: Sequence[dict[str, Tokens]]) -> Batch:
+def batch_of(examples: Sequence[Example], tokens: Sequence[dict[str, Tokens]]) -> Batch:
     """A batch of examples, padded on the right."""
-    inputs = [Inputs("text", {}, one, text=example.text) for one, example in zip(tokens, examples, strict=True)]
+    inputs = [Inputs("text", {}, stacks, text=example.text) for stacks, example in zip(tokens, examples, strict=True)]
     real = {}
     for stack in tokens[0]:
-        lengths = torch.tensor([len(one[stack]) for one in tokens])
+        lengths = torch.tensor([len(stacks[stack]) for stacks in tokens])
         real[stack] = torch.arange(int(lengths.max())) < lengths[:, None]
     return Batch(list(examples), inputs, list(range(len(examples))), real)
 
 
-def made_layer(batch: Batch, patterns: Sequence[np.ndarray], site: Site, key_stack: str | None = None) -> Layer:
+def batch_layer(batch: Batch, patterns: Sequence[np.ndarray], site: Site, key_stack: str | None = None) -> Layer:
     """A layer over the batch; one array [head, query, key] an example."""
     queries, keys = batch.real[site.stack], batch.real[key_stack or site.stack]
     pattern = torch.zeros(len(batch), len(patterns[0]), queries.shape[1], keys.shape[1])
-    for row, one in enumerate(patterns):
-        pattern[row, :, : one.shape[1], : one.shape[2]] = torch.as_tensor(one)
+    for row, heads in enumerate(patterns):
+        pattern[row, :, : heads.shape[1], : heads.shape[2]] = torch.as_tensor(heads)
     about = (site, key_stack or site.stack, False, batch, slice(0, len(batch)), 0)
     return Layer(*about, pattern, queries, keys)
 

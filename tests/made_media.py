@@ -17,10 +17,10 @@ def picture(width: int = 40, height: int = 30, mode: str = "RGB") -> Image.Image
     """A smooth picture in which no two patches look alike."""
     y, x = np.mgrid[0:height, 0:width]
     red, green = x * 255 // max(1, width - 1), y * 255 // max(1, height - 1)
-    made = Image.fromarray(np.stack([red, green, (red + green) // 2], -1).astype(np.uint8))
+    image = Image.fromarray(np.stack([red, green, (red + green) // 2], -1).astype(np.uint8))
     if mode == "I;16":
-        return Image.fromarray((np.asarray(made.convert("L")).astype(np.uint16)) * 257)
-    return made.convert(mode)
+        return Image.fromarray((np.asarray(image.convert("L")).astype(np.uint16)) * 257)
+    return image.convert(mode)
 
 
 def png(image: Image.Image, kind: str = "PNG") -> bytes:

@@ -12,7 +12,7 @@ from headscope.traces import LayerRecord, Predictions, Tokens, Trace
 N_HEADS, DIM = 4, 6
 
 
-def made_layer(
+def random_layer(
     formula: Formula,
     n_queries: int = 12,
     n_keys: int | None = None,
@@ -28,10 +28,10 @@ def made_layer(
     query = torch.randn(N_HEADS, n_queries, DIM).to(dtype)
     key, value = torch.randn(groups, n_keys, DIM).to(dtype), torch.randn(groups, n_keys, DIM).to(dtype)
     wide = torch.promote_types(dtype, torch.float32)
-    found = scores(query[None].to(wide), expand_heads(key[None], N_HEADS).to(wide), formula)
-    pattern = softmax(found, formula.sinks)
-    lse = None if formula.sinks is None else log_denominator(found, formula.sinks)[0].float()
-    summary = summarise(pattern[0].float(), found[0].float(), lse=lse, rows_only=record == "rows")
+    raw_scores = scores(query[None].to(wide), expand_heads(key[None], N_HEADS).to(wide), formula)
+    pattern = softmax(raw_scores, formula.sinks)
+    lse = None if formula.sinks is None else log_denominator(raw_scores, formula.sinks)[0].float()
+    summary = summarise(pattern[0].float(), raw_scores[0].float(), lse=lse, rows_only=record == "rows")
     about = (site or Site("main", 0), N_HEADS, n_queries, n_keys, key_stack, "routed", summary)
     is_causal = n_queries == n_keys and formula.mask is not None and formula.mask.is_causal
     if record in ("rows", "summary"):
@@ -42,7 +42,7 @@ def made_layer(
     return LayerRecord(*about, formula=formula, **vectors, value_norms=norms, is_causal=is_causal)
 
 
-def made_trace(*layers: LayerRecord, record: Record = "heads", **more) -> Trace:
+def trace_of_layers(*layers: LayerRecord, record: Record = "heads", **more) -> Trace:
     """A trace of these layers, numbered in order, with an answer and, at `full`, everything else."""
     numbered = [replace(layer, site=replace(layer.site, layer=index)) for index, layer in enumerate(layers)]
     tokens = {}
@@ -83,25 +83,25 @@ def _assert_equal_layers(first: LayerRecord, second: LayerRecord) -> None:
     _assert_equal_tensors(_plain(first), _plain(second))
 
 
-def _plain(thing) -> dict:
+def _plain(record) -> dict:
     """The fields, one level down where they have fields of their own."""
-    found = {}
-    for name, value in vars(thing).items():
+    plain = {}
+    for name, value in vars(record).items():
         if isinstance(value, Summary | Formula) or type(value).__name__ in ("Mask", "Bias"):
-            found |= {f"{name}.{inner}": one for inner, one in _plain(value).items()}
+            plain |= {f"{name}.{inner}": inner_value for inner, inner_value in _plain(value).items()}
         elif isinstance(value, dict):
-            found |= {f"{name}.{inner}": one for inner, one in value.items()}
+            plain |= {f"{name}.{inner}": inner_value for inner, inner_value in value.items()}
         else:
-            found[name] = value
-    return found
+            plain[name] = value
+    return plain
 
 
 def _assert_equal_tensors(first: dict, second: dict) -> None:
     assert first.keys() == second.keys()
-    for name, one in first.items():
+    for name, tensor in first.items():
         other = second[name]
-        if not isinstance(one, torch.Tensor):
-            assert one == other, name
+        if not isinstance(tensor, torch.Tensor):
+            assert tensor == other, name
             continue
-        assert one.dtype == other.dtype and one.shape == other.shape, name
-        assert one.contiguous().view(torch.uint8).equal(other.contiguous().view(torch.uint8)), name
+        assert tensor.dtype == other.dtype and tensor.shape == other.shape, name
+        assert tensor.contiguous().view(torch.uint8).equal(other.contiguous().view(torch.uint8)), name

@@ -26,20 +26,22 @@ def example(words=WORDS, tags=TAGS, heads=HEADS, relations=RELATIONS, name="one"
 
 def tokens(of: Example, *, split=(), special=True) -> Tokens:
     """[CLS], a token a word (two for those in `split`), [SEP]."""
-    found = [Token("[CLS]", id=1, special=True)] if special else []
+    sequence = [Token("[CLS]", id=1, special=True)] if special else []
     for place, (start, end) in enumerate(of.spans):
         cuts = [start, (start + end) // 2, end] if place in split else [start, end]
         for first, last in itertools.pairwise(cuts):
             text = (of.text or "")[first:last]
-            found.append(Token(text, id=10 + len(found), word=place, start=first, end=last))
+            sequence.append(Token(text, id=10 + len(sequence), word=place, start=first, end=last))
     if special:
-        found.append(Token("[SEP]", id=2, special=True))
-    return Tokens(tuple(found))
+        sequence.append(Token("[SEP]", id=2, special=True))
+    return Tokens(tuple(sequence))
 
 
 def trace(*patterns, on: Tokens) -> Trace:
     """One layer, a head a pattern [query, key]."""
-    return Trace.from_patterns([torch.stack([torch.as_tensor(one, dtype=torch.float32) for one in patterns])], on)
+    return Trace.from_patterns(
+        [torch.stack([torch.as_tensor(pattern, dtype=torch.float32) for pattern in patterns])], on
+    )
 
 
 def one_hot(keys, n_keys=None) -> torch.Tensor:

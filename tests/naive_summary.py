@@ -37,8 +37,8 @@ def naive(pattern: Tensor, lse: Tensor, *, query_offset: int = 0) -> dict[str, T
     }
 
 
-def assert_same(found: Summary, expected: dict[str, Tensor], atol: float = 2e-5) -> None:
-    for name, figure in found.tensors().items():
+def assert_same(summary: Summary, expected: dict[str, Tensor], atol: float = 2e-5) -> None:
+    for name, figure in summary.tensors().items():
         torch.testing.assert_close(
             figure.double(), expected[name].double(), rtol=1e-4, atol=atol, msg=lambda m, n=name: f"{n}: {m}"
         )

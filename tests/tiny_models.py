@@ -212,11 +212,11 @@ def decoder(name: str, build: Build, *, way: Way = "routed", layers: int = N_LAY
 def seq2seq(name: str, build: Build, inputs: Callable[[], Inputs] = text_pair) -> Family:
     """An encoder-decoder, padded on the right: the target, and the source if it is text."""
 
-    def padded() -> Inputs:
+    def pad_both() -> Inputs:
         unpadded = inputs()
         return pad_target(pad(unpadded) if "input_ids" in unpadded else unpadded)
 
-    return Family(name, build, inputs, padded, "routed", SEQ2SEQ, read_seq2seq)
+    return Family(name, build, inputs, pad_both, "routed", SEQ2SEQ, read_seq2seq)
 
 
 def vision(name: str, build: Build) -> Family:
@@ -416,7 +416,7 @@ class TorchEncoder(nn.Module):
         return self.unembed(self.encoder(self.embed(input_ids), src_key_padding_mask=ignored))
 
 
-def home_made(make: Build) -> Build:
+def seeded(make: Build) -> Build:
     """A builder with seeded weights."""
 
     def build() -> nn.Module:
@@ -703,18 +703,18 @@ UNROUTED = (
 )
 
 HOME_MADE = (
-    encoder("home_mixer", home_made(lambda: HomeMade(TokenMixer, N_LAYERS)), way="traced"),
+    encoder("home_mixer", seeded(lambda: HomeMade(TokenMixer, N_LAYERS)), way="traced"),
     replace(
         decoder(
             "home_sdpa",
-            home_made(lambda: HomeMade(CausalSelfAttention, N_LAYERS + 1)),
+            seeded(lambda: HomeMade(CausalSelfAttention, N_LAYERS + 1)),
             way="traced",
             layers=N_LAYERS + 1,
         ),
         attentions=None,
     ),
-    encoder("home_multihead", home_made(lambda: HomeMade(MultiheadMixer, N_LAYERS)), way="traced"),
-    replace(encoder("home_torch_encoder", home_made(TorchEncoder), way="traced"), attentions=None),
+    encoder("home_multihead", seeded(lambda: HomeMade(MultiheadMixer, N_LAYERS)), way="traced"),
+    replace(encoder("home_torch_encoder", seeded(TorchEncoder), way="traced"), attentions=None),
 )
 
 FAMILIES: dict[str, Family] = {family.name: family for family in (*ROUTED, *COMPOSED, *UNROUTED, *HOME_MADE)}

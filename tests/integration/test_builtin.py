@@ -43,10 +43,10 @@ def known_heads_script():
 @pytest.mark.parametrize("name", NAMES)
 def test_known_heads_are_measured_again_and_agree(name):
     written = json.loads((FOLDER / name / "known_heads.json").read_text())
-    found = known_heads_script().known(name)
-    assert found.keys() == written.keys()
+    heads_by_measure = known_heads_script().known(name)
+    assert heads_by_measure.keys() == written.keys()
     for measure, about in written.items():
-        assert found[measure]["heads"] == pytest.approx(about["heads"], abs=0.01)
+        assert heads_by_measure[measure]["heads"] == pytest.approx(about["heads"], abs=0.01)
         assert all(score > about["chance"] for score in about["heads"].values())
 
 
@@ -57,9 +57,9 @@ def test_the_language_model_has_induction_and_previous_token_heads():
 
 
 def test_no_file_is_too_large_and_all_fit_together():
-    files = [one for one in FOLDER.rglob("*") if one.is_file()]
-    assert max(one.stat().st_size for one in files) <= 14e6
-    assert sum(one.stat().st_size for one in files) <= 40e6
+    files = [path for path in FOLDER.rglob("*") if path.is_file()]
+    assert max(path.stat().st_size for path in files) <= 14e6
+    assert sum(path.stat().st_size for path in files) <= 40e6
 
 
 def test_plain_transformers_loads_them():
@@ -81,7 +81,9 @@ def test_the_language_model_writes_english(models):
     story = models["gpt"].generate("The doctor asked the nurse a question. She", max_new_tokens=12)
     assert len(story.text.split()) >= 6
     trace = models["gpt"].run("The doctor asked the nurse a question. She")
-    assert {"was", "said", "had", "answered", "replied"} & {one.text.strip() for one in trace.predictions(5)}
+    assert {"was", "said", "had", "answered", "replied"} & {
+        prediction.text.strip() for prediction in trace.predictions(5)
+    }
 
 
 def test_induction_heads_do_the_copying(models):
@@ -94,11 +96,11 @@ def test_induction_heads_do_the_copying(models):
     induction = json.loads((FOLDER / "gpt" / "known_heads.json").read_text())["induction"]["heads"]
 
     def second_half_loss(edits):
-        found = []
-        for one in inputs:
-            ids, logits = one["input_ids"][0], model.run(None, edits, record="full", **one).logits
-            found.append(torch.nn.functional.cross_entropy(logits[:-1], ids[1:], reduction="none")[-49:].mean())
-        return float(torch.stack(found).mean())
+        losses = []
+        for example in inputs:
+            ids, logits = example["input_ids"][0], model.run(None, edits, record="full", **example).logits
+            losses.append(torch.nn.functional.cross_entropy(logits[:-1], ids[1:], reduction="none")[-49:].mean())
+        return float(torch.stack(losses).mean())
 
     plain = second_half_loss([])
     layers = {head.partition("H")[0] for head in induction}
@@ -112,7 +114,9 @@ def test_induction_heads_do_the_copying(models):
 
 
 def test_a_masked_word_is_filled(models):
-    answers = [one.text for one in models["bert"].run("She opened the [MASK] and went out.").predictions(5)]
+    answers = [
+        prediction.text for prediction in models["bert"].run("She opened the [MASK] and went out.").predictions(5)
+    ]
     assert "door" in answers
 
 
@@ -126,9 +130,9 @@ def test_our_drawings_are_recognised(models):
 @pytest.mark.parametrize("name", NAMES)
 def test_every_example_runs(models, examples, name):
     assert examples[name]
-    for one in examples[name]:
-        source = FOLDER / one["image"] if "image" in one else one["text"]
-        trace = models[name].run(source, pair=one.get("pair"), target=one.get("target"))
+    for example in examples[name]:
+        source = FOLDER / example["image"] if "image" in example else example["text"]
+        trace = models[name].run(source, pair=example.get("pair"), target=example.get("target"))
         assert trace.heads and not trace.warnings
 
 

@@ -19,7 +19,7 @@ def test_two_checkpoints_differ_from_the_layer_that_was_trained_on(gpt, tmp_path
     hs.bake(gpt, [], tmp_path / "checkpoint")
     later = hs.load(str(tmp_path / "checkpoint"))
     weights = dict(later.module.named_parameters())
-    name = next(one for one in weights if ".3." in one and "attn" in one and one.endswith("weight"))
+    name = next(key for key in weights if ".3." in key and "attn" in key and key.endswith("weight"))
     with torch.no_grad():
         weights[name].add_(torch.randn(weights[name].shape, generator=torch.Generator().manual_seed(0)) * 0.05)
     both = hs.compare(later.run(TEXT), gpt.run(TEXT))
@@ -37,7 +37,7 @@ def test_an_edit_moves_only_what_comes_after_it(gpt):
     assert all(value == 0.0 for head, value in change.items() if head.layer <= 2 and str(head) != "L2H1")
     assert max(value for head, value in change.items() if head.layer > 2) > 0.0
     assert np.abs(both.pattern("L4H0") - (quiet.pattern("L4H0") - trace.pattern("L4H0"))).max() == 0.0
-    assert {text.text for text, _ in both.predictions(3)} >= {one.text for one in quiet.predictions(3)}
+    assert {text.text for text, _ in both.predictions(3)} >= {prediction.text for prediction in quiet.predictions(3)}
 
 
 def test_gpt_and_bert_are_compared_by_word(gpt):
@@ -47,7 +47,7 @@ def test_gpt_and_bert_are_compared_by_word(gpt):
     assert both.words == ["The", "doctor", "asked", "the", "nurse", "a", "question", ".", "She"]
     relation = both.relation("She", "nurse")
     for side, model in ((relation.one, gpt), (relation.other, bert)):
-        assert [one.rank for one in side.heads] == list(range(1, len(model.heads) + 1))
+        assert [head.rank for head in side.heads] == list(range(1, len(model.heads) + 1))
         best = side.heads[0]
         words = model.run(TEXT).words()
         texts = words.query_tokens(best.head).texts

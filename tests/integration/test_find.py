@@ -12,8 +12,8 @@ from headscope.scores import Scores
 from headscope.traces import Trace
 
 PAIRS = [
-    one.split()
-    for one in [
+    line.split()
+    for line in [
         "red stone",
         "blue river",
         "green hill",
@@ -53,7 +53,7 @@ def heaviest(scores: Scores) -> hs.Head:
     return scores.top(1)[0][0]
 
 
-def known(model: str, measure: str) -> set[str]:
+def known_heads(model: str, measure: str) -> set[str]:
     card = json.loads((Path(BUILTIN) / model / "known_heads.json").read_text())
     return set(card[measure]["heads"])
 
@@ -63,8 +63,8 @@ def places(trace: Trace, word: str) -> list[int]:
 
 
 def hits(traces: list[Trace], examples: list[tuple[int, int]], find: Find, heads: set[str]) -> int:
-    found = [find(hs.find_heads(trace, example=one)) for trace, one in zip(traces, examples, strict=True)]
-    return sum(str(head) in heads for head in found)
+    top_heads = [find(hs.find_heads(trace, example=example)) for trace, example in zip(traces, examples, strict=True)]
+    return sum(str(head) in heads for head in top_heads)
 
 
 @pytest.fixture(scope="module")
@@ -77,9 +77,10 @@ def told_twice() -> list[Trace]:
 
 def test_what_followed_last_time_leads_to_the_induction_heads(told_twice):
     examples = [
-        (places(trace, one)[-1], places(trace, other)[0]) for trace, (one, other) in zip(told_twice, PAIRS, strict=True)
+        (places(trace, first)[-1], places(trace, other)[0])
+        for trace, (first, other) in zip(told_twice, PAIRS, strict=True)
     ]
-    assert hits(told_twice, examples, above, known("gpt", "induction")) >= 22  # 23 of 24 when this was written
+    assert hits(told_twice, examples, above, known_heads("gpt", "induction")) >= 22  # 23 of 24 when this was written
     assert str(above(hs.find_heads(told_twice, example=examples))) == "L4H0"
 
 
@@ -101,4 +102,4 @@ def test_the_same_word_in_the_other_sentence_leads_to_its_head():
         first, second = places(trace, noun)
         examples.append((first, second))
     assert hits(traces, examples, above, {"L2H3"}) >= 23  # 24 of 24 when this was written
-    assert "L2H3" in known("bert", "same_word_across")
+    assert "L2H3" in known_heads("bert", "same_word_across")

@@ -19,9 +19,9 @@ def golden(shared_weights):
     """Activations of block 0 of the sorter, computed by another implementation."""
     data = json.loads((shared_weights / "nano-gpt-sort" / "golden.json").read_text())
     return {
-        name: np.frombuffer(base64.b64decode(one["data"]), dtype=np.float32).reshape(one["shape"])
-        for name, one in data.items()
-        if isinstance(one, dict) and "data" in one
+        name: np.frombuffer(base64.b64decode(value["data"]), dtype=np.float32).reshape(value["shape"])
+        for name, value in data.items()
+        if isinstance(value, dict) and "data" in value
     }
 
 
@@ -67,8 +67,8 @@ def test_minilm_matches_its_eager_self(shared_weights):
         for head in range(12):
             assert np.abs(trace.pattern(f"L{layer}H{head}") - weights[0, head].numpy()).max() <= TOLERANCE
     with model.session():
-        found = model.module(**inputs)
-    assert torch.equal(found.last_hidden_state, expected.last_hidden_state)
+        output = model.module(**inputs)
+    assert torch.equal(output.last_hidden_state, expected.last_hidden_state)
 
 
 def test_minilm_knows_related_sentences(shared_weights):
@@ -77,7 +77,9 @@ def test_minilm_knows_related_sentences(shared_weights):
     def embedding(text):
         return model.run(text, record="full").residual("L5", after=True).mean(0)
 
-    cat, kitten, tax = (embedding(one) for one in ("A cat sleeps.", "A kitten is napping.", "Taxes rose in March."))
+    cat, kitten, tax = (
+        embedding(sentence) for sentence in ("A cat sleeps.", "A kitten is napping.", "Taxes rose in March.")
+    )
     cosine = [float(cat @ other / np.linalg.norm(cat) / np.linalg.norm(other)) for other in (kitten, tax)]
     assert cosine[0] > 0.5 and cosine[1] < 0.2
 

@@ -30,38 +30,38 @@ def load(name: str) -> hs.Model:
     return hs.load(f"builtin:{name}")
 
 
-def carried(found) -> np.ndarray:
-    return sum(found.by_token[stack].sum(1) for stack in found.input_stacks)
+def token_sums(explanation) -> np.ndarray:
+    return sum(explanation.by_token[stack].sum(1) for stack in explanation.input_stacks)
 
 
 @pytest.mark.parametrize("name", ["gpt", "bert", "translate"])
 def test_inputs_and_biases_make_up_the_logit(name):
     source = {"gpt": EXAMPLES["gpt"][4]["text"], "bert": MASKED[0], "translate": PAIRS[0]}[name]
-    found = relevance(load(name), source)
-    logits = np.array([one.logit for one in found.steps])
-    assert carried(found) + found.bias_shares * logits == pytest.approx(logits, abs=1e-4)
-    assert set(found.by_head) == set(load(name).heads)
-    assert all(np.isfinite(values).all() for values in found.by_head.values())
+    explanation = relevance(load(name), source)
+    logits = np.array([step.logit for step in explanation.steps])
+    assert token_sums(explanation) + explanation.bias_shares * logits == pytest.approx(logits, abs=1e-4)
+    assert set(explanation.by_head) == set(load(name).heads)
+    assert all(np.isfinite(values).all() for values in explanation.by_head.values())
 
 
 def test_the_repeated_word_is_what_a_repetition_comes_from():
     """Asked why the second copy goes on as the first did, the model points to the first."""
     model = load("gpt")
     text = EXAMPLES["gpt"][4]["text"].split(". ")[0] + ". red stone, blue"
-    found = relevance(model, text, target=(" river", " hill"))
-    texts = [one.strip() for one in found.tokens["main"].texts]
+    explanation = relevance(model, text, target=(" river", " hill"))
+    texts = [text.strip() for text in explanation.tokens["main"].texts]
     first = texts.index("river")
     # Among the words of the first copy, the one that is to be repeated.
-    words = [place for place, one in enumerate(texts) if one.isalpha() and 0 < place < texts.index("gate")]
-    assert max(words, key=lambda place: found.token_relevance()[place]) == first
+    words = [place for place, text in enumerate(texts) if text.isalpha() and 0 < place < texts.index("gate")]
+    assert max(words, key=lambda place: explanation.token_relevance()[place]) == first
 
 
 def test_an_image_is_explained_patch_by_patch():
-    one = EXAMPLES["vit"][0]
-    found = relevance(load("vit"), Image.open(FOLDER / one["image"]))
-    grid = found.patch_relevance()
+    example = EXAMPLES["vit"][0]
+    explanation = relevance(load("vit"), Image.open(FOLDER / example["image"]))
+    grid = explanation.patch_relevance()
     assert grid.shape[0] == grid.shape[1] and np.isfinite(grid).all()
-    assert found.steps[0].position is None and found.steps[0].text in load("vit").config.id2label.values()
+    assert explanation.steps[0].position is None and explanation.steps[0].text in load("vit").config.id2label.values()
 
 
 @pytest.mark.parametrize(("name", "inputs"), [("translate", PAIRS), ("bert", MASKED)])
@@ -71,7 +71,9 @@ def test_relevance_importance_and_ablation_are_comparable(name, inputs):
     attn = relevance_scores(model, inputs, normalised=False, rule="attn")
     gates, silenced = gate_importance(model, inputs), ablation(model, inputs)
     assert list(cp) == list(gates) == list(silenced) == model.heads
-    assert all(one.n_samples == 2 and len(one.intervals) == len(model.heads) for one in (cp, attn, gates, silenced))
+    assert all(
+        scores.n_samples == 2 and len(scores.intervals) == len(model.heads) for scores in (cp, attn, gates, silenced)
+    )
     assert rank_correlation(cp, attn) > 0.5  # two rules for the same question
     for other in (gates, silenced):
         assert -1 <= rank_correlation(cp, other) <= 1

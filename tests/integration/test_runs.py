@@ -38,7 +38,7 @@ class Fatal(runs.OfLayers):
 
     def watch(self, layer):
         fatal = os.environ.get("FATAL")
-        if fatal and layer.site.layer == 2 and any(one.id == "list:14" for one in layer.examples):
+        if fatal and layer.site.layer == 2 and any(example.id == "list:14" for example in layer.examples):
             os.kill(os.getpid(), signal.SIGKILL)
         return super().watch(layer)
 
@@ -83,16 +83,16 @@ def cells(target, queries, keys, *, is_cross):
 )
 def test_targets_over_a_corpus_are_what_they_are_over_traces(name, source, tmp_path):
     model = hs.load(name)
-    chosen = [one for one in hs.analysis.MEASURES.values() if one.target is not None]
-    over = [runs.OfCells(one.name, functools.partial(cells, one.target)) for one in chosen]
+    chosen = [measure for measure in hs.analysis.MEASURES.values() if measure.target is not None]
+    over = [runs.OfCells(measure.name, functools.partial(cells, measure.target)) for measure in chosen]
     scores = runs.run(model, source, over, tmp_path / "run", batch_size=3).scores()
     examples = list(corpus(source))
-    traces = [model.run(one.text or one.image, pair=one.pair) for one in examples]
-    expected = hs.analysis.measure_all([one.name for one in chosen], traces, skip=True)
+    traces = [model.run(example.text or example.image, pair=example.pair) for example in examples]
+    expected = hs.analysis.measure_all([measure.name for measure in chosen], traces, skip=True)
     assert set(scores) == set(expected) and len(scores) >= 8
-    for measure, found in expected.items():
-        assert dict(scores[measure]) == pytest.approx(dict(found), abs=1e-5, nan_ok=True), measure
-        assert scores[measure].baselines == pytest.approx(found.baselines, abs=1e-5, nan_ok=True), measure
+    for measure, from_traces in expected.items():
+        assert dict(scores[measure]) == pytest.approx(dict(from_traces), abs=1e-5, nan_ok=True), measure
+        assert scores[measure].baselines == pytest.approx(from_traces.baselines, abs=1e-5, nan_ok=True), measure
 
 
 def test_memory_does_not_grow_with_the_corpus(tmp_path, monkeypatch):
@@ -101,7 +101,9 @@ def test_memory_does_not_grow_with_the_corpus(tmp_path, monkeypatch):
     # There are but twelve texts: making them ready once each leaves the time to the run itself.
     ready = functools.cache(lambda text: forward_prepare(model.processor, model.module, text, stacks=model.stacks))
     forward_prepare = worker.prepare
-    monkeypatch.setattr(worker, "prepare", lambda processor, module, sources, **_: [ready(one) for one in sources])
+    monkeypatch.setattr(
+        worker, "prepare", lambda processor, module, sources, **_: [ready(source) for source in sources]
+    )
     process, sizes = psutil.Process(), {}
 
     def watch(progress):

@@ -95,8 +95,8 @@ def test_reports_and_studies_run_on_workers_from_the_command_line(tmp_path):
     assert done.returncode == 0, done.stderr[-3000:]
     assert any((tmp_path / "study").iterdir())
     heads("builtin:gpt", hs.corpus(corpus), tmp_path / "local", relevance=False, importance=False)
-    local, found = (HeadsReport.load(tmp_path / name).scores for name in ("local", "ray"))
-    assert found.keys() == local.keys()
-    for name, one in found.items():
+    local, remote = (HeadsReport.load(tmp_path / name).scores for name in ("local", "ray"))
+    assert remote.keys() == local.keys()
+    for name, scores in remote.items():
         # Files hold five digits.
-        assert dict(one) == pytest.approx(dict(local[name]), nan_ok=True, abs=2e-5)
+        assert dict(scores) == pytest.approx(dict(local[name]), nan_ok=True, abs=2e-5)

@@ -47,9 +47,9 @@ class Process:
         pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
         self.process = subprocess.Popen(command, env=environment, **pipes)
         assert self.process.stdout is not None
-        told = self.process.stdout.readline()
-        self.address, _, self.token = told.removeprefix("Headscope is at ").strip().partition("?token=")
-        assert self.token, told + (self.process.communicate(timeout=10)[1] if not told else "")
+        line = self.process.stdout.readline()
+        self.address, _, self.token = line.removeprefix("Headscope is at ").strip().partition("?token=")
+        assert self.token, line + (self.process.communicate(timeout=10)[1] if not line else "")
 
     def stop(self, number: signal.Signals) -> tuple[float, int, str, str]:
         """Send a signal: how long it took, the exit code, and all that was printed."""
@@ -81,7 +81,7 @@ def test_control_c_stops_a_run_and_the_server_at_once(static: Path, long_model: 
         thread = threading.Thread(target=listen)
         thread.start()
         begun = time.monotonic()
-        while not any(one["layer"] for one in lines):
+        while not any(event["layer"] for event in lines):
             assert time.monotonic() - begun < 60, lines
             time.sleep(0.02)
         seconds, code, out, err = server.stop(signal.SIGINT)
@@ -96,17 +96,22 @@ def test_a_server_on_the_built_in_models_answers_and_ends_when_told_to(static: P
     server = Process(static)
     header = {"Authorization": f"Bearer {server.token}"}
     with httpx.Client(base_url=server.address, headers=header, timeout=60) as client:
-        told = client.get("/api/settings").json()
-        assert told["default_model"] == "builtin:gpt"
-        kinds = {one["name"]: one["kinds"] for one in told["models"]}
+        settings = client.get("/api/settings").json()
+        assert settings["default_model"] == "builtin:gpt"
+        kinds = {model_props["name"]: model_props["kinds"] for model_props in settings["models"]}
         assert kinds == {
             "builtin:gpt": ["text"],
             "builtin:bert": ["text", "pair"],
             "builtin:translate": ["source-target"],
             "builtin:vit": ["image"],
         }
-        assert all(one["is_loaded"] and one["presets"] and one["about"] for one in told["models"])
-        for model, preset in ((one["name"], one["presets"][0]) for one in told["models"][:3]):
+        assert all(
+            model_props["is_loaded"] and model_props["presets"] and model_props["about"]
+            for model_props in settings["models"]
+        )
+        for model, preset in (
+            (model_props["name"], model_props["presets"][0]) for model_props in settings["models"][:3]
+        ):
             wanted = {name: preset[name] for name in ("text", "pair", "target")} | {"model": model}
             last = json.loads(client.post("/api/runs", json=wanted).text.splitlines()[-1])
             assert last["state"] == "done", last

@@ -46,12 +46,12 @@ class Running:
         self.session = requests.Session()
         self.session.headers["Authorization"] = f"Bearer {workbench.access.token}"
         wanted = {"model": "builtin:gpt", "text": "The doctor asked the nurse a question. She"}
-        told = self.session.post(f"{address}/api/runs", json=wanted, timeout=60).text
-        self.id = json.loads(told.splitlines()[-1])["trace"]
+        events = self.session.post(f"{address}/api/runs", json=wanted, timeout=60).text
+        self.id = json.loads(events.splitlines()[-1])["trace"]
         self.schema = schemathesis.openapi.from_dict(self.session.get(f"{address}/api/openapi.json", timeout=60).json())
 
     def operations(self) -> list[Any]:
-        return [one.ok() for one in self.schema.get_all_operations()]
+        return [operation.ok() for operation in self.schema.get_all_operations()]
 
     def check(self, case: Any) -> None:
         answer = case.call(base_url=self.address, session=self.session, timeout=30)
@@ -88,7 +88,7 @@ def test_no_request_breaks_the_server(server: Running, mode: GenerationMode) -> 
 
 
 def test_no_input_of_a_real_model_breaks_the_server(server: Running) -> None:
-    (operation,) = (one for one in server.operations() if one.label == "POST /api/runs")
+    (operation,) = (operation for operation in server.operations() if operation.label == "POST /api/runs")
     models = st.sampled_from(["builtin:gpt", "builtin:bert", "builtin:vit"])
 
     @FUZZ
@@ -101,8 +101,8 @@ def test_no_input_of_a_real_model_breaks_the_server(server: Running) -> None:
 
 
 def test_no_part_of_a_real_trace_breaks_the_server(server: Running) -> None:
-    for operation in (one for one in server.operations() if "{id}" in one.path):
-        names = st.sampled_from([one.name for one in operation.query] or ["none"])
+    for operation in (operation for operation in server.operations() if "{id}" in operation.path):
+        names = st.sampled_from([parameter.name for parameter in operation.query] or ["none"])
 
         @settings(FUZZ, max_examples=10 if operation.path.endswith("page") else 80)
         @given(
@@ -121,7 +121,7 @@ def test_no_part_of_a_real_trace_breaks_the_server(server: Running) -> None:
 
 
 def test_the_description_is_the_one_that_was_fuzzed(server: Running) -> None:
-    assert {one.label for one in server.operations()} >= {
+    assert {operation.label for operation in server.operations()} >= {
         "GET /api/settings",
         "POST /api/models",
         "POST /api/runs",

@@ -66,7 +66,7 @@ def test_every_decision_is_in_the_index() -> None:
 
 def test_pictures_are_small():
     # Everybody who clones the repository gets them: a palette (`browser/workbench.py: small`) is enough for a screen.
-    large = {one.name: one.stat().st_size for one in ROOT.glob("docs/**/*.png") if one.stat().st_size > 160_000}
+    large = {path.name: path.stat().st_size for path in ROOT.glob("docs/**/*.png") if path.stat().st_size > 160_000}
     assert not large
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from made_traces import made_layer, made_trace
+from made_traces import random_layer, trace_of_layers
 from tiny_models import FAMILIES
 
 import headscope as hs
@@ -106,7 +106,9 @@ def test_edits_saved_through_a_link_are_read_from_either_side(tmp_path):
     (tmp_path / "edits.json").symlink_to(tmp_path / "there" / "real.json")
     hs.save_interventions(EDITS, tmp_path / "edits.json")
     for path in (tmp_path / "edits.json", tmp_path / "there" / "real.json"):
-        assert [repr(one) for one in hs.load_interventions(path)] == [repr(one) for one in EDITS]
+        assert [repr(intervention) for intervention in hs.load_interventions(path)] == [
+            repr(intervention) for intervention in EDITS
+        ]
 
 
 def test_another_file_under_the_name_of_a_tensor_is_left_alone(tmp_path):
@@ -206,7 +208,7 @@ def report(folder: Path) -> object:
 
 
 FOLDERS: dict[str, Callable[[Path], object]] = {
-    "trace": made_trace(made_layer(Formula(0.5))).save,
+    "trace": trace_of_layers(random_layer(Formula(0.5))).save,
     "run": measure,
     "heads": report,
     "study": STUDY.save,

@@ -48,9 +48,9 @@ def test_another_run_is_read_and_made_by_whoever_has_a_model() -> None:
         return torch.ones(3, 4)
 
     text = "patch('L0H1', model.run('the cat', pair='the dog', truncate=True), tokens=[1])"
-    made = parse(text, run)  # type: ignore[arg-type]
+    intervention = parse(text, run)  # type: ignore[arg-type]
     assert asked == [("the cat", {"pair": "the dog", "truncate": True})]
-    assert repr(made) == f"hs.{text}" and made.edit.values.shape == (1, 3, 4)  # type: ignore[union-attr]
+    assert repr(intervention) == f"hs.{text}" and intervention.edit.values.shape == (1, 3, 4)  # type: ignore[union-attr]
     assert canonical(f"hs.{text}") == text
     chat = "mean_ablate('L0H1', model.run([{'role': 'user', 'content': 'Hi'}]))"
     assert read(chat).runs[0].source == [{"role": "user", "content": "Hi"}]
@@ -59,7 +59,7 @@ def test_another_run_is_read_and_made_by_whoever_has_a_model() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "error_text"),
     [
         ("", "not valid Python"),
         ('silence("L0H0"', "not valid Python"),
@@ -124,11 +124,11 @@ def test_another_run_is_read_and_made_by_whoever_has_a_model() -> None:
         ("x" * 30_000, "at most 20,000 characters"),
     ],
 )
-def test_what_is_not_an_edit_is_refused_with_the_reason(text: str, told: str) -> None:
-    for attempt in (canonical, lambda given: parse(given, lambda _: pytest.fail("nothing may be run"))):
+def test_what_is_not_an_edit_is_refused_with_the_reason(text: str, error_text: str) -> None:
+    for attempt in (canonical, lambda call_text: parse(call_text, lambda _: pytest.fail("nothing may be run"))):
         with pytest.raises(InterventionError) as refusal:
             attempt(text)
-        assert told in str(refusal.value) and len(str(refusal.value)) < 2000
+        assert error_text in str(refusal.value) and len(str(refusal.value)) < 2000
         assert isinstance(refusal.value, HeadscopeError)
 
 
@@ -154,18 +154,18 @@ TOO_LARGE = [
 ]
 
 
-@pytest.mark.parametrize(("text", "told"), TOO_LARGE, ids=[text[:40] for text, _ in TOO_LARGE])
+@pytest.mark.parametrize(("text", "error_text"), TOO_LARGE, ids=[text[:40] for text, _ in TOO_LARGE])
 def test_a_literal_that_is_too_large_is_refused_before_it_is_built(
-    text: str, told: str, monkeypatch: pytest.MonkeyPatch
+    text: str, error_text: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(heads.torch, "as_tensor", lambda _: pytest.fail("a tensor was built"))
-    for attempt in (canonical, lambda given: parse(given, lambda _: pytest.fail("nothing may be run"))):
+    for attempt in (canonical, lambda call_text: parse(call_text, lambda _: pytest.fail("nothing may be run"))):
         with pytest.raises(InterventionError) as refusal:
             attempt(text)
-        assert told in str(refusal.value) and len(str(refusal.value)) < 2000
+        assert error_text in str(refusal.value) and len(str(refusal.value)) < 2000
 
 
-def limited(code: str, given: str = "") -> list[str]:
+def run_limited(code: str, stdin: str = "") -> list[str]:
     """The words that Python code prints in a process that ends beyond 512 MB more than torch takes, or 20 s of CPU."""
     pytest.importorskip("resource")
     limits = """
@@ -181,7 +181,7 @@ def limited(code: str, given: str = "") -> list[str]:
         resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
     """
     whole = textwrap.dedent(limits) + textwrap.dedent(code)
-    done = subprocess.run([sys.executable, "-c", whole], input=given, capture_output=True, text=True, check=False)
+    done = subprocess.run([sys.executable, "-c", whole], input=stdin, capture_output=True, text=True, check=False)
     return [*done.stdout.split(), *done.stderr.split()]
 
 
@@ -193,7 +193,7 @@ def test_no_edit_takes_more_than_a_little_memory_and_time() -> None:
             except InterventionError:
                 print("refused")
     """
-    assert limited(code, "\n".join(text for text, _ in TOO_LARGE)) == ["refused"] * len(TOO_LARGE)
+    assert run_limited(code, "\n".join(text for text, _ in TOO_LARGE)) == ["refused"] * len(TOO_LARGE)
 
 
 def test_ranges_of_tokens_stay_ranges_whatever_their_length() -> None:
@@ -206,7 +206,7 @@ def test_ranges_of_tokens_stay_ranges_whatever_their_length() -> None:
 
 def test_a_session_without_a_tokenizer_does_not_expand_ranges() -> None:
     code = "print(*At(torch.arange(5)[None]).rows(range(1, 10**12, 2)).int().flatten().tolist())"
-    assert limited(code) == ["0", "1", "0", "1", "0"]
+    assert run_limited(code) == ["0", "1", "0", "1", "0"]
     assert not At(torch.arange(5)[None]).rows(range(0)).any()
     for tokens in (range(-1, 3), range(3, -2, -1), [0, -1], ["a"]):
         with pytest.raises(InterventionError, match="counted from 0"):

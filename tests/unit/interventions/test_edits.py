@@ -35,7 +35,7 @@ HERE = at([0, 1, 2], [-1, -1, 0], tokens=WORDS)
 PATTERN = torch.tensor([[0.5, 0.25, 0.25], [0.2, 0.4, 0.4], [0.0, 0.0, 1.0]])
 
 
-def one(pattern: Tensor) -> Tensor:
+def as_batch(pattern: Tensor) -> Tensor:
     return pattern[None, None]
 
 
@@ -113,15 +113,15 @@ def test_the_mean_is_over_real_rows():
 
 def test_a_measured_mean_is_put_everywhere():
     mean = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
-    found = Mean(mean)(torch.zeros(2, 2, 3, 2), HERE)
-    assert found[1, 1].tolist() == [[3.0, 4.0]] * 3 and found[0, 0].tolist() == [[1.0, 2.0]] * 3
+    output = Mean(mean)(torch.zeros(2, 2, 3, 2), HERE)
+    assert output[1, 1].tolist() == [[3.0, 4.0]] * 3 and output[0, 0].tolist() == [[1.0, 2.0]] * 3
 
 
 def test_a_patch_puts_rows_where_their_tokens_are():
     values = torch.tensor([[[10.0], [11.0]]])  # two tokens long
-    found = Patch(values)(torch.zeros(2, 1, 3, 1), HERE)
+    output = Patch(values)(torch.zeros(2, 1, 3, 1), HERE)
     # The third token is past its end; padding stays.
-    assert found[:, 0, :, 0].tolist() == [[10.0, 11.0, 0.0], [0.0, 0.0, 10.0]]
+    assert output[:, 0, :, 0].tolist() == [[10.0, 11.0, 0.0], [0.0, 0.0, 10.0]]
     later = Patch(values)(torch.zeros(1, 1, 1, 1), at([1]))
     assert later.item() == 11.0
 
@@ -155,19 +155,19 @@ def test_a_temperature_divides():
 
 
 def test_a_distance_bias_grows_with_the_distance():
-    found = DistanceBias(-0.5)(torch.zeros(1, 1, 2, 3), at([1, 2], key_index=[[0, 1, 2]]))
-    assert found.tolist() == [[[[-0.5, 0.0, -0.5], [-1.0, -0.5, 0.0]]]]
+    output = DistanceBias(-0.5)(torch.zeros(1, 1, 2, 3), at([1, 2], key_index=[[0, 1, 2]]))
+    assert output.tolist() == [[[[-0.5, 0.0, -0.5], [-1.0, -0.5, 0.0]]]]
 
 
 def test_a_blocked_pair_cannot_see_each_other():
-    found = Block("cat", ["the", "sat"])(torch.zeros(1, 1, 3, 3), at([0, 1, 2], tokens=WORDS[:1]))
-    assert found[0, 0].tolist() == [[0.0, 0.0, 0.0], [-INF, 0.0, -INF], [0.0, 0.0, 0.0]]
-    assert found.softmax(-1)[0, 0, 1].tolist() == [0.0, 1.0, 0.0]
+    scores = Block("cat", ["the", "sat"])(torch.zeros(1, 1, 3, 3), at([0, 1, 2], tokens=WORDS[:1]))
+    assert scores[0, 0].tolist() == [[0.0, 0.0, 0.0], [-INF, 0.0, -INF], [0.0, 0.0, 0.0]]
+    assert scores.softmax(-1)[0, 0, 1].tolist() == [0.0, 1.0, 0.0]
 
 
 def test_each_example_blocks_its_own_tokens():
-    found = Block("the", "the")(torch.zeros(2, 1, 3, 3), HERE)
-    assert (found == -INF).nonzero().tolist() == [[0, 0, 0, 0], [1, 0, 2, 2]]
+    scores = Block("the", "the")(torch.zeros(2, 1, 3, 3), HERE)
+    assert (scores == -INF).nonzero().tolist() == [[0, 0, 0, 0], [1, 0, 2, 2]]
 
 
 # Patterns
@@ -175,22 +175,22 @@ def test_each_example_blocks_its_own_tokens():
 
 def test_a_pattern_is_put_in_place():
     new = torch.tensor([[[2.0, 2.0, 0.0], [0.0, 3.0, 0.0], [1.0, 1.0, 2.0]]])
-    found = ReplacePattern(new)(one(PATTERN), PLAIN)
-    assert found[0, 0].tolist() == [[0.5, 0.5, 0.0], [0.0, 1.0, 0.0], [0.25, 0.25, 0.5]]
-    assert torch.equal(ReplacePattern(new, renormalise=False)(one(PATTERN), PLAIN)[0], new)
+    pattern = ReplacePattern(new)(as_batch(PATTERN), PLAIN)
+    assert pattern[0, 0].tolist() == [[0.5, 0.5, 0.0], [0.0, 1.0, 0.0], [0.25, 0.25, 0.5]]
+    assert torch.equal(ReplacePattern(new, renormalise=False)(as_batch(PATTERN), PLAIN)[0], new)
 
 
 def test_a_pattern_reaches_only_the_tokens_it_was_made_for():
     # Made for two tokens: the third query keeps its row, and the third key gets nothing.
-    found = ReplacePattern(torch.tensor([[[1.0, 0.0], [1.0, 3.0]]]))(one(PATTERN), PLAIN)
-    assert found[0, 0].tolist() == [[1.0, 0.0, 0.0], [0.25, 0.75, 0.0], [0.0, 0.0, 1.0]]
+    pattern = ReplacePattern(torch.tensor([[[1.0, 0.0], [1.0, 3.0]]]))(as_batch(PATTERN), PLAIN)
+    assert pattern[0, 0].tolist() == [[1.0, 0.0, 0.0], [0.25, 0.75, 0.0], [0.0, 0.0, 1.0]]
 
 
 def test_padding_keeps_its_rows_and_gets_no_weight():
     x = torch.full((2, 1, 3, 3), 1 / 3)
-    found = ReplacePattern(torch.ones(1, 3, 3))(x, HERE)
-    assert found[1, 0, 2].tolist() == [0.0, 0.0, 1.0]
-    assert torch.equal(found[1, 0, :2], x[1, 0, :2])
+    pattern = ReplacePattern(torch.ones(1, 3, 3))(x, HERE)
+    assert pattern[1, 0, 2].tolist() == [0.0, 0.0, 1.0]
+    assert torch.equal(pattern[1, 0, :2], x[1, 0, :2])
 
 
 def test_a_pattern_is_placed_by_row_in_a_tile():
@@ -200,35 +200,35 @@ def test_a_pattern_is_placed_by_row_in_a_tile():
 
 
 def test_a_weight_is_set_and_the_others_share_what_is_left():
-    found = SetWeight("cat", "the", 0.6)(one(PATTERN), at([0, 1, 2], tokens=WORDS[:1]))[0, 0]
-    assert found[1].tolist() == pytest.approx([0.6, 0.2, 0.2])
-    assert torch.equal(found[[0, 2]], PATTERN[[0, 2]])
+    pattern = SetWeight("cat", "the", 0.6)(as_batch(PATTERN), at([0, 1, 2], tokens=WORDS[:1]))[0, 0]
+    assert pattern[1].tolist() == pytest.approx([0.6, 0.2, 0.2])
+    assert torch.equal(pattern[[0, 2]], PATTERN[[0, 2]])
 
 
 def test_a_weight_may_be_set_alone():
-    found = SetWeight(1, 0, 0.6, renormalise=False)(one(PATTERN), PLAIN)[0, 0]
-    assert found[1].tolist() == pytest.approx([0.6, 0.4, 0.4])
-    assert SetWeight(1, 0, 3.0, renormalise=False)(one(PATTERN), PLAIN)[0, 0, 1, 0] == 3.0
+    pattern = SetWeight(1, 0, 0.6, renormalise=False)(as_batch(PATTERN), PLAIN)[0, 0]
+    assert pattern[1].tolist() == pytest.approx([0.6, 0.4, 0.4])
+    assert SetWeight(1, 0, 3.0, renormalise=False)(as_batch(PATTERN), PLAIN)[0, 0, 1, 0] == 3.0
 
 
 def test_a_weight_nobody_can_make_room_for_stands_alone():
     # All of the last row is on its own key: nothing is left to share the other half.
-    assert SetWeight(2, 2, 0.5)(one(PATTERN), PLAIN)[0, 0, 2].tolist() == [0.0, 0.0, 0.5]
-    assert SetWeight(2, 0, 0.25)(one(PATTERN), PLAIN)[0, 0, 2].tolist() == [0.25, 0.0, 0.75]
+    assert SetWeight(2, 2, 0.5)(as_batch(PATTERN), PLAIN)[0, 0, 2].tolist() == [0.0, 0.0, 0.5]
+    assert SetWeight(2, 0, 0.25)(as_batch(PATTERN), PLAIN)[0, 0, 2].tolist() == [0.25, 0.0, 0.75]
 
 
 def test_rows_sum_to_one_however_many_keys_are_set():
-    found = SetWeight([0, 1], [0, 1, 2], 0.9)(one(PATTERN), PLAIN)[0, 0]
-    assert found[:2].sum(-1).tolist() == pytest.approx([1.0, 1.0])
-    assert found[0].tolist() == pytest.approx([1 / 3] * 3)
+    pattern = SetWeight([0, 1], [0, 1, 2], 0.9)(as_batch(PATTERN), PLAIN)[0, 0]
+    assert pattern[:2].sum(-1).tolist() == pytest.approx([1.0, 1.0])
+    assert pattern[0].tolist() == pytest.approx([1 / 3] * 3)
 
 
 def test_a_row_is_set_whole():
     row = torch.tensor([1.0, 0.0, 3.0])
-    found = SetRow(-1, row)(one(PATTERN), at([0, 1, 2], tokens=WORDS[:1]))[0, 0]
-    assert found[2].tolist() == [0.25, 0.0, 0.75] and torch.equal(found[:2], PATTERN[:2])
-    assert SetRow(2, row, renormalise=False)(one(PATTERN), PLAIN)[0, 0, 2].tolist() == [1.0, 0.0, 3.0]
-    assert SetRow(2, torch.zeros(3))(one(PATTERN), PLAIN)[0, 0, 2].tolist() == [0.0, 0.0, 0.0]
+    pattern = SetRow(-1, row)(as_batch(PATTERN), at([0, 1, 2], tokens=WORDS[:1]))[0, 0]
+    assert pattern[2].tolist() == [0.25, 0.0, 0.75] and torch.equal(pattern[:2], PATTERN[:2])
+    assert SetRow(2, row, renormalise=False)(as_batch(PATTERN), PLAIN)[0, 0, 2].tolist() == [1.0, 0.0, 3.0]
+    assert SetRow(2, torch.zeros(3))(as_batch(PATTERN), PLAIN)[0, 0, 2].tolist() == [0.0, 0.0, 0.0]
 
 
 # Which tokens

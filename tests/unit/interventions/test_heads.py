@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from made_traces import DIM, made_layer, made_trace
+from made_traces import DIM, random_layer, trace_of_layers
 
 import headscope as hs
 from headscope.attention import Formula
@@ -16,20 +16,20 @@ NAN, INF = float("nan"), float("inf")
 
 @pytest.fixture
 def trace():
-    return made_trace(made_layer(Formula(0.5)), made_layer(Formula(0.5)), record="full")
+    return trace_of_layers(random_layer(Formula(0.5)), random_layer(Formula(0.5)), record="full")
 
 
 def test_silence_is_scaling_to_zero():
-    made = hs.silence("L3H2", tokens=[1])
-    assert (made.site, made.stage, made.tokens) == (Head("main", 3, 2), "mixed", [1])
-    assert isinstance(made.edit, Scale) and made.edit.factor == 0.0
+    intervention = hs.silence("L3H2", tokens=[1])
+    assert (intervention.site, intervention.stage, intervention.tokens) == (Head("main", 3, 2), "mixed", [1])
+    assert isinstance(intervention.edit, Scale) and intervention.edit.factor == 0.0
 
 
 @pytest.mark.parametrize("factor", [2, 2.0, np.float32(2), np.int64(2), torch.tensor(2.0)])
 def test_any_finite_number_is_a_factor(factor):
-    made = hs.scale("L0H0", factor)
-    assert isinstance(made.edit, Scale) and made.edit.factor == 2.0
-    assert repr(made) == "hs.scale('L0H0', 2.0)"
+    intervention = hs.scale("L0H0", factor)
+    assert isinstance(intervention.edit, Scale) and intervention.edit.factor == 2.0
+    assert repr(intervention) == "hs.scale('L0H0', 2.0)"
 
 
 @pytest.mark.parametrize("factor", [NAN, INF, -INF, "2", None, True, [2.0], torch.ones(2), 1j])
@@ -40,8 +40,8 @@ def test_what_is_no_finite_number_is_refused(factor):
 
 def test_a_gate_keeps_its_gradient():
     factor = torch.ones(4, requires_grad=True)
-    made = hs.gate("L0", factor)
-    assert isinstance(made.edit, Scale) and made.edit.factor is factor
+    intervention = hs.gate("L0", factor)
+    assert isinstance(intervention.edit, Scale) and intervention.edit.factor is factor
     with pytest.raises(InterventionError, match="a gate is a tensor, got float: use scale"):
         hs.gate("L0", 0.5)
     with pytest.raises(InterventionError, match="gate holds NaN"):
@@ -51,8 +51,8 @@ def test_a_gate_keeps_its_gradient():
 def test_a_mean_is_this_runs_anothers_or_given(trace):
     assert isinstance(hs.mean_ablate("L0H1").edit, Mean) and hs.mean_ablate("L0H1").edit.mean is None
     mixed = trace.layers[Site("main", 1)].mixed
-    one, layer = hs.mean_ablate("L1H2", trace).edit, hs.mean_ablate("L1", trace).edit
-    torch.testing.assert_close(one.mean, mixed[2].mean(0)[None])
+    head_edit, layer = hs.mean_ablate("L1H2", trace).edit, hs.mean_ablate("L1", trace).edit
+    torch.testing.assert_close(head_edit.mean, mixed[2].mean(0)[None])
     torch.testing.assert_close(layer.mean, mixed.mean(1))
     assert hs.mean_ablate("L0H0", [1, 2]).edit.mean.tolist() == [1.0, 2.0]
     with pytest.raises(InterventionError, match="mean holds NaN or infinite values: 1 of 2"):
@@ -63,9 +63,9 @@ def test_a_mean_is_this_runs_anothers_or_given(trace):
 
 @pytest.mark.parametrize("stage", ["query", "key", "value", "mixed"])
 def test_a_patch_holds_what_the_head_did_in_the_other_run(stage, trace):
-    made = hs.patch("L1H3", trace, stage=stage)
-    assert made.stage == stage and isinstance(made.edit, Patch)
-    assert torch.equal(made.edit.values, trace.tensor(stage, "L1H3")[None])
+    intervention = hs.patch("L1H3", trace, stage=stage)
+    assert intervention.stage == stage and isinstance(intervention.edit, Patch)
+    assert torch.equal(intervention.edit.values, trace.tensor(stage, "L1H3")[None])
     assert hs.patch("L1", trace, stage=stage).edit.values.shape == (4, 12, DIM)
 
 
@@ -89,7 +89,7 @@ def test_a_patch_may_be_a_tensor():
 
 
 def test_a_patch_from_a_summary_says_what_to_record():
-    summary = made_trace(made_layer(Formula(0.5), record="summary"), record="summary")
+    summary = trace_of_layers(random_layer(Formula(0.5), record="summary"), record="summary")
     with pytest.raises(NotRecordedError, match="record='heads'"):
         hs.patch("L0H0", summary)
 

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from made_traces import made_layer, made_trace
+from made_traces import random_layer, trace_of_layers
 
 import headscope as hs
 from headscope.attention import Formula
@@ -18,7 +18,7 @@ PATTERN = torch.rand(3, 3)
 
 def every() -> list[Intervention]:
     """One of each kind, with every option."""
-    trace = made_trace(made_layer(Formula(0.5), 3), record="full")
+    trace = trace_of_layers(random_layer(Formula(0.5), 3), record="full")
     return [
         hs.silence("L0H1"),
         hs.silence("L0", tokens=[0, "cat"]),
@@ -64,29 +64,29 @@ def assert_same(first: Intervention, second: Intervention) -> None:
 
 
 def test_every_kind_of_edit_is_among_the_examples():
-    assert {type(one.edit) for one in every()} == set(EDITS.values())
+    assert {type(intervention.edit) for intervention in every()} == set(EDITS.values())
 
 
 def test_a_list_prints_as_the_python_that_makes_it(tmp_path, monkeypatch):
-    made = every()
-    hs.save_interventions(made, tmp_path / "edits.json")
+    interventions = every()
+    hs.save_interventions(interventions, tmp_path / "edits.json")
     monkeypatch.chdir(tmp_path)  # tensors are read from where they were saved
-    again = eval(repr(made), {"hs": hs})
-    assert len(again) == len(made)
-    for one, other in zip(made, again, strict=True):
-        assert_same(one, other)
+    again = eval(repr(interventions), {"hs": hs})
+    assert len(again) == len(interventions)
+    for intervention, other in zip(interventions, again, strict=True):
+        assert_same(intervention, other)
 
 
 def test_prints_are_what_one_would_type():
-    shown = [repr(one) for one in every()]
-    assert shown[0] == "hs.silence('L0H1')"
-    assert shown[1] == "hs.silence('L0', tokens=[0, 'cat'])"
-    assert shown[2] == "hs.scale('cross.L1H2', 0.1, tokens=slice(1, None, None))"
-    assert shown[10] == "hs.temperature(None, 2.0)"
-    assert "hs.set_weight('L0H0', 2, 0, 5.0, renormalise=False)" in shown
-    assert "hs.replace_token(2)" in shown and "hs.replace_token(0, 17)" in shown
+    texts = [repr(intervention) for intervention in every()]
+    assert texts[0] == "hs.silence('L0H1')"
+    assert texts[1] == "hs.silence('L0', tokens=[0, 'cat'])"
+    assert texts[2] == "hs.scale('cross.L1H2', 0.1, tokens=slice(1, None, None))"
+    assert texts[10] == "hs.temperature(None, 2.0)"
+    assert "hs.set_weight('L0H0', 2, 0, 5.0, renormalise=False)" in texts
+    assert "hs.replace_token(2)" in texts and "hs.replace_token(0, 17)" in texts
     name = payload_name(PATTERN[None])
-    assert f"""hs.replace_pattern('L0H0', hs.interventions.payload("{name}"))""" in shown
+    assert f"""hs.replace_pattern('L0H0', hs.interventions.payload("{name}"))""" in texts
 
 
 def test_an_address_may_be_text_a_head_or_a_layer():
@@ -128,18 +128,18 @@ def test_every_choice_of_tokens_is_told_with_its_axis():
 
 def test_pinned_tokens_are_positions_of_this_input():
     tokens = Tokens.of(["the", "cat", "the"])
-    made = [
+    interventions = [
         hs.silence("L0", tokens=-1),
         hs.block(None, "the", slice(1, None)),
         hs.set_weight("L0H0", -1, "cat", 0.5),
         hs.scale("L0", 2.0),
     ]
-    silence, block, weight, scale = pin_tokens(made, tokens)
+    silence, block, weight, scale = pin_tokens(interventions, tokens)
     assert silence.tokens == [2]
     assert isinstance(block.edit, Block) and (block.edit.queries, block.edit.keys) == ([0, 2], [1, 2])
     assert isinstance(weight.edit, SetWeight) and (weight.edit.query, weight.edit.key) == ([2], [1])
-    assert scale.tokens is None and scale.edit is made[3].edit
+    assert scale.tokens is None and scale.edit is interventions[3].edit
     # What it was made from does not change, nor how it prints.
-    assert made[0].tokens == -1 and repr(silence) == repr(made[0])
+    assert interventions[0].tokens == -1 and repr(silence) == repr(interventions[0])
     with pytest.raises(UnknownTokenError):
         pin_tokens([hs.silence("L0", tokens="dog")], tokens)

@@ -26,9 +26,9 @@ def test_a_part_names_the_stage(part, stage):
 
 
 def test_setting_scaling_and_adding_are_one_formula():
-    def numbers(made) -> tuple:
-        assert isinstance(made.edit, Coordinate)
-        return made.edit.index, made.edit.factor, made.edit.amount
+    def numbers(intervention) -> tuple:
+        assert isinstance(intervention.edit, Coordinate)
+        return intervention.edit.index, intervention.edit.factor, intervention.edit.amount
 
     assert numbers(hs.set_neuron("L2H0", "key", 12, 5)) == (12, 0.0, 5.0)
     assert numbers(hs.scale_neuron("L2H0", "key", 12, 5)) == (12, 5.0, 0.0)
@@ -56,9 +56,9 @@ def test_what_makes_no_sense_is_refused(make):
 
 def test_a_token_is_replaced_by_an_id_a_text_or_the_mask():
     for token in (17, "nurse", None):
-        made = hs.replace_token([1, "doctor"], token)
-        assert isinstance(made.edit, ReplaceToken) and made.edit.token == token
-        assert (made.site, made.stage, made.tokens) == (None, "tokens", [1, "doctor"])
+        intervention = hs.replace_token([1, "doctor"], token)
+        assert isinstance(intervention.edit, ReplaceToken) and intervention.edit.token == token
+        assert (intervention.site, intervention.stage, intervention.tokens) == (None, "tokens", [1, "doctor"])
 
 
 @pytest.mark.parametrize("token", [-1, True, 1.5, [3]])

@@ -16,14 +16,20 @@ NAN, INF = float("nan"), float("inf")
 
 def test_scores_are_edited_before_the_softmax_and_patterns_after():
     assert {hs.temperature("L0", 2).stage, hs.distance_bias("L0", 1).stage, hs.block("L0", 0, 1).stage} == {"scores"}
-    made = [hs.replace_pattern("L0", torch.eye(2)), hs.set_weight("L0", 0, 0, 1), hs.set_row("L0", 0, torch.ones(2))]
-    assert {one.stage for one in made} == {"pattern"}
+    interventions = [
+        hs.replace_pattern("L0", torch.eye(2)),
+        hs.set_weight("L0", 0, 0, 1),
+        hs.set_row("L0", 0, torch.ones(2)),
+    ]
+    assert {intervention.stage for intervention in interventions} == {"pattern"}
 
 
 def test_arguments_arrive_in_the_edit():
-    made = hs.temperature("L0H1", np.float32(0.5), tokens="cat")
-    assert isinstance(made.edit, Temperature) and made.edit.value == 0.5 and made.tokens == "cat"
-    assert made.site == Head("main", 0, 1)
+    intervention = hs.temperature("L0H1", np.float32(0.5), tokens="cat")
+    assert (
+        isinstance(intervention.edit, Temperature) and intervention.edit.value == 0.5 and intervention.tokens == "cat"
+    )
+    assert intervention.site == Head("main", 0, 1)
     slope, block = hs.distance_bias(None, -2).edit, hs.block("L0", "a", [1, 2]).edit
     assert isinstance(slope, DistanceBias) and slope.slope == -2.0
     assert isinstance(block, Block) and (block.queries, block.keys) == ("a", [1, 2])

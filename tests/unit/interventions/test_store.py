@@ -62,17 +62,17 @@ def rewrite(path: Path, row: int = 0, **changes) -> None:
 
 
 def test_interventions_come_back_as_they_were(tmp_path):
-    made = PLAIN + TENSORS
-    path = hs.save_interventions(made, tmp_path / "new" / "edits.json")
+    interventions = PLAIN + TENSORS
+    path = hs.save_interventions(interventions, tmp_path / "new" / "edits.json")
     loaded = hs.load_interventions(str(path))
-    assert len(loaded) == len(made)
-    for one, other in zip(made, loaded, strict=True):
-        assert_same(one, other)
+    assert len(loaded) == len(interventions)
+    for expected, other in zip(interventions, loaded, strict=True):
+        assert_same(expected, other)
     # And once more, from what was loaded.
-    for one, other in zip(
-        made, hs.load_interventions(hs.save_interventions(loaded, tmp_path / "again.json")), strict=True
+    for expected, other in zip(
+        interventions, hs.load_interventions(hs.save_interventions(loaded, tmp_path / "again.json")), strict=True
     ):
-        assert_same(one, other)
+        assert_same(expected, other)
 
 
 def test_the_file_is_plain_json_and_tensors_lie_beside_it_once(tmp_path):

@@ -18,7 +18,7 @@ from headscope.traces import Tokens
 TEXT = "the cat sat on the mat"
 
 
-def made(name: str) -> Model:
+def build_model(name: str) -> Model:
     return Model(FAMILIES[name].build(), tiny_tokenizer())
 
 
@@ -40,7 +40,7 @@ def on_paper(logits: list, *, names: str = "abc") -> SimpleNamespace:
 def test_norms_and_cosines_on_paper():
     residual = torch.tensor([[[3.0, 4.0, 0.0]], [[0.0, 0.0, 2.0]], [[6.0, 8.0, 0.0]]])
     values = torch.tensor([[[2.0, -1.0]], [[0.5, 0.5]]])
-    found = Streams(
+    streams = Streams(
         stack="main",
         tokens=Tokens.of(["x"]),
         residual=residual,
@@ -51,106 +51,108 @@ def test_norms_and_cosines_on_paper():
         squares=torch.tensor([[8.0], [1.0]]),
         n_neurons=9,
     ).read(on_paper([]))  # type: ignore[arg-type]
-    assert found.norms[:, 0].tolist() == [5.0, 2.0, 10.0]
-    assert found.cosines[:, 0].tolist() == pytest.approx([1.0, 0.0, 1.0])
-    assert found.places == ["input", "L0", "L1"]
-    assert found.top_neurons("L0", 0) == [(7, 2.0, 0.5), (2, -1.0, 0.125)]
+    assert streams.norms[:, 0].tolist() == [5.0, 2.0, 10.0]
+    assert streams.cosines[:, 0].tolist() == pytest.approx([1.0, 0.0, 1.0])
+    assert streams.places == ["input", "L0", "L1"]
+    assert streams.top_neurons("L0", 0) == [(7, 2.0, 0.5), (2, -1.0, 0.125)]
     with pytest.raises(InputError, match="L0 to L1"):
-        found.top_neurons("L5", 0)
+        streams.top_neurons("L5", 0)
 
 
 def test_the_lens_on_paper():
     stream = torch.tensor([[[0.0, 1.0, 2.0]], [[1.0, 0.0, 3.0]], [[5.0, 0.0, 1.0]]])
-    found = read_lens(on_paper([]), stream, 2)  # type: ignore[arg-type]
-    assert found.ids[:, 0].tolist() == [[2, 1], [2, 0], [0, 2]]
-    assert found.ranks[:, 0].tolist() == [2, 1, 0]  # of "a", which is first in the end
+    lens = read_lens(on_paper([]), stream, 2)  # type: ignore[arg-type]
+    assert lens.ids[:, 0].tolist() == [[2, 1], [2, 0], [0, 2]]
+    assert lens.ranks[:, 0].tolist() == [2, 1, 0]  # of "a", which is first in the end
     expected = stream[:, 0].log_softmax(-1)[:, 0]
-    assert found.answers[:, 0] == pytest.approx(expected.numpy())
-    assert found.names == {0: "a", 1: "b", 2: "c"}
+    assert lens.answers[:, 0] == pytest.approx(expected.numpy())
+    assert lens.names == {0: "a", 1: "b", 2: "c"}
 
 
 @pytest.mark.parametrize("name", ["gpt2", "llama", "bert", "opt", "bart"])
 def test_the_numbers_are_those_of_a_full_record(name, monkeypatch):
     monkeypatch.setattr(logit_lens, "LOGITS", 300)  # a few rows at a time
-    model = made(name)
+    model = build_model(name)
     trace = model.run(TEXT, target="a mat" if name == "bart" else None, record="full")
-    found = model.activations(trace, k=3)
-    stack, length = found.stack, len(found.tokens)
-    for place in range(len(found.places)):
+    activations = model.activations(trace, k=3)
+    stack, length = activations.stack, len(activations.tokens)
+    for place in range(len(activations.places)):
         stream = trace.residuals[stack][place]
-        assert np.allclose(found.norms[place], stream.norm(dim=-1), atol=1e-4)
+        assert np.allclose(activations.norms[place], stream.norm(dim=-1), atol=1e-4)
     whole = model.lens(trace, 3)
-    for place, where in enumerate(found.places):
+    for place, where in enumerate(activations.places):
         for token in range(length):
-            told = found.predictions(token)[where]
-            assert [one.logprob for one in told] == pytest.approx(
-                [one.logprob for one in whole[place][token]], abs=1e-4
+            predictions = activations.predictions(token)[where]
+            assert [prediction.logprob for prediction in predictions] == pytest.approx(
+                [prediction.logprob for prediction in whole[place][token]], abs=1e-4
             )
-    for layer in found.layers:
+    for layer in activations.layers:
         neurons = trace.neurons(str(layer))
         for token in range(length):
-            index, value, share = found.top_neurons(layer, token)[0]
+            index, value, share = activations.top_neurons(layer, token)[0]
             assert abs(value) == pytest.approx(np.abs(neurons[token]).max(), rel=1e-4)
             assert share == pytest.approx(neurons[token, index] ** 2 / (neurons[token] ** 2).sum(), rel=1e-3)
 
 
 @pytest.mark.parametrize(("name", "is_sum"), [("gpt2", True), ("llama", True), ("bert", False), ("gemma2", False)])
 def test_what_was_written_is_the_change_where_nothing_is_normalised_between(name, is_sum):
-    model = made(name)
+    model = build_model(name)
     trace = model.run(TEXT, record="full")
-    found = model.activations(trace)
-    assert found.is_sum is is_sum and set(found.written) == {"attention", "mlp"}
+    activations = model.activations(trace)
+    assert activations.is_sum is is_sum and set(activations.written) == {"attention", "mlp"}
     change = np.linalg.norm(np.diff(trace.residuals["main"].float().numpy(), axis=0), axis=-1)
     if is_sum:
-        assert (change <= found.written["attention"] + found.written["mlp"] + 1e-4).all()
+        assert (change <= activations.written["attention"] + activations.written["mlp"] + 1e-4).all()
 
 
 def test_what_a_head_wrote():
-    model = made("gpt2")
+    model = build_model("gpt2")
     trace = model.run(TEXT)
-    found = model.activations(trace)
+    activations = model.activations(trace)
     weight = model.module.transformer.h[1].attn.c_proj.weight  # [head · dim, model]
     size = weight.shape[0] // 4
     for head in range(4):
         wrote = trace.mixed(f"L1H{head}") @ weight[head * size : (head + 1) * size].detach().numpy()
-        site = next(one for one in found.heads if str(one) == "L1")
-        assert np.allclose(found.heads[site][head], np.linalg.norm(wrote, axis=-1), atol=1e-4)
+        site = next(layer for layer in activations.heads if str(layer) == "L1")
+        assert np.allclose(activations.heads[site][head], np.linalg.norm(wrote, axis=-1), atol=1e-4)
 
 
 @pytest.mark.parametrize(("name", "reason"), [("gemma2", "follows the language-model head"), ("t5", "is not a module")])
 def test_what_cannot_be_had_is_said(name, reason):
-    model = made(name)
-    found = model.activations(model.run(TEXT, target="a mat" if name == "t5" else None))
-    assert found.lens is None and reason in found.no_lens
+    model = build_model(name)
+    activations = model.activations(model.run(TEXT, target="a mat" if name == "t5" else None))
+    assert activations.lens is None and reason in activations.no_lens
     with pytest.raises(NotRecordedError, match="no logit lens"):
-        found.predictions(0)
+        activations.predictions(0)
 
 
 def test_experts_have_no_one_row_of_neurons():
-    found = made("mixtral").activations(TEXT)
-    assert found.neurons is None and "experts" in found.no_neurons and found.lens is not None
+    activations = build_model("mixtral").activations(TEXT)
+    assert activations.neurons is None and "experts" in activations.no_neurons and activations.lens is not None
     with pytest.raises(NotRecordedError, match="experts"):
-        found.top_neurons("L0", 0)
+        activations.top_neurons("L0", 0)
 
 
 def test_edits_are_followed_and_asked_for():
-    model = made("gpt2")
+    model = build_model("gpt2")
     edits = [hs.silence("L0H1")]
     trace = model.run(TEXT, edits, record="full")
     with pytest.raises(InputError, match="interventions="):
         model.activations(trace)
-    found = model.activations(trace, edits)
-    assert np.allclose(found.norms, trace.residuals["main"].norm(dim=-1), atol=1e-4)
-    assert not np.allclose(found.norms, model.activations(TEXT).norms, atol=1e-3)
+    activations = model.activations(trace, edits)
+    assert np.allclose(activations.norms, trace.residuals["main"].norm(dim=-1), atol=1e-4)
+    assert not np.allclose(activations.norms, model.activations(TEXT).norms, atol=1e-3)
 
 
 def test_some_tokens_alone():
-    model = made("gpt2")
+    model = build_model("gpt2")
     whole, part = model.activations(TEXT), model.activations(TEXT, tokens=range(2, 4))
     assert part.norms.shape == whole.norms.shape and part.count == 2
     assert part.ranks(3) == whole.ranks(3)
-    for place, told in part.predictions(2).items():
-        assert [one.text for one in told] == [one.text for one in whole.predictions(2)[place]]
+    for place, predictions in part.predictions(2).items():
+        assert [prediction.text for prediction in predictions] == [
+            prediction.text for prediction in whole.predictions(2)[place]
+        ]
     with pytest.raises(UnknownTokenError, match="2 to 3"):
         part.predictions(0)
     for wrong in (range(0, 99), range(3, 3), range(0, 4, 2)):
@@ -173,9 +175,9 @@ def test_of_a_long_input_the_tokens_around_one_are_read():
 
 
 def test_nothing_stays_behind_in_the_model():
-    model = made("gpt2")
-    before = sum(len(one._forward_hooks) for one in model.module.modules())
+    model = build_model("gpt2")
+    before = sum(len(module._forward_hooks) for module in model.module.modules())
     model.activations(TEXT)
     with pytest.raises(BudgetError):
         model.activations(TEXT, budget=100)
-    assert sum(len(one._forward_hooks) for one in model.module.modules()) == before
+    assert sum(len(module._forward_hooks) for module in model.module.modules()) == before

@@ -15,10 +15,10 @@ WITH_COORDINATES = ["bert", "gpt2", "opt", "vit", "whisper", "bart", "distilbert
 def outputs(model, inputs, edits=()):
     with model.session(edits):
         out = model.module(**inputs)
-    return [one for one in out.values() if isinstance(one, torch.Tensor)]
+    return [tensor for tensor in out.values() if isinstance(tensor, torch.Tensor)]
 
 
-def reloaded(model, folder):
+def reload(model, folder):
     return Model(type(model.module).from_pretrained(folder))
 
 
@@ -28,13 +28,13 @@ def test_a_baked_folder_equals_the_edited_run(name, tmp_path):
     model, inputs = Model(family.build()), family.inputs()
     layer = model.layout.layers[0]
     layers = model.layout.of_module(layer.module)  # ALBERT: all of them
-    edits = [edit for one in layers for edit in (hs.silence(one.site.head(1)), hs.scale(one.site.head(2), 0.5))]
+    edits = [edit for layer in layers for edit in (hs.silence(layer.site.head(1)), hs.scale(layer.site.head(2), 0.5))]
     folder = hs.bake(model, edits, tmp_path / "baked")
-    found, expected = outputs(reloaded(model, folder), inputs), outputs(model, inputs, edits)
+    baked_outputs, expected = outputs(reload(model, folder), inputs), outputs(model, inputs, edits)
     plain = outputs(model, inputs)
-    assert any((one - two).abs().max() > 1e-3 for one, two in zip(expected, plain, strict=True))
-    for one, two in zip(found, expected, strict=True):
-        assert (one - two).abs().max() <= 1e-5 * max(1.0, float(two.abs().max()))
+    assert any((edited - two).abs().max() > 1e-3 for edited, two in zip(expected, plain, strict=True))
+    for baked, two in zip(baked_outputs, expected, strict=True):
+        assert (baked - two).abs().max() <= 1e-5 * max(1.0, float(two.abs().max()))
 
 
 @pytest.mark.parametrize("stage", ["query", "key", "value"])
@@ -45,8 +45,8 @@ def test_coordinates_are_baked_into_the_projection(name, stage, tmp_path):
     head = model.heads[1]
     edits = [hs.set_neuron(head, stage, 3, 0.0), hs.scale_neuron(head, stage, 4, -2.0)]
     folder = hs.bake(model, edits, tmp_path / "baked")
-    for one, two in zip(outputs(reloaded(model, folder), inputs), outputs(model, inputs, edits), strict=True):
-        assert (one - two).abs().max() <= 1e-5 * max(1.0, float(two.abs().max()))
+    for baked, two in zip(outputs(reload(model, folder), inputs), outputs(model, inputs, edits), strict=True):
+        assert (baked - two).abs().max() <= 1e-5 * max(1.0, float(two.abs().max()))
 
 
 def test_a_shift_needs_a_bias(tmp_path):
@@ -54,8 +54,8 @@ def test_a_shift_needs_a_bias(tmp_path):
     edits = [hs.add_neuron("L0H0", "value", 1, 0.7), hs.set_neuron("L1H2", "query", 0, 1.5)]
     folder = hs.bake(model, edits, tmp_path / "baked")
     inputs = FAMILIES["bert"].inputs()
-    for one, two in zip(outputs(reloaded(model, folder), inputs), outputs(model, inputs, edits), strict=True):
-        assert (one - two).abs().max() <= 1e-5 * max(1.0, float(two.abs().max()))
+    for baked, two in zip(outputs(reload(model, folder), inputs), outputs(model, inputs, edits), strict=True):
+        assert (baked - two).abs().max() <= 1e-5 * max(1.0, float(two.abs().max()))
     with pytest.raises(InterventionError, match="bias"):
         hs.bake(Model(FAMILIES["llama"].build()), [hs.add_neuron("L0", "value", 1, 0.7)], tmp_path / "other")
 
@@ -66,8 +66,8 @@ def test_a_fixed_mean_is_baked_where_there_is_a_bias(tmp_path):
     edits = [hs.mean_ablate("L0H1", mean)]
     folder = hs.bake(model, edits, tmp_path / "baked")
     inputs = FAMILIES["gpt2"].inputs()
-    for one, two in zip(outputs(reloaded(model, folder), inputs), outputs(model, inputs, edits), strict=True):
-        assert (one - two).abs().max() <= 1e-5 * max(1.0, float(two.abs().max()))
+    for baked, two in zip(outputs(reload(model, folder), inputs), outputs(model, inputs, edits), strict=True):
+        assert (baked - two).abs().max() <= 1e-5 * max(1.0, float(two.abs().max()))
 
 
 def test_edits_of_one_head_are_baked_in_their_order(tmp_path):
@@ -80,12 +80,12 @@ def test_edits_of_one_head_are_baked_in_their_order(tmp_path):
     ]
     for place, edits in enumerate(orders):
         folder = hs.bake(model, edits, tmp_path / str(place))
-        for one, two in zip(outputs(reloaded(model, folder), inputs), outputs(model, inputs, edits), strict=True):
-            assert (one - two).abs().max() <= 1e-5 * max(1.0, float(two.abs().max()))
+        for baked, two in zip(outputs(reload(model, folder), inputs), outputs(model, inputs, edits), strict=True):
+            assert (baked - two).abs().max() <= 1e-5 * max(1.0, float(two.abs().max()))
 
 
 @pytest.mark.parametrize(
-    ("name", "edit", "said"),
+    ("name", "edit", "error_text"),
     [
         ("llama", hs.set_neuron("L0H0", "query", 1, 0.0), "rotary"),
         ("llama", hs.set_neuron("L0H0", "value", 1, 0.0), "share"),
@@ -95,8 +95,8 @@ def test_edits_of_one_head_are_baked_in_their_order(tmp_path):
         ("albert", hs.silence("L0H0"), "share their weights"),
     ],
 )
-def test_what_weights_cannot_express_is_refused(name, edit, said, tmp_path):
-    with pytest.raises(InterventionError, match=said):
+def test_what_weights_cannot_express_is_refused(name, edit, error_text, tmp_path):
+    with pytest.raises(InterventionError, match=error_text):
         hs.bake(Model(FAMILIES[name].build()), [edit], tmp_path / "baked")
     assert not list(tmp_path.iterdir())
 
@@ -105,7 +105,7 @@ def test_a_folder_with_something_in_it_is_left_alone(tmp_path):
     (tmp_path / "mine.txt").write_text("precious")
     with pytest.raises(LoadError, match="not empty"):
         hs.bake(Model(FAMILIES["gpt2"].build()), [hs.silence("L0H0")], tmp_path)
-    assert [one.name for one in tmp_path.iterdir()] == ["mine.txt"]
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
 
 
 def test_a_baked_folder_loads_with_plain_transformers(tmp_path):

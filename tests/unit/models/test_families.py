@@ -19,7 +19,7 @@ NAMES = list(FAMILIES)
 FUSED = {"home_torch_encoder": 1e-5, "home_multihead": 1e-5, "home_sdpa": 1e-5, "siglip": 5e-6}
 
 
-def watched(family: Family) -> Model:
+def build_model(family: Family) -> Model:
     model = Model(family.build())
     model.probe_if_new((), family.inputs())
     return model
@@ -30,7 +30,7 @@ def tensors(outputs) -> list[torch.Tensor]:
     if isinstance(outputs, torch.Tensor):
         return [outputs]
     named = outputs.items() if hasattr(outputs, "items") else enumerate(outputs)
-    kept = [one for name, one in named if isinstance(one, torch.Tensor) and one.is_floating_point()]
+    kept = [tensor for name, tensor in named if isinstance(tensor, torch.Tensor) and tensor.is_floating_point()]
     return kept
 
 
@@ -44,7 +44,7 @@ def real_rows(outputs: list[torch.Tensor], inputs) -> list[torch.Tensor]:
     masks = [inputs.get(name) for name in ("attention_mask", "decoder_attention_mask")]
     for mask in masks:
         if mask is not None and mask.ndim == 2:
-            outputs = [one[mask.bool()] if one.shape[:2] == mask.shape else one for one in outputs]
+            outputs = [output[mask.bool()] if output.shape[:2] == mask.shape else output for output in outputs]
     return outputs
 
 
@@ -55,27 +55,27 @@ def test_watching_changes_nothing(name, padded):
     if padded and family.padded is None:
         pytest.skip("images have no padding")
     inputs = family.padded() if padded else family.inputs()
-    model = watched(family)
+    model = build_model(family)
     expected = real_rows(tensors(eager(family, inputs)), inputs)
     with model.session(record="heads"):
-        found = real_rows(tensors(model.module(**inputs)), inputs)
-    assert len(found) == len(expected) > 0
-    for one, other in zip(found, expected, strict=True):
-        assert (one - other).abs().max() <= FUSED.get(name, 0.0)
+        outputs = real_rows(tensors(model.module(**inputs)), inputs)
+    assert len(outputs) == len(expected) > 0
+    for output, other in zip(outputs, expected, strict=True):
+        assert (output - other).abs().max() <= FUSED.get(name, 0.0)
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_probe_finds_every_stack_layer_and_head(name):
     family = FAMILIES[name]
-    model = watched(family)
-    found: dict[str, list[int]] = {}
+    model = build_model(family)
+    heads_by_stack: dict[str, list[int]] = {}
     for layer in model.layout.layers:
-        found.setdefault("cross" if layer.site.kind == "cross" else layer.site.stack, []).append(layer.n_heads)
+        heads_by_stack.setdefault("cross" if layer.site.kind == "cross" else layer.site.stack, []).append(layer.n_heads)
     if name == "siglip":
-        assert found.pop("cross") == [4]  # its pooling head: queries of its own over the patches
+        assert heads_by_stack.pop("cross") == [4]  # its pooling head: queries of its own over the patches
     for stack, (n_layers, n_heads) in family.stacks.items():
-        assert found.pop(stack) == (list(n_heads) if isinstance(n_heads, tuple) else [n_heads] * n_layers)
-    assert not found
+        assert heads_by_stack.pop(stack) == (list(n_heads) if isinstance(n_heads, tuple) else [n_heads] * n_layers)
+    assert not heads_by_stack
     assert not model.layout.missed
     assert {layer.way for layer in model.layout.layers if layer.site.stack != "vision_pool"} == {family.way}
     assert all(layer.out_projection for layer in model.layout.layers)
@@ -90,7 +90,7 @@ def test_recomputed_patterns_are_the_ones_used(name, padded):
     if name == "longformer":
         pytest.skip("compared in its own format in test_banded.py")
     inputs = family.padded() if padded else family.inputs()
-    model = watched(family)
+    model = build_model(family)
     expected = family.attentions(eager(family, inputs, output_attentions=True))
     with model.session(record="heads") as session:
         model.module(**inputs)
@@ -139,7 +139,7 @@ def own(weights, example, n_examples, head, record, inputs, stack):
 def test_a_silenced_head_is_a_pruned_head(name):
     family = FAMILIES[name]
     inputs = family.inputs()
-    model = watched(family)
+    model = build_model(family)
     for layer in (model.layout.layers[0], model.layout.layers[-1]):
         head = layer.site.head(layer.n_heads - 1)
         pruned = copy.deepcopy(model.module)
@@ -149,14 +149,14 @@ def test_a_silenced_head_is_a_pruned_head(name):
         with other.session():
             expected = tensors(pruned(**inputs))
         # A module that serves several layers (ALBERT) is pruned in all of them.
-        edits = [hs.silence(one.site.head(head.index)) for one in model.layout.of_module(layer.module)]
+        edits = [hs.silence(layer.site.head(head.index)) for layer in model.layout.of_module(layer.module)]
         with model.session(edits):
-            found = tensors(model.module(**inputs))
+            outputs = tensors(model.module(**inputs))
         with model.session():
             before = tensors(model.module(**inputs))
-        assert any((one - two).abs().max() > 1e-4 for one, two in zip(found, before, strict=True))
-        for one, two in zip(found, expected, strict=True):
-            assert (one - two).abs().max() <= 2e-5
+        assert any((silenced - two).abs().max() > 1e-4 for silenced, two in zip(outputs, before, strict=True))
+        for silenced, two in zip(outputs, expected, strict=True):
+            assert (silenced - two).abs().max() <= 2e-5
 
 
 def zero_columns(projection: nn.Module, layer, index: int) -> None:
@@ -172,16 +172,16 @@ def zero_columns(projection: nn.Module, layer, index: int) -> None:
 def test_tiles_agree_with_the_whole(name):
     family = FAMILIES[name]
     inputs = family.padded()
-    model = watched(family)
+    model = build_model(family)
     with model.session(record="heads", exact=True) as whole:
         expected = real_rows(tensors(model.module(**inputs)), inputs)
     with model.session(record="heads", exact=False) as tiled:
-        found = real_rows(tensors(model.module(**inputs)), inputs)
-    for one, two in zip(found, expected, strict=True):
-        assert (one - two).abs().max() <= 1e-4
+        tiled_outputs = real_rows(tensors(model.module(**inputs)), inputs)
+    for first, two in zip(tiled_outputs, expected, strict=True):
+        assert (first - two).abs().max() <= 1e-4
     for site, captured in whole.captured.items():
-        for one, two in zip(captured.records, tiled.captured[site].records, strict=True):
-            for figure, values in one.summary.tensors().items():
+        for first, two in zip(captured.records, tiled.captured[site].records, strict=True):
+            for figure, values in first.summary.tensors().items():
                 if figure != "argmax" and figure != "top_keys":
                     assert torch.allclose(values, two.summary.tensors()[figure], atol=1e-4), (site, figure)
 
@@ -191,19 +191,19 @@ def test_without_the_mask_function_numbers_are_wrong(name, monkeypatch):
     """The negative control: if masks were dropped, the comparisons above would see it."""
     family = FAMILIES[name]
     inputs = family.padded()
-    model = watched(family)
+    model = build_model(family)
     expected = real_rows(tensors(eager(family, inputs)), inputs)
     monkeypatch.setitem(ALL_MASK_ATTENTION_FUNCTIONS._global_mapping, seam.NAME, lambda *args, **kwargs: None)
     with model.session():
-        found = real_rows(tensors(model.module(**inputs)), inputs)
-    assert any((one - two).abs().max() > 1e-2 for one, two in zip(found, expected, strict=True))
+        outputs = real_rows(tensors(model.module(**inputs)), inputs)
+    assert any((output - two).abs().max() > 1e-2 for output, two in zip(outputs, expected, strict=True))
     assert AttentionMaskInterface is not None
 
 
 @pytest.mark.parametrize("name", ["gpt2", "bert", "llama", "vit"])
 def test_outside_a_session_plain_sdpa_runs(name, monkeypatch):
     family = FAMILIES[name]
-    model = watched(family)
+    model = build_model(family)
     calls = []
     real = torch.nn.functional.scaled_dot_product_attention
 

@@ -46,7 +46,7 @@ def test_a_translation_is_traced_as_it_was_written(name):
     trace = written.trace
     assert trace.pattern("cross.L1H0").shape == (len(trace.tokens["decoder"]), len(trace.tokens["encoder"]))
     with model.session([hs.silence("cross.L0H1")]):
-        out = model.module(**{name: one[None] for name, one in trace.inputs.model_inputs.items()})
+        out = model.module(**{name: tensor[None] for name, tensor in trace.inputs.model_inputs.items()})
     ids = trace.inputs.model_inputs["decoder_input_ids"]
     assert out.logits[0].argmax(-1)[: len(ids) - 1].tolist() == ids[1:].tolist()
     assert trace.steps == (None, *range(len(ids) - 1))
@@ -69,8 +69,8 @@ def test_sampling_repeats_with_its_seed_and_leaves_the_global_one_alone():
     torch.manual_seed(5)
     expected = torch.rand(1)
     torch.manual_seed(5)
-    one, two = (model.generate("the cat", max_new_tokens=8, do_sample=True, seed=3).text for _ in range(2))
-    assert one == two and torch.rand(1) == expected
+    first, two = (model.generate("the cat", max_new_tokens=8, do_sample=True, seed=3).text for _ in range(2))
+    assert first == two and torch.rand(1) == expected
 
 
 def test_what_cannot_generate_says_so():
@@ -85,10 +85,10 @@ def test_what_cannot_generate_says_so():
 
 def test_every_step_has_its_candidates():
     model = Model(FAMILIES["gpt2"].build(), tiny_tokenizer())
-    told: list[tuple[int, int]] = []
-    trace = model.generate("the cat sat on", max_new_tokens=5, progress=lambda *at: told.append(at)).trace
+    progress_calls: list[tuple[int, int]] = []
+    trace = model.generate("the cat sat on", max_new_tokens=5, progress=lambda *at: progress_calls.append(at)).trace
     n_prompt = trace.steps.count(None)
-    assert told == [(step, 5) for step in range(5)]
+    assert progress_calls == [(step, 5) for step in range(5)]
     assert trace.answers.positions == tuple(range(n_prompt - 1, n_prompt + 5))
     forced = model.run(trace.inputs, record="full").logits.float().log_softmax(-1)
     ids = [token.id for token in trace.tokens["main"]]

@@ -26,7 +26,7 @@ PIECES = Tokens(
 )  # fmt: skip
 
 
-def traced(pattern) -> Trace:
+def trace_of(pattern) -> Trace:
     return Trace.from_patterns([torch.tensor(pattern, dtype=torch.float32)[None]], PIECES)
 
 
@@ -34,27 +34,27 @@ def uniform() -> np.ndarray:
     return np.full((5, 5), 0.2, dtype=np.float32)
 
 
-def wanted(measure: str, offset: int | None = None) -> _Search:
+def search_for(measure: str, offset: int | None = None) -> _Search:
     return _Search(measure, "a role", (0,), offset)
 
 
 def test_a_relation_joins_all_pieces_of_both_ends() -> None:
-    trace = traced(uniform())
-    to_head = _cells(trace, HEAD, SAID, wanted("syntactic/nsubj→head"), None)
+    trace = trace_of(uniform())
+    to_head = _cells(trace, HEAD, SAID, search_for("syntactic/nsubj→head"), None)
     assert to_head is not None and np.argwhere(to_head).tolist() == [[1, 2], [1, 3]]
-    back = _cells(trace, HEAD, SAID, wanted("syntactic/obj→dependent"), None)
+    back = _cells(trace, HEAD, SAID, search_for("syntactic/obj→dependent"), None)
     assert back is not None and np.argwhere(back).tolist() == [[2, 4], [3, 4]]
 
 
 def test_an_offset_joins_neighbours_that_are_not_special() -> None:
-    cells = _cells(traced(uniform()), HEAD, SAID, wanted("positional", -1), None)
+    cells = _cells(trace_of(uniform()), HEAD, SAID, search_for("positional", -1), None)
     assert cells is not None and np.argwhere(cells).tolist() == [[2, 1], [3, 2], [4, 3]]
 
 
 def test_the_pairs_are_the_strongest_of_the_cells_one_a_query() -> None:
     pattern = uniform()
     pattern[1], pattern[2] = [0, 0, 0.1, 0.9, 0], [0, 0.3, 0.7, 0, 0]
-    case = _case(traced(pattern), HEAD, SAID, wanted("syntactic/nsubj→head"), None)
+    case = _case(trace_of(pattern), HEAD, SAID, search_for("syntactic/nsubj→head"), None)
     assert case is not None and case.pairs == [(1, 3, np.float32(0.9))]
     assert case.score == np.float32(0.1) + np.float32(0.9) and case.id == "tiny:1"
 
@@ -62,12 +62,12 @@ def test_the_pairs_are_the_strongest_of_the_cells_one_a_query() -> None:
 def test_a_head_without_a_role_shows_its_largest_weights_on_plain_tokens() -> None:
     pattern = uniform()
     pattern[4] = [0.9, 0.1, 0, 0, 0]
-    case = _case(traced(pattern), HEAD, SAID, wanted("confidence_plain"), None)
+    case = _case(trace_of(pattern), HEAD, SAID, search_for("confidence_plain"), None)
     assert case is not None and (4, 0) not in [pair[:2] for pair in case.pairs]
 
 
 def test_pieces_of_the_same_two_words_are_told_once() -> None:
-    case = _case(traced(uniform()), HEAD, SAID, wanted("syntactic/obj→dependent"), None)
+    case = _case(trace_of(uniform()), HEAD, SAID, search_for("syntactic/obj→dependent"), None)
     assert case is not None and [pair[:2] for pair in case.pairs] == [(2, 4)]
 
 
@@ -80,31 +80,31 @@ def test_tokens_are_shown_with_their_spaces_and_words() -> None:
 
 def test_cases_of_a_report_are_about_the_role(report) -> None:
     for head, verdict in report.roles.items():
-        held = report.cases[head]
-        assert len(held) <= 3
-        assert all(one.about == (verdict.role if verdict.findings else "the largest weights") for one in held) or any(
-            found.measure.startswith("repeated") for found in verdict.findings
-        )
-        for one in held:
-            tops = [weight for *_, weight in one.pairs]
-            assert tops == sorted(tops, reverse=True) and all(0 <= query < len(one.tokens) for query, *_ in one.pairs)
+        cases = report.cases[head]
+        assert len(cases) <= 3
+        assert all(
+            case.about == (verdict.role if verdict.findings else "the largest weights") for case in cases
+        ) or any(finding.measure.startswith("repeated") for finding in verdict.findings)
+        for case in cases:
+            tops = [weight for *_, weight in case.pairs]
+            assert tops == sorted(tops, reverse=True) and all(0 <= query < len(case.tokens) for query, *_ in case.pairs)
     assert any(report.cases.values())
 
 
 def test_thumbnails_are_bytes_on_a_square_root_scale(gpt) -> None:
     text = "the cat sat on the mat because it was tired."
-    found = thumbnails(gpt, [Example("a:1", text=text)], n=1)[0]
-    site = found["sites"]["L1"]
+    thumbnail = thumbnails(gpt, [Example("a:1", text=text)], n=1)[0]
+    site = thumbnail["sites"]["L1"]
     maps = np.frombuffer(base64.b64decode(site["maps"]), np.uint8).reshape(-1, site["rows"], site["columns"])
     pattern = gpt.run(text).pattern("L1H2")
     assert np.array_equal(maps[2], np.round(255 * np.sqrt(pattern)).astype(np.uint8))
 
 
 def test_a_verdict_that_only_repeated_tokens_show_has_cases_of_its_largest_weights(report, gpt) -> None:
-    found = Finding("induction", "induction", "repeated_induction", 0.9, 0.1, None, None, 8, "", "")
+    finding = Finding("induction", "induction", "repeated_induction", 0.9, 0.1, None, None, 8, "", "")
     run = runs.open(report.folder / "run")
     tables = {"confidence_plain": run.table("confidence_plain")}
-    best = _search_for(HEAD, Verdict(HEAD, (found,)), run, tables, [SAID], report.scores)
+    best = _search_for(HEAD, Verdict(HEAD, (finding,)), run, tables, [SAID], report.scores)
     assert (best.measure, best.about, best.places) == ("confidence_plain", "the largest weights", (0,))
 
 

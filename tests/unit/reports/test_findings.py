@@ -13,7 +13,7 @@ def by_layer(*values: float, **more) -> Scores:
 
 
 def answers(scores) -> dict[str, str]:
-    return {one.question: one.answer for one in outcome(scores, roles(scores))}
+    return {finding.question: finding.answer for finding in outcome(scores, roles(scores))}
 
 
 def test_distance_that_grows_is_said_to_grow() -> None:
@@ -34,9 +34,9 @@ def test_a_relation_that_no_head_finds_is_said_so() -> None:
         "syntactic/nsubj→head": by_layer(0.1, 0.2, 0.3, 0.5, baseline=0.35),
         "syntactic/obj→head": by_layer(0.1, 0.1, 0.1, 0.1, baseline=0.35),
     }
-    told = answers(scores)["Syntactic heads"]
-    assert "2 of 8 heads are ten points over" in told and "nsubj→head L3H0 50 % (baseline 35 %)" in told
-    assert "No head is above the baseline for obj→head" in told
+    answer = answers(scores)["Syntactic heads"]
+    assert "2 of 8 heads are ten points over" in answer and "nsubj→head L3H0 50 % (baseline 35 %)" in answer
+    assert "No head is above the baseline for obj→head" in answer
 
 
 def test_tags_are_ordered_by_the_depth_of_the_heads_that_prefer_them() -> None:
@@ -45,8 +45,8 @@ def test_tags_are_ordered_by_the_depth_of_the_heads_that_prefer_them() -> None:
         "tags/to DET": by_layer(0.9, 0.5, 0.1, 0.1, baseline=0.1, settings={"queries": 5000}),
         "tags/to INTJ": by_layer(0.9, 0.1, 0.1, 0.1, baseline=0.001, settings={"queries": 5000}),
     }
-    told = answers(scores)["At which depth do tags peak?"]
-    assert told.index("DET") < told.index("NOUN") and "INTJ" not in told
+    answer = answers(scores)["At which depth do tags peak?"]
+    assert answer.index("DET") < answer.index("NOUN") and "INTJ" not in answer
 
 
 def test_nothing_measured_is_nothing_said() -> None:

@@ -48,14 +48,14 @@ def test_its_scores_are_those_of_the_run(report, gpt, treebank, tmp_path) -> Non
     from headscope.analysis.measures.corpus_measures import streaming
 
     run = runs.run(gpt, treebank, streaming(treebank, gpt, names=["confidence", "entropy"]), tmp_path)
-    for name, one in run.scores().items():
-        assert dict(report.scores[name]) == dict(one)
+    for name, scores in run.scores().items():
+        assert dict(report.scores[name]) == dict(scores)
 
 
 def test_the_table_holds_every_score(report) -> None:
     table = pq.read_table(report.folder / "scores.parquet")
-    assert table.num_rows == sum(len(one) for one in report.scores.values())
-    row = next(one for one in table.to_pylist() if (one["measure"], one["head"]) == ("confidence", "L1H2"))
+    assert table.num_rows == sum(len(scores) for scores in report.scores.values())
+    row = next(row for row in table.to_pylist() if (row["measure"], row["head"]) == ("confidence", "L1H2"))
     low, high = report.scores["confidence"].intervals[hs.Head("main", 1, 2)]
     assert (row["value"], row["low"], row["high"], row["n"]) == (report.scores["confidence"]["L1H2"], low, high, 24)
     assert (row["stack"], row["layer"], row["index"], row["key"]) == ("main", 1, 2, "")
@@ -64,7 +64,7 @@ def test_the_table_holds_every_score(report) -> None:
 def test_what_was_written_is_read_again(report) -> None:
     again = HeadsReport.load(report.folder)
     assert again.roles.keys() == report.roles.keys()
-    assert [one.role for one in again.roles.values()] == [one.role for one in report.roles.values()]
+    assert [verdict.role for verdict in again.roles.values()] == [verdict.role for verdict in report.roles.values()]
     assert again.scores["relevance"].top(3)[0][0] == report.scores["relevance"].top(3)[0][0]
     assert again.outcome == report.outcome and again.about["corpus"]["n_examples"] == 24
     with pytest.raises(LoadError, match="no report of heads"):
@@ -75,9 +75,9 @@ def test_a_second_call_measures_nothing_again(report, gpt, treebank, monkeypatch
     before = (report.folder / "heads.json").read_bytes(), report.page.read_bytes()
     for name in ("relevance", "gate_importance", "ablation"):
         monkeypatch.setitem(heads.__globals__["_METHODS"], name, None)  # would fail if it were called
-    told = []
-    heads(gpt, treebank, report.folder, sample=2, progress=lambda *one: told.append(one))
-    assert {what for what, *_ in told} == {"looking at cases"}
+    calls = []
+    heads(gpt, treebank, report.folder, sample=2, progress=lambda *step: calls.append(step))
+    assert {what for what, *_ in calls} == {"looking at cases"}
     assert before == ((report.folder / "heads.json").read_bytes(), report.page.read_bytes())
 
 
@@ -121,8 +121,8 @@ def test_a_limit_narrows_a_corpus_and_leaves_it_as_it_was(treebank) -> None:
 
 def test_every_takes_a_step_through_the_corpus() -> None:
     texts = [f"text {number}" for number in range(10)]
-    assert [one.text for one in corpus_subset(texts, None, 4)] == ["text 0", "text 4", "text 8"]
-    assert [one.text for one in corpus_subset(texts, 2, 4)] == ["text 0", "text 4"]
+    assert [example.text for example in corpus_subset(texts, None, 4)] == ["text 0", "text 4", "text 8"]
+    assert [example.text for example in corpus_subset(texts, 2, 4)] == ["text 0", "text 4"]
     with pytest.raises(InputError, match="not a step"):
         corpus_subset(texts, None, 0)
 

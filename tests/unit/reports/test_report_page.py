@@ -12,10 +12,10 @@ from headscope.reports.report_page import data_of, plain, script_and_style
 from headscope.views import saved_page
 
 
-def embedded(text: str) -> dict:
-    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', text, re.S)
-    assert found
-    return json.loads(found[1])
+def embedded_data(text: str) -> dict:
+    match = re.search(r'<script type="application/json" id="data">(.*?)</script>', text, re.S)
+    assert match
+    return json.loads(match[1])
 
 
 def test_the_page_asks_nothing_of_anyone(report) -> None:
@@ -47,17 +47,17 @@ def test_no_token_is_ever_markup(report) -> None:
     assert "tiny &lt;gpt&gt;" in text and "tiny <gpt>" not in text
     between = text.split('id="data">')[1].split("</script>")[0]
     assert "<" not in between and ">" not in between and "&" not in between
-    said = json.dumps(embedded(text)["cases"])
-    assert "<" in said  # the treebank has such a word: it is there, as text
+    case_json = json.dumps(embedded_data(text)["cases"])
+    assert "<" in case_json  # the treebank has such a word: it is there, as text
 
 
 def test_the_page_holds_every_score_to_five_digits(report) -> None:
-    data = embedded(report.page.read_text())
+    data = embedded_data(report.page.read_text())
     assert data["heads"] == [str(head) for head in report.roles]
-    found = {one["name"]: one for one in data["measures"]}
-    assert found.keys() == report.scores.keys()
+    measures = {measure["name"]: measure for measure in data["measures"]}
+    assert measures.keys() == report.scores.keys()
     for at, (head, value) in enumerate(report.scores["entropy"].items()):
-        assert str(head) == data["heads"][at] and abs(found["entropy"]["values"][at] - value) <= 1e-4 * abs(value)
+        assert str(head) == data["heads"][at] and abs(measures["entropy"]["values"][at] - value) <= 1e-4 * abs(value)
     assert data == plain(data_of(report))
 
 
@@ -87,8 +87,10 @@ def test_every_measure_has_a_group_and_every_role_a_family() -> None:
     from headscope.analysis.measures.roles import CRITERIA, Finding, Verdict
     from headscope.sites import Head
 
-    assert not [name for name, one in MEASURES.items() if not one.has_keys and labels.group(name) == "Others"]
-    for one in CRITERIA:
-        role = {"positional": "2 tokens back", "syntactic": "syntactic: nsubj→head"}.get(one.role, one.role)
-        verdict = Verdict(Head("main", 0, 0), (Finding(role, one.role, one.measure, 1.0, 0.0, None, None, 1, "", ""),))
+    assert not [name for name, measure in MEASURES.items() if not measure.has_keys and labels.group(name) == "Others"]
+    for criterion in CRITERIA:
+        role = {"positional": "2 tokens back", "syntactic": "syntactic: nsubj→head"}.get(criterion.role, criterion.role)
+        verdict = Verdict(
+            Head("main", 0, 0), (Finding(role, criterion.role, criterion.measure, 1.0, 0.0, None, None, 1, "", ""),)
+        )
         assert labels.family(verdict) != "none" and labels.short(verdict)

@@ -10,21 +10,21 @@ from headscope.reports.studies import STUDIES, Check, Study, study
 
 @pytest.mark.parametrize("name", STUDIES)
 def test_a_study_is_made_and_written(name, gpt, bert, treebank, tmp_path) -> None:
-    made = study(name, bert if name == "raganato" else gpt, treebank, tmp_path)
-    assert len(made.checks) >= 8 and all(one.published and one.ours for one in made.checks)
-    told = json.loads((tmp_path / "study.json").read_text())
-    assert told["name"] == name and len(told["checks"]) == len(made.checks)
+    study_report = study(name, bert if name == "raganato" else gpt, treebank, tmp_path)
+    assert len(study_report.checks) >= 8 and all(check.published and check.ours for check in study_report.checks)
+    saved = json.loads((tmp_path / "study.json").read_text())
+    assert saved["name"] == name and len(saved["checks"]) == len(study_report.checks)
     page = (tmp_path / "index.html").read_text()
     assert "<gpt>" not in page and "http" not in page.replace("http-equiv", "")
     lines = (tmp_path / "study.md").read_text().splitlines()
-    assert sum(line.startswith("| ") for line in lines) == len(made.checks) + len(made.parts())
+    assert sum(line.startswith("| ") for line in lines) == len(study_report.checks) + len(study_report.parts())
 
 
 def test_the_treebank_alone_is_checked_by_hand(gpt, treebank, tmp_path) -> None:
-    made = {one.what: one.ours for one in study("vig", gpt, treebank, tmp_path).checks}
+    ours_by_check = {check.what: check.ours for check in study("vig", gpt, treebank, tmp_path).checks}
     # Lengths of the two trees: 1 1 2 1 4 5 and 1 1 2 1 3 1 5, each as often.
-    assert made["mean dependency length, words"] == f"{28 / 13:.2f}"
-    assert made["dependencies within 18 words"] == "100.0 %"
+    assert ours_by_check["mean dependency length, words"] == f"{28 / 13:.2f}"
+    assert ours_by_check["dependencies within 18 words"] == "100.0 %"
 
 
 def test_a_corpus_without_trees_is_refused(gpt, tmp_path) -> None:
@@ -38,6 +38,6 @@ def test_an_unknown_study_names_those_there_are(gpt, tmp_path) -> None:
 
 
 def test_a_page_escapes_what_it_is_told(tmp_path) -> None:
-    made = Study("x", "A & B", "them", "<m>", "c", 3, (Check("part", "a|b", "<1>", "2"),), ("n",))
-    assert "&lt;1&gt;" in made.html() and "A &amp; B" in made.html()
-    assert "a\\|b" in made.markdown()
+    example_study = Study("x", "A & B", "them", "<m>", "c", 3, (Check("part", "a|b", "<1>", "2"),), ("n",))
+    assert "&lt;1&gt;" in example_study.html() and "A &amp; B" in example_study.html()
+    assert "a\\|b" in example_study.markdown()

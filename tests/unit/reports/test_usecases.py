@@ -17,7 +17,11 @@ from headscope.server.tasks.usecase import evidence_part
 from headscope.views.wire import decode
 
 # The first two frames of three occupations.
-FEW = [one for place, one in enumerate(schemas()) if one.occupation in ("nurse", "doctor", "farmer") and place % 6 < 2]
+FEW = [
+    schema
+    for place, schema in enumerate(schemas())
+    if schema.occupation in ("nurse", "doctor", "farmer") and place % 6 < 2
+]
 
 
 @pytest.fixture(scope="module")
@@ -31,51 +35,51 @@ def bert():
 
 
 def test_bias_is_told_in_sentences_and_tables(gpt):
-    told = []
-    found = use_case("bias", gpt, FEW, progress=lambda done, of: told.append((done, of)))
-    heads, occupations, silencing, texts = found.tables
-    assert [one.name for one in heads.columns] == ["head", "she − he", "low", "high", "p, corrected"]
-    assert str(heads.rows[0][0]) in found.findings[1]
+    progress_calls = []
+    evidence = use_case("bias", gpt, FEW, progress=lambda done, of: progress_calls.append((done, of)))
+    heads, occupations, silencing, texts = evidence.tables
+    assert [column.name for column in heads.columns] == ["head", "she − he", "low", "high", "p, corrected"]
+    assert str(heads.rows[0][0]) in evidence.findings[1]
     assert {row[0] for row in occupations.rows} == {"nurse", "doctor", "farmer"}
     assert [row[0] for row in silencing.rows][:2] == ["nothing silenced", "the 3 heads that differ most"]
     assert len(silencing.rows) == 7 and len(texts.rows) == 4
-    assert told[0][0] == 0 and told[-1][0] < told[-1][1]
-    assert found.scores[str(heads.rows[0][0])] == heads.rows[0][1]
+    assert progress_calls[0][0] == 0 and progress_calls[-1][0] < progress_calls[-1][1]
+    assert evidence.scores[str(heads.rows[0][0])] == heads.rows[0][1]
 
 
 def test_antecedents_name_the_layer_and_the_baseline(gpt):
-    found = use_case("antecedents", gpt, FEW)
-    heads, layers = found.tables
+    evidence = use_case("antecedents", gpt, FEW)
+    heads, layers = evidence.tables
     # Of the two frames, one means the person named last.
     assert all(row[4] == pytest.approx(0.5) for row in heads.rows)
     assert [row[0] for row in layers.rows] == [f"L{layer}" for layer in range(6)]
     best = max(layers.rows, key=lambda row: float(row[2] or 0))
-    assert best[1] == heads.rows[0][0] and f"in layer {str(best[0])[1:]}" in found.findings[0]
+    assert best[1] == heads.rows[0][0] and f"in layer {str(best[0])[1:]}" in evidence.findings[0]
 
 
 def test_heads_between_sentences_are_told_against_shuffled_pairs(bert):
-    found = use_case("between", bert, built_in_pairs()[::40])
-    (table,) = found.tables
+    evidence = use_case("between", bert, built_in_pairs()[::40])
+    (table,) = evidence.tables
     real, shuffled, difference, low, high = np.array([row[1:6] for row in table.rows], dtype=float).T
     assert difference == pytest.approx(real - shuffled) and (low <= difference).all() and (difference <= high).all()
-    assert found.example["pair"]
+    assert evidence.example["pair"]
 
 
 def test_decay_tells_rate_perplexity_and_what_is_written(gpt):
-    found = use_case("decay", gpt, built_in_texts()[:1])
-    heads, neurons, scaled = found.tables
-    assert str(heads.rows[0][0]) in found.findings[0] and len(neurons.rows) == 12
-    assert [one.name for one in scaled.columns][2:] == ["decay rate", "perplexity", "continuation"]
+    evidence = use_case("decay", gpt, built_in_texts()[:1])
+    heads, neurons, scaled = evidence.tables
+    assert str(heads.rows[0][0]) in evidence.findings[0] and len(neurons.rows) == 12
+    assert [column.name for column in scaled.columns][2:] == ["decay rate", "perplexity", "continuation"]
     assert len(scaled.rows) == 7 and all(float(row[3] or 0) > 1 for row in scaled.rows)
 
 
 def test_evidence_travels_with_numbers_as_arrays(gpt):
-    found = use_case("antecedents", gpt, FEW)
-    part = decode(evidence_part(found).encode())
-    table, column = part.props["tables"][0], [row[1] for row in found.tables[0].rows]
+    evidence = use_case("antecedents", gpt, FEW)
+    part = decode(evidence_part(evidence).encode())
+    table, column = part.props["tables"][0], [row[1] for row in evidence.tables[0].rows]
     assert table["n_rows"] == len(column) and part.arrays["0/1"] == pytest.approx(np.array(column), abs=1e-6)
-    assert table["columns"][0]["texts"] == [row[0] for row in found.tables[0].rows]
-    assert part.props["heads"] == [str(head) for head in found.scores]
+    assert table["columns"][0]["texts"] == [row[0] for row in evidence.tables[0].rows]
+    assert part.props["heads"] == [str(head) for head in evidence.scores]
     assert "0/0" not in part.arrays and part.props["pair"] is None
 
 
@@ -88,9 +92,9 @@ def test_a_use_case_can_be_stopped(gpt):
 
 
 def test_its_python_runs_as_it_is_printed(bert):
-    found = use_case("between", bert, built_in_pairs()[::60])
-    assert found.python.startswith("import headscope as hs\n\nmodel = hs.load('builtin:bert')\n")
-    compile(found.python, "python", "exec")
+    evidence = use_case("between", bert, built_in_pairs()[::60])
+    assert evidence.python.startswith("import headscope as hs\n\nmodel = hs.load('builtin:bert')\n")
+    compile(evidence.python, "python", "exec")
 
 
 def test_models_that_do_not_fit_are_told_why(gpt):
@@ -105,7 +109,7 @@ def test_models_that_do_not_fit_are_told_why(gpt):
 
 
 def test_numbers_are_written_for_people():
-    assert [format_cell(one) for one in (None, float("nan"), "x", 0.5, -0.25, 12.345, 1234.5, 0.0004)] == [
+    assert [format_cell(value) for value in (None, float("nan"), "x", 0.5, -0.25, 12.345, 1234.5, 0.0004)] == [
         "–",
         "–",
         "x",

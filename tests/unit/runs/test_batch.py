@@ -23,29 +23,29 @@ PARSED = [
 ]
 
 
-def watched(model, look, examples=PARSED):
+def watch_layers(model, look, examples=PARSED):
     """What `look` gives for each layer of one batch."""
-    found = []
-    Worker(model, [runs.OfLayers("look", lambda layer: found.append(look(layer)) or ())], Plan()).shard(0, examples)
-    return found
+    results = []
+    Worker(model, [runs.OfLayers("look", lambda layer: results.append(look(layer)) or ())], Plan()).shard(0, examples)
+    return results
 
 
 def test_words_are_read_as_traces_read_them(bert):
-    found = watched(bert, lambda layer: (layer.by_words().numpy(), list(layer.examples), layer.site))
-    for patterns, shown, site in found:
-        for row, one in enumerate(shown):
-            words = bert.run(one.text).words().without([0, -1], renormalise=False)
+    layer_results = watch_layers(bert, lambda layer: (layer.by_words().numpy(), list(layer.examples), layer.site))
+    for patterns, examples, site in layer_results:
+        for row, example in enumerate(examples):
+            words = bert.run(example.text).words().without([0, -1], renormalise=False)
             expected = np.stack([words.pattern(site.head(index)) for index in range(patterns.shape[1])])
-            n = len(one.words)
+            n = len(example.words)
             np.testing.assert_allclose(patterns[row, :, :n, :n], expected, atol=1e-5)
             assert not patterns[row, :, n:].any()
 
 
 def test_contributions_are_those_of_traces(bert):
-    found = watched(bert, lambda layer: (layer.contributions().numpy(), list(layer.examples), layer.site))
-    for contributions, shown, site in found:
-        for row, one in enumerate(shown):
-            trace = bert.run(one.text)
+    layer_results = watch_layers(bert, lambda layer: (layer.contributions().numpy(), list(layer.examples), layer.site))
+    for contributions, examples, site in layer_results:
+        for row, example in enumerate(examples):
+            trace = bert.run(example.text)
             n = len(trace.tokens["main"])
             np.testing.assert_allclose(
                 contributions[row, 1, :n, :n], trace.contribution(site.head(1)), rtol=1e-3, atol=1e-5
@@ -56,18 +56,18 @@ def test_tokens_by_batch(bert):
     def look(layer):
         return layer.plain_queries, layer.queries, layer.batch.ids("main"), layer.visible
 
-    plain, real, ids, visible = watched(bert, look)[0]
+    plain, real, ids, visible = watch_layers(bert, look)[0]
     assert real.sum(-1).tolist() == [5, plain.shape[1]]  # the shorter one comes first
     assert plain[0].tolist()[:6] == [False, True, True, True, False, False]
     assert (ids[0, 5:] == -1).all() and visible[0, 0] == 5
 
 
 def test_a_causal_query_sees_itself_and_what_came_before(gpt):
-    assert watched(gpt, lambda layer: layer.visible[-1].tolist())[0][:3] == [1, 2, 3]
+    assert watch_layers(gpt, lambda layer: layer.visible[-1].tolist())[0][:3] == [1, 2, 3]
 
 
 def test_random_numbers_belong_to_the_batch(bert):
-    draws = [watched(bert, lambda layer: layer.batch.rng().random())[0] for _ in range(2)]
+    draws = [watch_layers(bert, lambda layer: layer.batch.rng().random())[0] for _ in range(2)]
     assert draws[0] == draws[1]
 
 

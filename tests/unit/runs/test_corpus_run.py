@@ -26,10 +26,10 @@ TEXTS = [
 
 @pytest.fixture
 def run(bert, fast, tmp_path):
-    def made(folder="run", source=TEXTS, measures=(fast,), model=bert, **options):
+    def start_run(folder="run", source=TEXTS, measures=(fast,), model=bert, **options):
         return runs.run(model, source, measures, tmp_path / folder, **({"shard_size": 2} | options))
 
-    return made
+    return start_run
 
 
 def files(done):
@@ -46,8 +46,8 @@ def test_a_run_over_a_corpus_is_the_mean_over_its_examples(run, fast, slow, bert
         for head, sample in slow.samples(bert.run(text)):
             samples.setdefault(head, []).append(sample)
     chosen = np.random.default_rng(0).integers(0, 7, (1000, 7))
-    for head, found in samples.items():
-        total, count, chance = np.array(found).T
+    for head, sample_rows in samples.items():
+        total, count, chance = np.array(sample_rows).T
         assert scores["fast"][head] == pytest.approx(total.sum() / count.sum(), abs=1e-5)
         assert scores["slow"][head] == pytest.approx(total.sum() / count.sum(), abs=1e-5)
         assert scores["fast"].baselines[head] == pytest.approx(chance.sum() / count.sum(), abs=1e-5)
@@ -56,8 +56,8 @@ def test_a_run_over_a_corpus_is_the_mean_over_its_examples(run, fast, slow, bert
 
 
 def test_shards_and_blocks_do_not_change_the_scores(run):
-    one, other = run("a").scores()["fast"], run("b", shard_size=4, block=2, batch_size=1).scores()["fast"]
-    assert all(one[head] == pytest.approx(other[head], abs=1e-6) for head in one)
+    first, other = run("a").scores()["fast"], run("b", shard_size=4, block=2, batch_size=1).scores()["fast"]
+    assert all(first[head] == pytest.approx(other[head], abs=1e-6) for head in first)
 
 
 def test_the_same_run_gives_the_same_bytes(run):
@@ -142,11 +142,11 @@ def test_a_folder_with_something_else_in_it_is_refused(run, tmp_path):
 
 
 def test_two_processes_do_not_share_a_folder(run):
-    def nested(progress):
+    def run_again(progress):
         run()
 
     with pytest.raises(HeadscopeError, match="another process is at work"):
-        run(progress=nested)
+        run(progress=run_again)
 
 
 def test_a_kept_run_is_opened_and_asked(run, tmp_path):
@@ -195,9 +195,9 @@ def test_examples_that_the_model_cannot_take_are_told(run):
 
 
 def test_what_is_said_of_many_examples_is_said_once(run):
-    with pytest.warns(HeadscopeWarning, match=r"list:1: the text is .* \(2 examples came with warnings") as said:
+    with pytest.warns(HeadscopeWarning, match=r"list:1: the text is .* \(2 examples came with warnings") as caught:
         run(source=["the cat.", "word " * 99, "words " * 99], truncate=True)
-    assert len(said) == 1
+    assert len(caught) == 1
 
 
 def test_a_run_that_cannot_be_is_refused_before_it_starts(run, fast):

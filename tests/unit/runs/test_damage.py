@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from damage import EQUAL, REFUSED, SmallRun, Trial, cut, flips, longer, missing, replaced, swapped
+from damage import EQUAL, REFUSED, SmallRun, Trial, flips, longer, missing, replace_bytes, swap, truncate
 
 from headscope import runs
 from headscope.errors import HeadscopeWarning, LoadError
@@ -40,14 +40,14 @@ def test_one_flipped_bit_changes_no_number_silently(small: SmallRun) -> None:
 @pytest.mark.parametrize(
     "damage",
     {
-        "cut short": cut(SHARD, 0.9),
-        "emptied": cut(SHARD, 0),
+        "cut short": truncate(SHARD, 0.9),
+        "emptied": truncate(SHARD, 0),
         "longer": longer(SHARD),
         "missing": missing(SHARD),
-        "swapped": swapped(SHARD, OTHER),
-        "no Parquet": replaced(SHARD, b"mine"),
-        "manifest cut short": cut(MANIFEST, 0.5),
-        "manifest of something else": replaced(MANIFEST, b'{"name": "app", "display": "standalone"}'),
+        "swapped": swap(SHARD, OTHER),
+        "no Parquet": replace_bytes(SHARD, b"mine"),
+        "manifest cut short": truncate(MANIFEST, 0.5),
+        "manifest of something else": replace_bytes(MANIFEST, b'{"name": "app", "display": "standalone"}'),
     }.items(),
     ids=lambda pair: pair[0],
 )
@@ -59,13 +59,13 @@ def test_other_damage_is_refused_by_name(small: SmallRun, damage) -> None:
 
 def test_a_shard_of_another_run_is_refused(small: SmallRun, foreign: SmallRun) -> None:
     trial = Trial()
-    trial.add("foreign", small, replaced(SHARD, foreign.whole[SHARD]))
+    trial.add("foreign", small, replace_bytes(SHARD, foreign.whole[SHARD]))
     assert trial.failures == []
 
 
 @pytest.mark.parametrize("name", [SHARD, MANIFEST])
 def test_resuming_computes_what_is_damaged_again(small: SmallRun, name: str) -> None:
-    cut(name, 0.6)(small.folder)
+    truncate(name, 0.6)(small.folder)
     with pytest.warns(HeadscopeWarning, match=rf"{name} is damaged.*again"):
         small.run()
     assert small.files() == small.whole

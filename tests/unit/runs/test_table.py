@@ -14,76 +14,76 @@ TOTAL = np.arange(15.0).reshape(5, 3)
 
 
 def ledger(index, rows, plan, *, key="", heads=HEADS):
-    made = Ledger(index, [f"x:{number}" for number in range(len(rows))], plan)
+    filled_ledger = Ledger(index, [f"x:{number}" for number in range(len(rows))], plan)
     order = [1, 0, 2]  # whatever order heads and examples come in
     places = list(range(len(rows)))[::-1]
     values = TOTAL[rows][::-1][:, order][:, : len(heads)]
-    made.add("some", [Tally([heads[at] for at in order if at < len(heads)], places, values, [[2.0]], key=key)])
-    return made
+    filled_ledger.add("some", [Tally([heads[at] for at in order if at < len(heads)], places, values, [[2.0]], key=key)])
+    return filled_ledger
 
 
 def table(tmp_path, *ledgers, n_blocks=5):
     files = []
-    for made in ledgers:
-        files.append(tmp_path / f"shard-{made.index}.parquet")
-        files[-1].write_bytes(made.parquet(["some", "none"], "digest"))
+    for shard in ledgers:
+        files.append(tmp_path / f"shard-{shard.index}.parquet")
+        files[-1].write_bytes(shard.parquet(["some", "none"], "digest"))
     return Table("some", {"a": 1}, files, n_blocks)
 
 
 def test_sums_and_means_over_shards(tmp_path):
     plan = Plan(shard_size=3)
-    found = table(tmp_path, ledger(0, [0, 1, 2], plan), ledger(1, [3, 4], plan))
-    heads, total, n_queries, chance, n_examples = found.sums()
+    run_table = table(tmp_path, ledger(0, [0, 1, 2], plan), ledger(1, [3, 4], plan))
+    heads, total, n_queries, chance, n_examples = run_table.sums()
     assert heads == sorted(HEADS) and n_examples.tolist() == [5, 5, 5] and n_queries.tolist() == [10, 10, 10]
     by_head = dict(zip(heads, total, strict=True))
     assert [by_head[head] for head in HEADS] == TOTAL.sum(0).tolist()
-    scores = found.mean()
+    scores = run_table.mean()
     assert scores["L0H10"] == TOTAL[:, 1].sum() / 10
     assert scores.baseline is None and np.isnan(chance).all()
     assert scores.settings == {"a": 1, "queries": 10} and scores.n_samples == 5
-    assert found.blocks().total[:, heads.index(HEADS[0])].tolist() == TOTAL[:, 0].tolist()
+    assert run_table.blocks().total[:, heads.index(HEADS[0])].tolist() == TOTAL[:, 0].tolist()
 
 
 def test_intervals_are_those_of_resampled_examples(tmp_path):
-    found = table(tmp_path, ledger(0, [0, 1, 2, 3, 4], Plan(shard_size=5)))
+    run_table = table(tmp_path, ledger(0, [0, 1, 2, 3, 4], Plan(shard_size=5)))
     chosen = np.random.default_rng(0).integers(0, 5, (1000, 5))
     means = TOTAL[:, 0][chosen].sum(1) / 10
-    assert found.mean().intervals[HEADS[0]] == pytest.approx(tuple(np.quantile(means, [0.025, 0.975])))
+    assert run_table.mean().intervals[HEADS[0]] == pytest.approx(tuple(np.quantile(means, [0.025, 0.975])))
 
 
 def test_blocks_add_up_neighbours(tmp_path):
     plan = Plan(shard_size=4, block=2)
-    found = table(tmp_path, ledger(0, [0, 1, 2, 3], plan), ledger(1, [4], plan), n_blocks=3)
-    at = found.sums().heads.index(HEADS[0])
-    assert found.blocks().total[:, at].tolist() == [TOTAL[:2, 0].sum(), TOTAL[2:4, 0].sum(), TOTAL[4, 0]]
+    run_table = table(tmp_path, ledger(0, [0, 1, 2, 3], plan), ledger(1, [4], plan), n_blocks=3)
+    at = run_table.sums().heads.index(HEADS[0])
+    assert run_table.blocks().total[:, at].tolist() == [TOTAL[:2, 0].sum(), TOTAL[2:4, 0].sum(), TOTAL[4, 0]]
 
 
 def test_keys_are_kept_apart(tmp_path):
     plan = Plan(shard_size=5)
-    made = ledger(0, [0, 1], plan, key="nsubj")
-    made.add("some", [Tally(HEADS[:1], [0], [[7.0]], [[1.0]], [[0.5]], key="obj")])
-    found = table(tmp_path, made)
-    assert found.keys() == ["nsubj", "obj"]
-    scores = found.means()
+    filled_ledger = ledger(0, [0, 1], plan, key="nsubj")
+    filled_ledger.add("some", [Tally(HEADS[:1], [0], [[7.0]], [[1.0]], [[0.5]], key="obj")])
+    run_table = table(tmp_path, filled_ledger)
+    assert run_table.keys() == ["nsubj", "obj"]
+    scores = run_table.means()
     assert isinstance(scores, dict) and scores["obj"].values_by_head[HEADS[0]] == 7.0
     assert scores["obj"].baseline == 0.5 and scores["obj"].method == "some/obj" and len(scores["obj"]) == 1
     with pytest.raises(HeadscopeError, match="'nsubj', 'obj'"):
-        found.mean("amod")
+        run_table.mean("amod")
 
 
 def test_a_measure_that_counted_nothing_says_why(tmp_path):
-    made = Ledger(0, ["x"], Plan())
-    made.add("some", [Refusal("needs a pair")])
-    found = table(tmp_path, made)
-    assert found.keys() == [] and found.why() == "needs a pair"
+    filled_ledger = Ledger(0, ["x"], Plan())
+    filled_ledger.add("some", [Refusal("needs a pair")])
+    run_table = table(tmp_path, filled_ledger)
+    assert run_table.keys() == [] and run_table.why() == "needs a pair"
     with pytest.raises(HeadscopeError, match="needs a pair"):
-        found.mean()
+        run_table.mean()
 
 
 def test_heads_without_queries_are_unknown(tmp_path):
-    made = Ledger(0, ["x", "y"], Plan())
-    made.add("some", [Tally(HEADS[:2], [0, 1], [[1.0, 0.0], [3.0, 0.0]], [[2.0, 0.0]] * 2)])
-    scores = table(tmp_path, made, n_blocks=2).mean()
+    filled_ledger = Ledger(0, ["x", "y"], Plan())
+    filled_ledger.add("some", [Tally(HEADS[:2], [0, 1], [[1.0, 0.0], [3.0, 0.0]], [[2.0, 0.0]] * 2)])
+    scores = table(tmp_path, filled_ledger, n_blocks=2).mean()
     assert scores[HEADS[0]] == 1.0 and np.isnan(scores[HEADS[1]]) and np.isnan(scores.intervals[HEADS[1]][0])
 
 
@@ -93,11 +93,11 @@ def test_the_same_sums_are_the_same_bytes():
 
 
 def test_sums_of_the_wrong_shape_are_refused():
-    made = Ledger(0, ["x", "y"], Plan())
+    filled_ledger = Ledger(0, ["x", "y"], Plan())
     with pytest.raises(HeadscopeError, match=r"sums of shape \(1, 3\) for 2 examples and 2 heads"):
-        made.add("some", [Tally(HEADS[:2], [0, 1], [[1.0, 2.0, 3.0]], [[1.0]])])
+        filled_ledger.add("some", [Tally(HEADS[:2], [0, 1], [[1.0, 2.0, 3.0]], [[1.0]])])
     with pytest.raises(HeadscopeError, match="does not have"):
-        made.add("some", [Tally(HEADS[:1], [2], [[1.0]], [[1.0]])])
+        filled_ledger.add("some", [Tally(HEADS[:1], [2], [[1.0]], [[1.0]])])
 
 
 def test_blocks_grow_with_the_corpus():

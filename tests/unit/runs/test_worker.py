@@ -43,7 +43,7 @@ def test_all_measures_share_one_pass_a_batch(bert, fast, slow, monkeypatch):
 def test_batches_hold_examples_of_like_length_and_no_more_than_told(bert, fast):
     worker = Worker(bert, [fast], Plan(batch_tokens=30))
     inputs = worker._ready(EXAMPLES, None)  # type: ignore[arg-type]
-    lengths = {place: len(one.tokens["main"]) for place, one in inputs.items()}
+    lengths = {place: len(model_inputs.tokens["main"]) for place, model_inputs in inputs.items()}
     batches = worker._batches(inputs)
     assert [place for batch in batches for place in batch] == sorted(lengths, key=lambda place: (lengths[place], place))
     assert all(len(batch) * max(lengths[place] for place in batch) <= 30 or len(batch) == 1 for batch in batches)
@@ -54,20 +54,20 @@ def test_what_is_too_large_to_hold_is_shown_some_heads_at_a_time(bert, fast, mon
     whole = Worker(bert, [fast], Plan()).shard(0, EXAMPLES)
     monkeypatch.setattr(worker, "WHOLE_CELLS", 2 * 9 * 9)
     monkeypatch.setattr(session, "EXACT_CELLS", 100)
-    shown = []
-    counting = runs.OfLayers("count", lambda layer: shown.append(layer.pattern.shape[:2]) or ())
+    shapes = []
+    counting = runs.OfLayers("count", lambda layer: shapes.append(layer.pattern.shape[:2]) or ())
     parts = Worker(bert, [fast, counting], Plan()).shard(0, EXAMPLES)
-    assert {shape[0] for shape in shown} == {1} and min(shape[1] for shape in shown) < 4
+    assert {shape[0] for shape in shapes} == {1} and min(shape[1] for shape in shapes) < 4
     np.testing.assert_allclose(sums(parts, "fast"), sums(whole, "fast"), rtol=1e-5)
 
 
 def test_a_large_batch_is_shown_some_examples_at_a_time(bert, fast, monkeypatch):
     whole = Worker(bert, [fast], Plan()).shard(0, EXAMPLES)
     monkeypatch.setattr(worker, "WHOLE_CELLS", 2 * 4 * 9 * 9)
-    shown = []
-    counting = runs.OfLayers("count", lambda layer: shown.append(len(layer.examples)) or ())
+    batch_sizes = []
+    counting = runs.OfLayers("count", lambda layer: batch_sizes.append(len(layer.examples)) or ())
     parts = Worker(bert, [fast, counting], Plan()).shard(0, EXAMPLES)
-    assert max(shown) < 4
+    assert max(batch_sizes) < 4
     np.testing.assert_allclose(sums(parts, "fast"), sums(whole, "fast"), rtol=1e-5)
 
 
@@ -86,8 +86,8 @@ def test_images_and_their_windows(family):
     worker._ready = lambda examples, ledger: inputs  # type: ignore[method-assign]
     ledger = worker.shard(0, EXAMPLES[:2])
     assert set(ledger.heads) == set(trace.heads)
-    found = sums(ledger, "sum")
-    np.testing.assert_allclose(found[0], found[1], rtol=1e-4)  # every query's weights sum to one
+    row_sums = sums(ledger, "sum")
+    np.testing.assert_allclose(row_sums[0], row_sums[1], rtol=1e-4)  # every query's weights sum to one
 
 
 def test_what_the_model_cannot_take_is_fatal_or_passed_over_by_choice(bert, fast):

@@ -50,8 +50,8 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
         tiny_models.tiny_tokenizer().save_pretrained(root / name)
     tiny_models.FAMILIES["vit"].build().save_pretrained(root / "vit")  # type: ignore[operator]
     size = {"height": tiny_models.IMAGE_SIZE, "width": tiny_models.IMAGE_SIZE}
-    told = json.dumps({"image_processor_type": "ViTImageProcessor", "size": size})
-    (root / "vit" / "preprocessor_config.json").write_text(told)
+    processor_config = json.dumps({"image_processor_type": "ViTImageProcessor", "size": size})
+    (root / "vit" / "preprocessor_config.json").write_text(processor_config)
     return root
 
 
@@ -70,8 +70,8 @@ def start(models: Path, static: Path) -> Iterator[Callable[..., TestClient]]:
     started: list[TestClient] = []
 
     def start(*, limits: dict[str, Any] | None = None, **options: Any) -> TestClient:
-        given = {"models": (str(models / "gpt"),), "static": static} | options
-        workbench = Workbench(Options(**given, limits=Limits(**(limits or {}))), Access.of("127.0.0.1", 8765))
+        settings = {"models": (str(models / "gpt"),), "static": static} | options
+        workbench = Workbench(Options(**settings, limits=Limits(**(limits or {}))), Access.of("127.0.0.1", 8765))
         client = TestClient(application(workbench), base_url=HOME, follow_redirects=False)
         client.headers["Authorization"] = f"Bearer {workbench.access.token}"
         client.workbench = workbench  # type: ignore[attr-defined]

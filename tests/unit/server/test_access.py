@@ -105,8 +105,8 @@ def test_requests_are_logged_without_the_token(client: TestClient, caplog: pytes
     with caplog.at_level(logging.DEBUG):
         client.get(f"/?token={token}")
         client.get("/api/settings", headers={"Authorization": f"Bearer {token}"})
-    ours = [one.getMessage() for one in caplog.records if one.name == "headscope.server"]
-    assert any(one.startswith("GET /: 303 in") for one in ours) and token not in "".join(ours)
+    ours = [record.getMessage() for record in caplog.records if record.name == "headscope.server"]
+    assert any(line.startswith("GET /: 303 in") for line in ours) and token not in "".join(ours)
 
 
 @pytest.mark.parametrize("host", ["evil.example", "evil.example:8765", "127.0.0.1.evil.example", "", "[::1", "a@b"])

@@ -17,10 +17,10 @@ from headscope.views.wire import decode
 
 def test_settings_tell_what_the_server_offers(start, models: Path) -> None:
     client = start(allow_hub=True, allow=(models,), limits={"characters": 123, "turns": 7})
-    told = client.get("/api/settings").json()
-    assert told["default_model"] == str(models / "gpt") and told["allows_hub"] and told["allows_folders"]
-    assert told["max_characters"] == 123 and told["max_turns"] == 7
-    assert [one["name"] for one in told["models"]][1:] == [
+    settings = client.get("/api/settings").json()
+    assert settings["default_model"] == str(models / "gpt") and settings["allows_hub"] and settings["allows_folders"]
+    assert settings["max_characters"] == 123 and settings["max_turns"] == 7
+    assert [model["name"] for model in settings["models"]][1:] == [
         "builtin:bert",
         "builtin:gpt",
         "builtin:translate",
@@ -29,11 +29,11 @@ def test_settings_tell_what_the_server_offers(start, models: Path) -> None:
 
 
 def test_a_run_tells_where_it_stands_and_ends_with_its_trace(client: TestClient, run) -> None:
-    told = run(client)
-    assert [one["state"] for one in told] == ["queued", "loading", "running", "running", "running", "done"]
-    assert [(one["layer"], one["n_layers"]) for one in told[2:]] == [(0, 2), (1, 2), (2, 2), (2, 2)]
-    assert told[0]["ahead"] == 0
-    id = told[-1]["trace"]
+    events = run(client)
+    assert [event["state"] for event in events] == ["queued", "loading", "running", "running", "running", "done"]
+    assert [(event["layer"], event["n_layers"]) for event in events[2:]] == [(0, 2), (1, 2), (2, 2), (2, 2)]
+    assert events[0]["ahead"] == 0
+    id = events[-1]["trace"]
     trace = decode(client.get(f"/api/traces/{id}/trace").content)
     assert trace.props["id"] == id and trace.props["text"] == "the cat sat on the mat"
 
@@ -51,9 +51,9 @@ def test_a_trace_has_another_address_in_another_server(start, run) -> None:
 
 def test_the_history_is_newest_first(client: TestClient, run) -> None:
     first, second = run(client, text="one")[-1]["trace"], run(client, text="two")[-1]["trace"]
-    told = client.get("/api/traces").json()
-    assert [one["id"] for one in told] == [second, first]
-    assert told[0]["request"]["text"] == "two" and told[0]["n_tokens"] > 0 and told[0]["when"] > 1e9
+    history = client.get("/api/traces").json()
+    assert [summary["id"] for summary in history] == [second, first]
+    assert history[0]["request"]["text"] == "two" and history[0]["n_tokens"] > 0 and history[0]["when"] > 1e9
 
 
 def test_parts_are_sent_as_bytes_that_browsers_may_keep(client: TestClient, run) -> None:
@@ -86,7 +86,7 @@ def test_traces_beyond_the_memory_are_forgotten(start, run) -> None:
     client.get(f"/api/traces/{ids[0]}/trace")
     third = run(client, text="c " + "one " * 19)[-1]["trace"]
     assert first not in ids
-    assert [one["id"] for one in client.get("/api/traces").json()] == [third, ids[0]]
+    assert [summary["id"] for summary in client.get("/api/traces").json()] == [third, ids[0]]
     assert client.get(f"/api/traces/{ids[1]}/trace").status_code == 404
     again = run(client, text="b " + "one " * 19)
     assert again[-1]["trace"] == ids[1] and client.get(f"/api/traces/{ids[1]}/trace").status_code == 200
@@ -107,7 +107,7 @@ def test_a_run_that_would_not_fit_the_memory_says_how_to_give_more(start, run) -
 def test_what_was_cut_off_is_told_with_the_trace(client: TestClient, run) -> None:
     id = run(client, text="word " * 3000, truncate=True)[-1]["trace"]
     props = decode(client.get(f"/api/traces/{id}/trace").content).props
-    assert any("cut off" in one for one in props["warnings"])
+    assert any("cut off" in warning for warning in props["warnings"])
 
 
 def test_a_model_of_images_is_not_given_text_as_a_file_name(start, run, models: Path) -> None:
@@ -130,7 +130,7 @@ def test_a_model_that_fails_in_its_own_code_fails_alone(
 
 
 @pytest.mark.parametrize(
-    ("wanted", "status", "told"),
+    ("wanted", "status", "error_text"),
     [
         ({"text": "x" * 101}, 413, "101 characters long; this server takes up to 100"),
         ({"text": "x" * 60, "pair": "x" * 60}, 413, "120 characters"),
@@ -145,10 +145,12 @@ def test_a_model_that_fails_in_its_own_code_fails_alone(
         ({"text": "x", "model": "gpt2"}, 403, "the hub"),
     ],
 )
-def test_limits_and_permissions_are_told_before_anything_runs(start, wanted: dict, status: int, told: str) -> None:
+def test_limits_and_permissions_are_told_before_anything_runs(
+    start, wanted: dict, status: int, error_text: str
+) -> None:
     client = start(limits={"characters": 100, "turns": 3})
     answer = client.post("/api/runs", json={"model": client.workbench.catalogue.default} | wanted)
-    assert answer.status_code == status and told in answer.json()["message"]
+    assert answer.status_code == status and error_text in answer.json()["message"]
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b"[]", b'{"model": "\\ud800", "text": "a"}', b"[" * 100_000, b"\xff"])
@@ -201,17 +203,17 @@ def test_addresses_that_do_not_exist_are_problems_too(client: TestClient) -> Non
 
 
 def test_the_description_names_every_address_and_how_one_is_let_in(client: TestClient) -> None:
-    told = client.get("/api/openapi.json").json()
-    assert set(told["paths"]) >= {
+    description = client.get("/api/openapi.json").json()
+    assert set(description["paths"]) >= {
         "/api/settings",
         "/api/models",
         "/api/runs",
         "/api/traces",
         "/api/traces/{id}/{key}",
     }
-    assert "application/x-ndjson" in told["paths"]["/api/runs"]["post"]["responses"]["200"]["content"]
-    assert "429" in told["paths"]["/api/runs"]["post"]["responses"]
-    assert told["components"]["securitySchemes"]["token"]["scheme"] == "bearer"
+    assert "application/x-ndjson" in description["paths"]["/api/runs"]["post"]["responses"]["200"]["content"]
+    assert "429" in description["paths"]["/api/runs"]["post"]["responses"]
+    assert description["components"]["securitySchemes"]["token"]["scheme"] == "bearer"
 
 
 def test_32_clients_at_once_get_their_parts_without_an_error(listen, models: Path) -> None:
@@ -228,7 +230,7 @@ def test_32_clients_at_once_get_their_parts_without_an_error(listen, models: Pat
             return [client.get(f"/api/traces/{id}/{key}").status_code for key in keys]
 
     with ThreadPoolExecutor(32) as pool:
-        assert [one for found in pool.map(ask, range(32)) for one in found] == [200] * 160
+        assert [status for statuses in pool.map(ask, range(32)) for status in statuses] == [200] * 160
     assert not workbench.parts._going
 
 

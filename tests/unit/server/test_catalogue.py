@@ -12,7 +12,7 @@ from headscope.server.errors import Refused
 from headscope.server.options import Limits, Options
 
 
-def refused(catalogue: Catalogue, name: str) -> Refused:
+def refusal(catalogue: Catalogue, name: str) -> Refused:
     with pytest.raises(Refused) as caught:
         catalogue.resolve(name)
     return caught.value
@@ -24,7 +24,7 @@ def test_folders_outside_are_refused_whether_they_exist_or_not(models: Path, tmp
     (inside / "link").symlink_to(models / "gpt")
     (tmp_path / "loop").symlink_to(tmp_path / "loop")
     catalogue = Catalogue(Options(allow=(inside,)))
-    told = set()
+    messages = set()
     for name in (
         str(models / "gpt"),
         str(inside / "link"),
@@ -42,10 +42,10 @@ def test_folders_outside_are_refused_whether_they_exist_or_not(models: Path, tmp
         "a/b/c",
         "..\\windows",
     ):
-        problem = refused(catalogue, name)
+        problem = refusal(catalogue, name)
         assert problem.status == 403 and problem.problem.error == "FolderNotAllowed", name
-        told.add(problem.problem.message.replace(repr(name), "…"))
-    assert len(told) == 1  # nothing can be learned about what exists
+        messages.add(problem.problem.message.replace(repr(name), "…"))
+    assert len(messages) == 1  # nothing can be learned about what exists
     assert "--allow DIR" in problem.problem.hint and str(inside) in problem.problem.message
 
 
@@ -60,11 +60,11 @@ def test_a_folder_under_an_allowed_one_has_one_name(models: Path, tmp_path: Path
 def test_a_folder_given_at_the_start_needs_no_permission(models: Path) -> None:
     catalogue = Catalogue(Options(models=(str(models / "vit" / ".." / "gpt"),)))
     assert catalogue.resolve(str(models / "gpt")) == str(models / "gpt") == catalogue.default
-    assert refused(catalogue, str(models / "vit")).status == 403
+    assert refusal(catalogue, str(models / "vit")).status == 403
 
 
 def test_hub_ids_need_permission() -> None:
-    problem = refused(Catalogue(Options()), "openai-community/gpt2")
+    problem = refusal(Catalogue(Options()), "openai-community/gpt2")
     assert problem.status == 403 and "--allow-hub" in problem.problem.hint
     assert Catalogue(Options(allow_hub=True)).resolve("openai-community/gpt2") == "openai-community/gpt2"
     assert Catalogue(Options(models=("gpt2",))).resolve("gpt2") == "gpt2"
@@ -72,13 +72,13 @@ def test_hub_ids_need_permission() -> None:
 
 @pytest.mark.parametrize("name", ["", "  ", "a\0b", "x" * 2000, "a b", "a/..", "é/è?"])
 def test_what_is_no_name_is_refused(name: str) -> None:
-    assert refused(Catalogue(Options(allow_hub=True)), name).status in (403, 422)
+    assert refusal(Catalogue(Options(allow_hub=True)), name).status in (403, 422)
 
 
 def test_an_unknown_built_in_model_names_the_others() -> None:
-    problem = refused(Catalogue(Options()), "builtin:none")
+    problem = refusal(Catalogue(Options()), "builtin:none")
     assert problem.status == 404 and "builtin:gpt" in problem.problem.message
-    assert refused(Catalogue(Options(allow_hub=True)), "builtin:../gpt").status == 404
+    assert refusal(Catalogue(Options(allow_hub=True)), "builtin:../gpt").status == 404
 
 
 def test_a_model_is_described_once_it_is_loaded(models: Path) -> None:
@@ -89,7 +89,7 @@ def test_a_model_is_described_once_it_is_loaded(models: Path) -> None:
     props = catalogue.props(folder)
     assert props.is_loaded and props.kinds == ["text"] and props.shape == "2 × 4" and props.max_tokens == 1024
     assert props.coverage.startswith("2/2") and props.covers == "all 2 attention layers can be seen and edited"
-    assert next(one.name for one in catalogue.all()) == folder
+    assert next(model.name for model in catalogue.all()) == folder
 
 
 def test_built_in_models_come_with_their_card_and_presets() -> None:
@@ -105,11 +105,11 @@ def test_built_in_models_come_with_their_card_and_presets() -> None:
 
 
 def test_only_the_models_used_last_stay_loaded(models: Path) -> None:
-    given, first, second = (str(models / name) for name in ("gpt", "vit", "long"))
-    catalogue = Catalogue(Options(models=(given,), allow=(models,), limits=Limits(other_models=1)))
-    for name in (given, first, second):
+    default, first, second = (str(models / name) for name in ("gpt", "vit", "long"))
+    catalogue = Catalogue(Options(models=(default,), allow=(models,), limits=Limits(other_models=1)))
+    for name in (default, first, second):
         catalogue.load(name)
-    assert [catalogue.is_loaded(one) for one in (given, first, second)] == [True, False, True]
+    assert [catalogue.is_loaded(name) for name in (default, first, second)] == [True, False, True]
     assert catalogue.props(second).kinds == ["text"]
 
 
@@ -137,6 +137,6 @@ def test_a_chat_template_makes_a_chat_model() -> None:
 
 def test_presets_of_built_in_models_are_told_before_these_are_loaded() -> None:
     catalogue = Catalogue(Options())
-    told = catalogue.props("builtin:gpt")
-    assert not told.is_loaded and told.presets and all(one.name for one in told.presets)
+    props = catalogue.props("builtin:gpt")
+    assert not props.is_loaded and props.presets and all(preset.name for preset in props.presets)
     assert catalogue.props("gpt").presets == []

@@ -22,12 +22,12 @@ FUSED = "\n".join([row("1", "Il", "2"), row("2", "vient", "0"), row("3-4", "du",
 def test_trees_are_given_as_short_conllu_that_reads_the_same(tmp_path: Path) -> None:
     path = tmp_path / "bank.conllu"
     path.write_text(f"# text = kept out\n{TREE}\n\n{FUSED}\n\n{TREE}\n\n")
-    (found,) = samples_of(path)  # the same once; what cannot be told in words alone is left out
-    assert found.name == "We met them today." and found.text is not None
-    (sentence,) = parse_conllu(found.text)
+    (sample,) = samples_of(path)  # the same once; what cannot be told in words alone is left out
+    assert sample.name == "We met them today." and sample.text is not None
+    (sentence,) = parse_conllu(sample.text)
     assert sentence.text == "We met them today." and sentence.heads == (1, -1, 1, 1, 1)
     assert sentence.relations == ("dep",) * 5 and sentence.tags["upos"] == ("X",) * 5
-    assert "lemma" not in found.text and "#" not in found.text
+    assert "lemma" not in sample.text and "#" not in sample.text
 
 
 def test_lines_of_a_text_are_offered_as_they_are_and_only_short_ones(tmp_path: Path) -> None:
@@ -36,13 +36,13 @@ def test_lines_of_a_text_are_offered_as_they_are_and_only_short_ones(tmp_path: P
     wide = " ".join(["x" * MOST_CHARACTERS] * 4)
     good = [f"Here is line number {n}." for n in range(N_SAMPLES + 4)]
     path.write_text("\n".join(["Too short.", many, wide, *good]))
-    assert [one.text for one in samples_of(path)] == good[:N_SAMPLES]
+    assert [sample.text for sample in samples_of(path)] == good[:N_SAMPLES]
 
 
 def test_a_folder_is_gone_through_file_by_file(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("A line of plain text.\n")
     (tmp_path / "b.conllu").write_text(TREE + "\n\n")
-    assert [one.name for one in samples_of(tmp_path)] == ["A line of plain text.", "We met them today."]
+    assert [sample.name for sample in samples_of(tmp_path)] == ["A line of plain text.", "We met them today."]
 
 
 def test_what_is_malformed_is_passed_over_and_other_corpora_have_none(tmp_path: Path) -> None:

@@ -41,8 +41,8 @@ def test_an_edited_run_is_that_of_python(client: TestClient, run) -> None:
     expected = own(client).run(TEXT, [hs.silence("L0H1"), hs.scale("L1H0", 2.0)])
     props = part(client, id).props
     assert props["edits"] == ["hs.silence('L0H1')", "hs.scale('L1H0', 2.0)"]
-    found = [one["logprob"] for one in props["answers"][0]["candidates"]]
-    assert found == [one.logprob for one in expected.predictions(10)]
+    logprobs = [candidate["logprob"] for candidate in props["answers"][0]["candidates"]]
+    assert logprobs == [prediction.logprob for prediction in expected.predictions(10)]
     weights = part(client, id, "layer/L1?what=pattern").arrays["weights"]
     assert np.array_equal(np.asarray(weights, np.float32), expected.patterns("L1").numpy().astype(weights.dtype))
 
@@ -65,7 +65,7 @@ def test_edits_that_change_nothing_give_the_same_bytes(client: TestClient, run) 
 
 
 @pytest.mark.parametrize(
-    ("edits", "status", "told"),
+    ("edits", "status", "error_text"),
     [
         (["__import__('os').system('true')"], 422, "not the call of an edit"),
         (["silence(open('/etc/passwd'))"], 422, "is not a literal"),
@@ -76,14 +76,14 @@ def test_edits_that_change_nothing_give_the_same_bytes(client: TestClient, run) 
         (["patch('L0H0', model.run('x', image='/etc/passwd'))"], 422, "not image"),
     ],
 )
-def test_what_is_no_edit_is_refused_at_once(client: TestClient, edits: list[str], status: int, told: str) -> None:
+def test_what_is_no_edit_is_refused_at_once(client: TestClient, edits: list[str], status: int, error_text: str) -> None:
     model = client.workbench.catalogue.default  # type: ignore[attr-defined]
     answer = client.post("/api/runs", json={"model": model, "text": TEXT, "edits": edits})
-    assert answer.status_code == status and told in answer.json()["message"]
+    assert answer.status_code == status and error_text in answer.json()["message"]
 
 
 @pytest.mark.parametrize(
-    ("edit", "told"),
+    ("edit", "error_text"),
     [
         ("silence('L9H0')", "there is no L9H0: the heads are L0H0 to"),
         ("silence('encoder.L0H0')", "there is no encoder.L0H0"),
@@ -95,10 +95,12 @@ def test_what_is_no_edit_is_refused_at_once(client: TestClient, edits: list[str]
         ("patch('L0H0', model.run(''))", "empty"),
     ],
 )
-def test_what_does_not_fit_the_model_is_refused_before_the_run(client: TestClient, run, edit: str, told: str) -> None:
+def test_what_does_not_fit_the_model_is_refused_before_the_run(
+    client: TestClient, run, edit: str, error_text: str
+) -> None:
     events = run(client, edits=["scale('L0H1', 0.5)", edit])
-    assert events[-1]["state"] == "failed" and told in events[-1]["message"]
-    assert not any(one["layer"] for one in events)  # no layer was computed
+    assert events[-1]["state"] == "failed" and error_text in events[-1]["message"]
+    assert not any(event["layer"] for event in events)  # no layer was computed
 
 
 def test_the_edit_that_makes_the_output_nan_is_named(client: TestClient, run) -> None:
@@ -122,30 +124,30 @@ def test_a_head_is_patched_from_another_run(client: TestClient, run) -> None:
 
 
 def test_a_run_that_an_edit_needs_can_be_stopped_and_is_bounded(client: TestClient, run, monkeypatch) -> None:
-    given = []
+    calls = []
     real = Model.run
 
-    def seen(self, source=None, *rest, **options):
-        given.append((source, options.get("cancel"), options.get("budget")))
+    def run_and_record(self, source=None, *rest, **options):
+        calls.append((source, options.get("cancel"), options.get("budget")))
         return real(self, source, *rest, **options)
 
-    monkeypatch.setattr(Model, "run", seen)
+    monkeypatch.setattr(Model, "run", run_and_record)
     run(client, edits=["patch('L0H1', model.run('the dog sat on the mat'))"])
-    assert given[0][0] == "the dog sat on the mat"
-    assert all(cancel is not None and budget for _, cancel, budget in given)
+    assert calls[0][0] == "the dog sat on the mat"
+    assert all(cancel is not None and budget for _, cancel, budget in calls)
 
 
 def test_the_effect_is_that_of_python(client: TestClient, run) -> None:
     edits = [hs.silence("L0"), hs.replace_token(1)]
     id = run(client, edits=["silence('L0')", "replace_token(1)"])[-1]["trace"]
-    found = task(client, id, "effect", k=3)
+    part = task(client, id, "effect", k=3)
     expected = hs.effect(own(client), TEXT, edits, k=3)
-    assert np.array_equal(found.arrays["kl"], expected.kl.float().numpy()) and found.arrays["kl"][-1] > 0
-    assert found.props["mean_kl"] == float(expected.kl.mean()) and found.props["first"] == 0
-    assert (found.props["loss_before"], found.props["loss_after"]) == expected.loss
+    assert np.array_equal(part.arrays["kl"], expected.kl.float().numpy()) and part.arrays["kl"][-1] > 0
+    assert part.props["mean_kl"] == float(expected.kl.mean()) and part.props["first"] == 0
+    assert (part.props["loss_before"], part.props["loss_after"]) == expected.loss
     first = expected.predictions(1, answer=2)[0]
-    assert found.props["texts"][found.arrays["candidates"][2, 0]] == first.text
-    assert found.arrays["before"][2, 0] == np.float32(first.before)
+    assert part.props["texts"][part.arrays["candidates"][2, 0]] == first.text
+    assert part.arrays["before"][2, 0] == np.float32(first.before)
 
 
 def test_what_the_model_writes_with_and_without_is_that_of_python(client: TestClient, run) -> None:
@@ -163,7 +165,7 @@ def test_edits_are_saved_as_python_reads_them_and_read_again(client: TestClient,
     assert 'filename="edits.json"' in answer.headers["content-disposition"]
     (tmp_path / "edits.json").write_bytes(answer.content)
     loaded = hs.load_interventions(tmp_path / "edits.json")
-    assert [repr(one) for one in loaded] == [f"hs.{one}" for one in edits]
+    assert [repr(intervention) for intervention in loaded] == [f"hs.{edit}" for edit in edits]
     assert client.post("/api/edits", json={"text": answer.text}).json() == {"edits": edits}
 
 
@@ -199,7 +201,9 @@ def test_a_model_is_written_where_the_server_was_started_to(start, run, tmp_path
     assert answer.status_code == 200 and answer.json()["folder"] == str(tmp_path / "saved" / "quiet")
     baked = hs.load(tmp_path / "saved" / "quiet").run(TEXT)
     edited = own(client).run(TEXT, [hs.silence("L0H1"), hs.scale("L1H0", 0.5)])
-    assert [one.text for one in baked.predictions(5)] == [one.text for one in edited.predictions(5)]
+    assert [prediction.text for prediction in baked.predictions(5)] == [
+        prediction.text for prediction in edited.predictions(5)
+    ]
     # What was written can be opened in the page.
     assert run(client, model=str(tmp_path / "saved" / "quiet"))[-1]["state"] == "done"
     again = client.post(f"/api/traces/{id}/model", json={"name": "quiet"})

@@ -25,7 +25,7 @@ class Watch:
     def __call__(self, owner: Any, name: str) -> None:
         plain: Callable = getattr(owner, name)
 
-        def watched(*arguments: Any, **options: Any) -> Any:
+        def call(*arguments: Any, **options: Any) -> Any:
             self.called.add(name)
             try:
                 asyncio.get_running_loop()
@@ -34,7 +34,7 @@ class Watch:
                 pass
             return plain(*arguments, **options)
 
-        self.monkeypatch.setattr(owner, name, watched)
+        self.monkeypatch.setattr(owner, name, call)
 
 
 HEAVY = [
@@ -132,8 +132,8 @@ def test_a_head_that_is_named_many_times_is_saved_once(client: TestClient, run) 
     trace = run(client)[-1]["trace"]
     selection = {"scale": "head", "site": "L0", "head": 1}
     pages = [
-        client.post(f"/api/traces/{trace}/page", json={"view": "head", "selection": selection | {"shown": shown}})
-        for shown in ([1, 0], [1, 0] * 40_000)
+        client.post(f"/api/traces/{trace}/page", json={"view": "head", "selection": selection | {"shown": shown_heads}})
+        for shown_heads in ([1, 0], [1, 0] * 40_000)
     ]
     assert pages[0].status_code == pages[1].status_code == 200 and pages[0].content == pages[1].content
 

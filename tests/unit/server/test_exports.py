@@ -23,18 +23,18 @@ def test_numbers_come_in_three_formats(client: TestClient, id: str) -> None:
     assert csv.headers["content-type"].startswith("text/csv")
     assert csv.headers["content-disposition"] == 'attachment; filename="headscope.csv"'
     rows = csv.content.decode("utf-8-sig").splitlines()
-    told = client.get(f"/api/traces/{id}/table?format=json&heads=L1H0,L1H2").json()
-    found = pyarrow.parquet.read_table(
+    table = client.get(f"/api/traces/{id}/table?format=json&heads=L1H0,L1H2").json()
+    parquet_table = pyarrow.parquet.read_table(
         io.BytesIO(client.get(f"/api/traces/{id}/table?format=parquet&heads=L1H0,L1H2").content)
     )
-    assert len(rows) - 1 == len(told["rows"]) == found.num_rows > 10
-    assert rows[0].split(",") == told["columns"] == found.column_names
-    assert told["selection"]["shown"] == [0, 2]
+    assert len(rows) - 1 == len(table["rows"]) == parquet_table.num_rows > 10
+    assert rows[0].split(",") == table["columns"] == parquet_table.column_names
+    assert table["selection"]["shown"] == [0, 2]
 
 
 def test_a_model_view_gives_the_scores_of_all_heads(client: TestClient, id: str) -> None:
-    told = client.get(f"/api/traces/{id}/table?format=json&view=model").json()
-    assert len(told["rows"]) == 8
+    table = client.get(f"/api/traces/{id}/table?format=json&view=model").json()
+    assert len(table["rows"]) == 8
 
 
 @pytest.mark.parametrize(
@@ -54,14 +54,14 @@ def test_a_table_that_cannot_be_had_is_refused_in_words(client: TestClient, id: 
 
 
 def test_a_page_is_made_of_the_selection(client: TestClient, id: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    made = []
-    monkeypatch.setattr(headscope.views.view.View, "html", lambda view: made.append(view) or "<p>é</p>")
+    views = []
+    monkeypatch.setattr(headscope.views.view.View, "html", lambda view: views.append(view) or "<p>é</p>")
     selection = {"scale": "head", "site": "L1", "head": 2, "shown": [2], "hide": ["first"], "top": 5, "filter": "top"}
     answer = client.post(f"/api/traces/{id}/page", json={"view": "head", "selection": selection})
     assert answer.status_code == 200 and answer.text == "<p>é</p>"
     assert answer.headers["content-type"] == "text/html; charset=utf-8"
     assert answer.headers["content-disposition"] == 'attachment; filename="headscope.html"'
-    assert made[0].kind == "head" and made[0].selection == Selection(**selection, arcs="none")  # type: ignore[arg-type]
+    assert views[0].kind == "head" and views[0].selection == Selection(**selection, arcs="none")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

@@ -33,23 +33,23 @@ def find(client: TestClient, trace: str):
     return find
 
 
-def known(client: TestClient, id: str):
+def model_and_trace(client: TestClient, id: str):
     workbench = client.workbench  # type: ignore[attr-defined]
-    found = workbench.runs.find(id)
-    return workbench.catalogue.load(found.request.model), found.trace
+    stored_run = workbench.runs.find(id)
+    return workbench.catalogue.load(stored_run.request.model), stored_run.trace
 
 
 def values(part: Part, name: str = "values") -> dict[str, float]:
     return dict(zip(part.props["heads"], np.asarray(part.arrays[name]).tolist(), strict=True))
 
 
-def expected(scores) -> dict:
+def approx_values(scores) -> dict:
     return {str(head): pytest.approx(value, abs=1e-6) for head, value in scores.items()}
 
 
-def told(part: Part, client: TestClient, id: str) -> dict:
+def python_values(part: Part, client: TestClient, id: str) -> dict:
     """What the Python of a part gives when it is run after the run it goes on from."""
-    model, trace = known(client, id)
+    model, trace = model_and_trace(client, id)
     names = {"hs": hs, "model": model, "trace": trace}
     exec(part.props["python"], names)
     return {str(head): pytest.approx(value, abs=1e-6) for head, value in names["scores"].items()}
@@ -57,18 +57,20 @@ def told(part: Part, client: TestClient, id: str) -> dict:
 
 def test_an_example_gives_the_numbers_of_python(client, trace, find):
     part = find(by="example", source="sat", target="cat")
-    scores = hs.find_heads(known(client, trace)[1], example=("sat", "cat"))
+    scores = hs.find_heads(model_and_trace(client, trace)[1], example=("sat", "cat"))
     assert part.kind == "found" and part.props["order"] == "above"
     assert part.props["method"]["name"] == "sat → cat"
-    assert values(part) == expected(scores) == told(part, client, trace)
-    assert values(part, "baselines") == {str(h): pytest.approx(one, abs=1e-6) for h, one in scores.baselines.items()}
+    assert values(part) == approx_values(scores) == python_values(part, client, trace)
+    assert values(part, "baselines") == {
+        str(h): pytest.approx(value, abs=1e-6) for h, value in scores.baselines.items()
+    }
 
 
 def test_positions_name_tokens_too(client, trace, find):
-    one, other = find(by="example", source=[3], target=[2], site="L0"), find(by="example", source=[3], target=[2])
-    assert values(one) == values(other)
-    texts = known(client, trace)[1].tokens["main"].texts
-    assert one.props["method"]["name"] == f"{texts[3]} → {texts[2]}"
+    first, other = find(by="example", source=[3], target=[2], site="L0"), find(by="example", source=[3], target=[2])
+    assert values(first) == values(other)
+    texts = model_and_trace(client, trace)[1].tokens["main"].texts
+    assert first.props["method"]["name"] == f"{texts[3]} → {texts[2]}"
 
 
 def test_several_inputs_are_averaged_and_those_without_the_words_left_out(client, trace, find):
@@ -76,8 +78,8 @@ def test_several_inputs_are_averaged_and_those_without_the_words_left_out(client
     part = find(by="example", source="sat", target="cat", over="lines", lines=lines)
     assert part.props["n_inputs"] == 2 and "1 of 3 inputs lack the words" in part.props["notes"][0]
     assert not np.isnan(np.asarray(part.arrays["low"])).any()
-    assert values(part) == expected(
-        hs.find_heads([known(client, trace)[0].run(line) for line in lines[:2]], example=("sat", "cat"))
+    assert values(part) == approx_values(
+        hs.find_heads([model_and_trace(client, trace)[0].run(line) for line in lines[:2]], example=("sat", "cat"))
     )
 
 
@@ -85,44 +87,48 @@ def test_the_python_of_several_inputs_runs_as_pasted(client, trace, find):
     lines = [TEXT, "the cat sat", "on the mat"]  # the last lacks the words
     for options in ({"by": "example", "source": "sat", "target": "cat"}, {"by": "effect", "token": "the"}):
         part = find(**options, over="lines", lines=lines)
-        assert values(part) == told(part, client, trace)
+        assert values(part) == python_values(part, client, trace)
 
 
 def test_the_python_of_an_effect_has_the_edits_of_the_run(client, run):
     id = run(client, TEXT, edits=["silence('L0H1')"])[-1]["trace"]
-    token = known(client, id)[1].predictions()[0].text
+    token = model_and_trace(client, id)[1].predictions()[0].text
     options = {"by": "effect", "token": token}
     answer = client.post("/api/tasks", json={"name": "find", "trace": id, "options": options})
     part = decode(client.get(f"/api/results/{json.loads(answer.text.splitlines()[-1])['result']}").content)
     assert "interventions=[hs.silence('L0H1')]" in part.props["python"]
-    assert values(part) == told(part, client, id)
+    assert values(part) == python_values(part, client, id)
 
 
 def test_a_pattern_is_the_measure_of_that_name_and_can_be_asked_of_other_inputs(client, trace, find):
     part = find(by="pattern", pattern="previous_token")
-    assert values(part) == expected(hs.measure("previous_token", known(client, trace)[1])) == told(part, client, trace)
+    assert (
+        values(part)
+        == approx_values(hs.measure("previous_token", model_and_trace(client, trace)[1]))
+        == python_values(part, client, trace)
+    )
     part = find(by="pattern", pattern="induction", over="repeated")
-    assert part.props["n_inputs"] == 8 and values(part) == told(part, client, trace)
+    assert part.props["n_inputs"] == 8 and values(part) == python_values(part, client, trace)
 
 
 def test_painted_cells_are_looked_for(client, trace, find):
-    n_tokens = len(known(client, trace)[1].tokens["main"])
+    n_tokens = len(model_and_trace(client, trace)[1].tokens["main"])
     part = find(by="painted", site="L0", cells=[[3, 0, 2], [4, 4, 5]])
     painted = np.zeros((n_tokens, n_tokens))
     painted[3, 0:2] = painted[4, 4] = 1
-    assert values(part) == expected(hs.find_heads(known(client, trace)[1], pattern=painted))
-    assert values(part) == told(part, client, trace)
+    assert values(part) == approx_values(hs.find_heads(model_and_trace(client, trace)[1], pattern=painted))
+    assert values(part) == python_values(part, client, trace)
     assert part.props["method"]["name"] == "painted, 3 cells"
 
 
 @pytest.mark.parametrize("by", ["zero", "mean"])
 def test_an_effect_is_what_taking_each_head_out_does_to_a_prediction(client, trace, find, by):
-    model, run = known(client, trace)
+    model, run = model_and_trace(client, trace)
     token = run.predictions()[0].text
     part = find(by="effect", token=token, position=2, ablate=by)
     assert part.props["order"] == "size"
-    assert values(part) == expected(hs.analysis.ablation(model, run.inputs, by=by, target=token, position=2))
-    assert values(part) == told(part, client, trace)
+    assert values(part) == approx_values(hs.analysis.ablation(model, run.inputs, by=by, target=token, position=2))
+    assert values(part) == python_values(part, client, trace)
 
 
 @pytest.mark.parametrize(
@@ -162,20 +168,20 @@ def test_options_that_cannot_be_read_are_refused(client, trace, options):
 
 def test_the_page_is_told_which_patterns_and_use_cases_there_are(client):
     settings = client.get("/api/settings").json()
-    names = [one["name"] for one in settings["patterns"]]
+    names = [pattern["name"] for pattern in settings["patterns"]]
     assert {"previous_token", "induction", "same_word_across", "paired_marks"} <= set(names)
-    assert all(one["about"] and one["needs"] for one in settings["patterns"])
-    assert [one["name"] for one in settings["use_cases"]] == ["bias", "antecedents", "between", "decay"]
+    assert all(pattern["about"] and pattern["needs"] for pattern in settings["patterns"])
+    assert [use_case["name"] for use_case in settings["use_cases"]] == ["bias", "antecedents", "between", "decay"]
 
 
 def test_a_saved_page_holds_the_heads_that_were_found(client, trace, find, monkeypatch):
-    made = []
-    monkeypatch.setattr(View, "html", lambda view: made.append(view) or "")
+    views = []
+    monkeypatch.setattr(View, "html", lambda view: views.append(view) or "")
     name = find(by="example", source="sat", target="cat").props["method"]["name"]
     selection = {"scale": "model", "colour": name, "find": '{"from":{"text":"sat","at":null}}'}
     answer = client.post(f"/api/traces/{trace}/page", json={"view": "model", "selection": selection})
     assert answer.status_code == 200, answer.text
-    view = made.pop()
+    view = views.pop()
     assert view.parts["found"].props["method"]["name"] == view.selection.colour == name
     # What is not shown is not held, and a colour by it is refused.
     answer = client.post(f"/api/traces/{trace}/page", json={"view": "model", "selection": {"colour": name}})

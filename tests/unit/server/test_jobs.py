@@ -114,10 +114,12 @@ def test_failures_are_told_in_words() -> None:
 
     async def main() -> None:
         jobs = Jobs(5)
-        told = [await jobs.submit(str(work), work).end() for work in (wrong, broken, too_large)]
-        assert [one.state for one in told] == ["failed"] * 3
-        assert [one.error for one in told] == ["InputError", "Unexpected", "HeadscopeError"]
-        assert told[0].message == "the text is empty." and "secret" not in told[1].message + told[1].hint
+        ended_jobs = [await jobs.submit(str(work), work).end() for work in (wrong, broken, too_large)]
+        assert [job.state for job in ended_jobs] == ["failed"] * 3
+        assert [job.error for job in ended_jobs] == ["InputError", "Unexpected", "HeadscopeError"]
+        assert (
+            ended_jobs[0].message == "the text is empty." and "secret" not in ended_jobs[1].message + ended_jobs[1].hint
+        )
         jobs.close()
 
     asyncio.run(main())

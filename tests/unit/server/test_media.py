@@ -50,12 +50,12 @@ def props(client: TestClient, event: dict, key: str = "trace"):
 )
 def test_pictures_of_every_mode_are_taken_and_what_is_done_is_said(start, run, media_models, mode, kind, note) -> None:
     client = start(models=(str(media_models / "vit"),))
-    told = upload(client, made_media.png(made_media.picture(mode=mode), kind)).json()
-    assert told["kind"] == "image" and told["about"].startswith("40 × 30 pixels")
-    assert note in " ".join(told["notes"])
-    trace = props(client, run(client, text=None, media=told["id"])[-1])
-    assert trace.props["stacks"][0]["looks"] == "image" and set(told["notes"]) <= set(trace.props["warnings"])
-    pixels = props(client, run(client, text=None, media=told["id"])[-1], "image/main").arrays["pixels"]
+    answer = upload(client, made_media.png(made_media.picture(mode=mode), kind)).json()
+    assert answer["kind"] == "image" and answer["about"].startswith("40 × 30 pixels")
+    assert note in " ".join(answer["notes"])
+    trace = props(client, run(client, text=None, media=answer["id"])[-1])
+    assert trace.props["stacks"][0]["looks"] == "image" and set(answer["notes"]) <= set(trace.props["warnings"])
+    pixels = props(client, run(client, text=None, media=answer["id"])[-1], "image/main").arrays["pixels"]
     assert pixels.shape == (24, 24, 3)
 
 
@@ -63,14 +63,14 @@ def test_greys_and_colours_are_told_apart(start, run, media_models) -> None:
     client = start(models=(str(media_models / "grey"), str(media_models / "vit")))
     grey, colour = (upload(client, made_media.png(made_media.picture(mode=mode))).json()["id"] for mode in ("L", "RGB"))
     seen = props(client, run(client, text=None, media=colour)[-1])
-    assert any("turned into" in one for one in seen.props["warnings"])
+    assert any("turned into" in warning for warning in seen.props["warnings"])
     assert not props(client, run(client, text=None, media=grey)[-1]).props["warnings"]
     other = run(client, text=None, media=grey, model=str(media_models / "vit"))[-1]
-    assert any("the same grey" in one for one in props(client, other).props["warnings"])
+    assert any("the same grey" in warning for warning in props(client, other).props["warnings"])
 
 
 @pytest.mark.parametrize(
-    ("data", "status", "error", "told"),
+    ("data", "status", "error", "error_text"),
     [
         (b"", 422, "InputError", "empty"),
         (b"hello, this is text", 422, "NotAnImage", "no picture and no sound"),
@@ -84,10 +84,10 @@ def test_greys_and_colours_are_told_apart(start, run, media_models) -> None:
         (bytes(200_001), 413, "TooLarge", "larger than"),
     ],
 )
-def test_what_cannot_be_used_is_refused_in_words(start, data, status, error, told) -> None:
+def test_what_cannot_be_used_is_refused_in_words(start, data, status, error, error_text) -> None:
     answer = upload(start(limits={"media_bytes": 200_000}), data)
     assert answer.status_code == status
-    assert answer.json()["error"] == error and told in answer.json()["message"]
+    assert answer.json()["error"] == error and error_text in answer.json()["message"]
     if error == "NotWav":
         assert "ffmpeg" in answer.json()["hint"]
 
@@ -100,15 +100,15 @@ def test_a_small_file_may_not_hold_a_huge_picture() -> None:
 
 
 @pytest.mark.parametrize(
-    ("data", "told"),
+    ("data", "error_text"),
     [
         (made_media.wav(130, rate=100), "130 s long; this server takes up to 120 s"),
         (made_media.wav(1000, rate=1), "1,000 s long"),
         (made_media.wav().replace(b"\x02\x00\x10\x00data", b"\x05\x00\x28\x00data"), "samples of 40 bits"),
     ],
 )
-def test_a_small_file_may_not_hold_a_sound_that_never_ends(data: bytes, told: str) -> None:
-    with pytest.raises(Refused, match=told):
+def test_a_small_file_may_not_hold_a_sound_that_never_ends(data: bytes, error_text: str) -> None:
+    with pytest.raises(Refused, match=error_text):
         MediaStore(Memory(10**9), Limits()).read(data)
 
 
@@ -116,12 +116,12 @@ def test_an_upload_leaves_the_warnings_of_a_run_alone(monkeypatch: pytest.Monkey
     calls = []
     real = warnings.catch_warnings
 
-    def counted(*given, **options):
+    def count(*arguments, **options):
         calls.append(1)
-        return real(*given, **options)
+        return real(*arguments, **options)
 
     with monkeypatch.context() as patched:
-        patched.setattr(warnings, "catch_warnings", counted)
+        patched.setattr(warnings, "catch_warnings", count)
         assert MediaStore(Memory(10**9), Limits()).read(made_media.png(made_media.picture())).kind == "image"
     assert not calls  # how warnings are shown belongs to the thread of runs
 
@@ -130,7 +130,7 @@ def test_only_the_newest_uploads_are_kept(start) -> None:
     first, second = (made_media.png(made_media.picture(width)) for width in (40, 50))
     client = start(limits={"memory": 100_000})
     client.workbench.media.cache.limit = 3 * len(second)  # both have a thumbnail of about the same size
-    old, new = (upload(client, one).json()["id"] for one in (first, second))
+    old, new = (upload(client, data).json()["id"] for data in (first, second))
     gone = client.get(f"/api/media/{old}")
     assert gone.status_code == 404 and "Choose the file again" in gone.json()["hint"]
     small = Image.open(io.BytesIO(client.get(f"/api/media/{new}").content))
@@ -151,11 +151,11 @@ def test_twelve_pictures_at_once_are_decoded_one_after_another(start, monkeypatc
     client = start(limits={"memory": 1_200_000})
     memory, used, decode = client.workbench.memory, [], media._picture
 
-    def watched(*arguments):
+    def measure_and_decode(*arguments):
         used.append(memory.used_bytes)
         return decode(*arguments)
 
-    monkeypatch.setattr(media, "_picture", watched)
+    monkeypatch.setattr(media, "_picture", measure_and_decode)
     files = [made_media.png(Image.new("RGB", (200, 200), (number, 0, 0))) for number in range(12)]
     with ThreadPoolExecutor(12) as pool:
         answers = list(pool.map(lambda data: upload(client, data), files))
@@ -172,14 +172,14 @@ def test_a_thumbnail_is_drawn_when_the_picture_is_uploaded(client: TestClient, m
 
 def test_a_sound_at_another_rate_is_resampled_and_channels_are_mixed(start, run, media_models) -> None:
     client = start(models=(str(media_models / "whisper"),))
-    told = upload(client, made_media.wav(0.5, 44_100, channels=2)).json()
-    assert told["kind"] == "audio" and "44,100" in told["about"] and "mixed down" in told["notes"][0]
-    last = run(client, text=None, media=told["id"], target="the doctor asked a nurse")[-1]
+    answer = upload(client, made_media.wav(0.5, 44_100, channels=2)).json()
+    assert answer["kind"] == "audio" and "44,100" in answer["about"] and "mixed down" in answer["notes"][0]
+    last = run(client, text=None, media=answer["id"], target="the doctor asked a nurse")[-1]
     trace = props(client, last)
-    assert any("resampled to the model's 16,000" in one for one in trace.props["warnings"])
+    assert any("resampled to the model's 16,000" in warning for warning in trace.props["warnings"])
     sound = props(client, last, "sound/encoder")
     assert abs(sound.props["heard"] - 0.5) < 0.001 and sound.props["seconds"] == 1.0
-    assert [one["looks"] for one in trace.props["stacks"]] == ["sound", ""]
+    assert [stack["looks"] for stack in trace.props["stacks"]] == ["sound", ""]
 
 
 def test_a_sound_that_is_too_long_is_refused_or_cut(start, run, media_models) -> None:
@@ -210,7 +210,7 @@ def test_presets_are_a_fixed_list(start, run, media_models) -> None:
     for name in PICTURES:
         assert run(client, text=None, media=f"preset:{name}")[-1]["state"] == "done"
     model = client.post("/api/models", json={"name": str(media_models / "vit")}).json()
-    assert [one["media"] for one in model["presets"]] == [f"preset:{name}" for name in PICTURES]
+    assert [preset["media"] for preset in model["presets"]] == [f"preset:{name}" for name in PICTURES]
     model = client.post("/api/models", json={"name": str(media_models / "whisper")}).json()
     assert model["kinds"] == ["audio", "target"] and len(model["presets"]) == len(SOUNDS)
     for wrong in ("preset:../gpt/README.md", "preset:", "nothing", "../../etc/passwd"):

@@ -183,12 +183,12 @@ def test_traces_parts_results_and_uploads_count_together(client: TestClient, run
 def test_the_limit_holds_at_every_step_of_many_runs(start, run, monkeypatch: pytest.MonkeyPatch) -> None:
     used, put = [], Memory.put
 
-    def watched(self: Memory, *arguments, **more) -> None:
+    def measure_and_put(self: Memory, *arguments, **more) -> None:
         used.append((self.used_bytes, self.limit))
         put(self, *arguments, **more)
         used.append((self.used_bytes, self.limit))
 
-    monkeypatch.setattr(Memory, "put", watched)
+    monkeypatch.setattr(Memory, "put", measure_and_put)
     client = start(limits={"memory": 2_000_000})
     for number in range(12):
         trace = run(client, text=f"run number {number} " + "of many " * number)[-1]["trace"]

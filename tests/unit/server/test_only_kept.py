@@ -49,10 +49,10 @@ def test_what_may_not_be_run_is_refused_all_the_same(start) -> None:
 def test_a_run_that_is_under_way_is_not_joined(client: TestClient, run, monkeypatch: pytest.MonkeyPatch) -> None:
     begun, go_on, compute = threading.Event(), threading.Event(), Model.run
 
-    def slow(self: Model, *given: Any, **options: Any) -> Any:
+    def slow(self: Model, *arguments: Any, **options: Any) -> Any:
         begun.set()
         assert go_on.wait(30)
-        return compute(self, *given, **options)
+        return compute(self, *arguments, **options)
 
     monkeypatch.setattr(Model, "run", slow)
     model = client.workbench.catalogue.default  # type: ignore[attr-defined]

@@ -15,7 +15,7 @@ from headscope.server.preset_digits import DIGITS
 from headscope.server.presets import builtin_presets, presets_of
 
 
-def offered(model: hs.Model, *, can_write: bool = True) -> list:
+def presets_for(model: hs.Model, *, can_write: bool = True) -> list:
     intake = Intake.of(model.processor, model.module, model.stacks)
     return presets_of(intake, kinds_of(intake), can_write=can_write)
 
@@ -23,15 +23,15 @@ def offered(model: hs.Model, *, can_write: bool = True) -> list:
 @pytest.mark.parametrize("name", ["gpt", "bert", "translate"])
 def test_a_model_that_knows_the_words_gets_the_texts_of_its_like(name: str) -> None:
     model = hs.load(f"builtin:{name}")
-    found = offered(model)
-    assert [one.text for one in found] == [one.text for one in builtin_presets(name)]
-    assert [one.pair for one in found] == [one.pair for one in builtin_presets(name)]
-    assert not any(one.look_for for one in found)  # that was found in another model
+    presets = presets_for(model)
+    assert [preset.text for preset in presets] == [preset.text for preset in builtin_presets(name)]
+    assert [preset.pair for preset in presets] == [preset.pair for preset in builtin_presets(name)]
+    assert not any(preset.look_for for preset in presets)  # that was found in another model
 
 
 def test_what_cannot_write_its_target_is_given_one() -> None:
-    found = offered(hs.load("builtin:translate"), can_write=False)
-    assert all(one.target == one.text for one in found)
+    presets = presets_for(hs.load("builtin:translate"), can_write=False)
+    assert all(preset.target == preset.text for preset in presets)
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,7 @@ def test_what_cannot_write_its_target_is_given_one() -> None:
 )
 def test_of_other_words_it_gets_its_own(family: str, tokenizer) -> None:
     model = hs.Model(tiny_models.FAMILIES[family].build(), tokenizer())
-    (first, *_) = offered(model)
+    (first, *_) = presets_for(model)
     ids = model.processor(first.text, add_special_tokens=False)["input_ids"]
     assert len(ids) > 2 and 4 * ids.count(model.processor.unk_token_id) <= len(ids)
     assert len(model.run(first.text, pair=first.pair).tokens["main"]) >= len(ids)
@@ -49,7 +49,7 @@ def test_greyscale_models_are_offered_digits() -> None:
     intake = Intake.of(None, tiny_models.FAMILIES["vit"].build())
     assert presets_of(intake, ["image"], can_write=False)[0].media == "preset:sailing boat"
     intake.module.config.num_channels = 1  # type: ignore[union-attr]
-    assert [one.name for one in presets_of(intake, ["image"], can_write=False)][: len(DIGITS)] == list(DIGITS)
+    assert [preset.name for preset in presets_of(intake, ["image"], can_write=False)][: len(DIGITS)] == list(DIGITS)
     for name in DIGITS:
         picture = Image.open(io.BytesIO(preset(name).data))
         assert (picture.mode, picture.size) == ("L", (28, 28))

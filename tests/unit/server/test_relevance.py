@@ -14,7 +14,7 @@ from headscope.server.tasks.relevance import check_size
 from headscope.views.wire import decode
 
 
-def asked(client: TestClient, trace: str, **options) -> dict:
+def ask_relevance(client: TestClient, trace: str, **options) -> dict:
     answer = client.post("/api/tasks", json={"name": "relevance", "trace": trace, "options": options})
     assert answer.status_code == 200, answer.text
     return json.loads(answer.text.splitlines()[-1])
@@ -23,37 +23,39 @@ def asked(client: TestClient, trace: str, **options) -> dict:
 def got(client: TestClient, last: dict) -> tuple[Any, dict[str, np.ndarray]]:
     """The part of a finished task, and its arrays as numbers."""
     part = decode(client.get(f"/api/results/{last['result']}").content)
-    return part, {name: np.asarray(one) for name, one in part.arrays.items()}
+    return part, {name: np.asarray(array) for name, array in part.arrays.items()}
 
 
 @pytest.mark.parametrize("options", [{}, {"rule": "attn"}, {"other": 3}])
 def test_the_relevance_of_tokens_and_heads_is_that_of_python(client: TestClient, run, options: dict) -> None:
     trace = run(client)[-1]["trace"]
-    last = asked(client, trace, target=5, position=2, **options)
+    last = ask_relevance(client, trace, target=5, position=2, **options)
     assert last["state"] == "done", last
     part, arrays = got(client, last)
     workbench = client.workbench  # type: ignore[attr-defined]
-    model, held = workbench.catalogue.load(workbench.catalogue.default), workbench.runs.find(trace).trace
+    model, run_trace = workbench.catalogue.load(workbench.catalogue.default), workbench.runs.find(trace).trace
     target = (5, options["other"]) if "other" in options else 5
-    expected = hs.relevance(model, held.inputs, target=target, position=2, rule=options.get("rule", "cp"))
+    expected = hs.relevance(model, run_trace.inputs, target=target, position=2, rule=options.get("rule", "cp"))
     np.testing.assert_allclose(arrays["tokens/main"], expected.token_relevance(), rtol=1e-5, atol=1e-6)
-    np.testing.assert_allclose(arrays["share"], [expected.heads[one] for one in held.heads], rtol=1e-4, atol=1e-6)
-    np.testing.assert_allclose(arrays["raw"], [expected.raw[one] for one in held.heads], rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(
+        arrays["share"], [expected.heads[head] for head in run_trace.heads], rtol=1e-4, atol=1e-6
+    )
+    np.testing.assert_allclose(arrays["raw"], [expected.raw[head] for head in run_trace.heads], rtol=1e-4, atol=1e-6)
     props = part.props
     assert props["logit"] == pytest.approx(expected.logit) and props["bias_share"] == pytest.approx(expected.bias_share)
     assert props["carried"] == pytest.approx(float(arrays["tokens/main"].sum()), abs=1e-4)
-    assert props["heads"] == [str(one) for one in held.heads] and props["position"] == 2
+    assert props["heads"] == [str(head) for head in run_trace.heads] and props["position"] == 2
     assert (props["other"] is None) == ("other" not in options)
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "error_text"),
     [({"target": 5, "position": 99}, "no token 99"), ({"target": 10**6, "position": 1}, "no answer 1000000")],
 )
-def test_what_there_is_not_is_said(client: TestClient, run, options: dict, told: str) -> None:
+def test_what_there_is_not_is_said(client: TestClient, run, options: dict, error_text: str) -> None:
     trace = run(client)[-1]["trace"]
-    last = asked(client, trace, **options)
-    assert last["state"] == "failed" and told in last["message"]
+    last = ask_relevance(client, trace, **options)
+    assert last["state"] == "failed" and error_text in last["message"]
 
 
 def test_a_rule_that_there_is_not_is_refused_at_once(client: TestClient, run) -> None:
@@ -64,18 +66,18 @@ def test_a_rule_that_there_is_not_is_refused_at_once(client: TestClient, run) ->
 
 
 def test_an_input_too_long_to_hold_whole_is_refused_beforehand(client: TestClient, run) -> None:
-    held = client.workbench.runs.find(run(client)[-1]["trace"]).trace  # type: ignore[attr-defined]
-    check_size(held, 10**9)
+    trace = client.workbench.runs.find(run(client)[-1]["trace"]).trace  # type: ignore[attr-defined]
+    check_size(trace, 10**9)
     with pytest.raises(InputError, match="explain a shorter input"):
-        check_size(held, 1000)
+        check_size(trace, 1000)
 
 
 def test_an_edited_run_is_explained_as_edited(client: TestClient, run) -> None:
     trace = run(client, edits=["silence('L0H0')"])[-1]["trace"]
-    last = asked(client, trace, target=5, position=2)
+    last = ask_relevance(client, trace, target=5, position=2)
     part, arrays = got(client, last)
     assert arrays["raw"][part.props["heads"].index("L0H0")] == 0.0
-    _, plain = got(client, asked(client, run(client)[-1]["trace"], target=5, position=2))
+    _, plain = got(client, ask_relevance(client, run(client)[-1]["trace"], target=5, position=2))
     assert plain["raw"][0] != 0.0
 
 
@@ -84,6 +86,6 @@ def test_a_model_without_rules_is_refused_with_its_reason(start, run, tmp_path) 
     tiny_models.tiny_tokenizer().save_pretrained(tmp_path)
     client = start(models=(str(tmp_path),))
     trace = run(client)[-1]["trace"]
-    last = asked(client, trace, target=5, position=2)
+    last = ask_relevance(client, trace, target=5, position=2)
     assert last["state"] == "failed" and last["error"] == "CaptureError", last
     assert "router" in last["message"] and "no rule" in last["message"]

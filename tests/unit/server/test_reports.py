@@ -29,13 +29,13 @@ def test_the_scores_of_a_report_are_told_apart_from_those_of_the_input(start, ru
     trace = run(client)[-1]["trace"]
     part = decode(client.get(f"/api/traces/{trace}/report").content)
     assert (part.props["corpus"], part.props["n"]) == ("list", 24)
-    names = {one["name"] for one in part.props["methods"]}
+    names = {method["name"] for method in part.props["methods"]}
     assert "corpus:previous_token" in names and all(name.startswith("corpus:") for name in names)
     expected = report.scores["previous_token"]
     assert part.arrays["corpus:previous_token"] == pytest.approx([expected[head] for head in report.roles], rel=1e-4)
     low = part.arrays["low/corpus:previous_token"]
     assert low == pytest.approx([expected.intervals[head][0] for head in report.roles], rel=1e-4)
-    assert [one["role"] for one in part.props["roles"]] == [one.role for one in report.roles.values()]
+    assert [role["role"] for role in part.props["roles"]] == [verdict.role for verdict in report.roles.values()]
 
 
 def test_without_a_report_the_part_is_empty(client: TestClient, run) -> None:
@@ -70,8 +70,8 @@ def test_what_is_shipped_is_of_the_model_it_lies_with(name: str) -> None:
     assert list(report.roles) == sorted(report.roles, key=list(report.roles).index)
     assert set(report.roles) == set(model.heads)
     assert report.about["weights"]["sha256"] == identity(model)["weights"]
-    for one in report.scores.values():
-        assert np.isfinite([value for value in one.values() if value == value]).all()
+    for scores in report.scores.values():
+        assert np.isfinite([value for value in scores.values() if value == value]).all()
 
 
 def test_what_is_shipped_is_small() -> None:

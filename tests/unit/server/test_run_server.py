@@ -37,23 +37,23 @@ def test_the_address_can_be_opened(host: str, trusted: tuple[str, ...], address:
 
 
 def test_a_server_for_the_network_warns() -> None:
-    said: list[str] = []
-    _warn_of_network(Options(host="127.0.0.1"), said.append)
-    assert said == []
-    _warn_of_network(Options(host="0.0.0.0"), said.append)
-    assert said[0].startswith("WARNING") and "--trust-host" in said[1]
+    lines: list[str] = []
+    _warn_of_network(Options(host="127.0.0.1"), lines.append)
+    assert lines == []
+    _warn_of_network(Options(host="0.0.0.0"), lines.append)
+    assert lines[0].startswith("WARNING") and "--trust-host" in lines[1]
 
 
 def test_without_a_page_it_does_not_start(tmp_path) -> None:
     with pytest.raises(LoadError, match="scripts/web"):
-        serve(Options(static=tmp_path), say=lambda told: None, announce=lambda address: None)
+        serve(Options(static=tmp_path), say=lambda message: None, announce=lambda address: None)
 
 
 def test_a_model_that_is_not_there_ends_the_start_and_frees_the_port(static, tmp_path) -> None:
-    with listening_socket("127.0.0.1", 0) as found:
-        port = found.getsockname()[1]
+    with listening_socket("127.0.0.1", 0) as listener:
+        port = listener.getsockname()[1]
     options = Options(models=(str(tmp_path / "none"),), port=port, static=static)
     with pytest.raises(LoadError, match="no folder"):
-        serve(options, say=lambda told: None, announce=lambda address: None)
+        serve(options, say=lambda message: None, announce=lambda address: None)
     with socket.socket() as again:
         again.bind(("127.0.0.1", port))

@@ -27,24 +27,24 @@ class Watched:
         self.over = threading.Event()
         run = Model.run
 
-        def watched(model: Model, *inputs: Any, progress: Any, **options: Any) -> Any:
-            def told(done: int, of: int) -> None:
+        def watch_run(model: Model, *inputs: Any, progress: Any, **options: Any) -> Any:
+            def report_layer(done: int, of: int) -> None:
                 self.layers.append(done)
                 progress(done, of)
 
             try:
-                return run(model, *inputs, progress=told, **options)
+                return run(model, *inputs, progress=report_layer, **options)
             except Cancelled:
                 self.cancelled.append(self.layers[-1] if self.layers else 0)
                 raise
             finally:
                 self.over.set()
 
-        monkeypatch.setattr(Model, "run", watched)
+        monkeypatch.setattr(Model, "run", watch_run)
 
 
 @pytest.fixture
-def watched(monkeypatch: pytest.MonkeyPatch) -> Watched:
+def watch(monkeypatch: pytest.MonkeyPatch) -> Watched:
     return Watched(monkeypatch)
 
 
@@ -63,18 +63,18 @@ def until_first_layer(answer: httpx.Response) -> Iterator[str]:
     return lines
 
 
-def test_a_client_that_leaves_stops_its_run_in_the_middle_of_the_pass(listen, models: Path, watched: Watched) -> None:
+def test_a_client_that_leaves_stops_its_run_in_the_middle_of_the_pass(listen, models: Path, watch: Watched) -> None:
     workbench, address, header = listen(models=(str(models / "long"),))
     wanted = {"model": str(models / "long"), "text": TEXT}
     with httpx.stream("POST", f"{address}/api/runs", json=wanted, headers=header, timeout=30) as answer:
         _rest = until_first_layer(answer)
-    assert watched.over.wait(10)
-    assert len(watched.cancelled) == 1 and 0 < watched.cancelled[0] < 24
+    assert watch.over.wait(10)
+    assert len(watch.cancelled) == 1 and 0 < watch.cancelled[0] < 24
     wait_for(lambda: workbench.jobs._running is None)
     assert not workbench.jobs._known and len(workbench.runs.cache) == 0
 
 
-def test_runs_wait_their_turn_and_tiles_do_not(listen, models: Path, watched: Watched) -> None:
+def test_runs_wait_their_turn_and_tiles_do_not(listen, models: Path, watch: Watched) -> None:
     workbench, address, header = listen(models=(str(models / "long"), str(models / "gpt")), limits={"waiting": 1})
     small, long = ({"model": str(models / name), "text": text} for name, text in (("gpt", "the cat"), ("long", TEXT)))
     with httpx.Client(base_url=address, headers=header, timeout=30) as client:
@@ -83,20 +83,20 @@ def test_runs_wait_their_turn_and_tiles_do_not(listen, models: Path, watched: Wa
             _rest = until_first_layer(running)
             with client.stream("POST", "/api/runs", json=small | {"text": "the dog"}) as waiting:
                 lines = waiting.iter_lines()
-                told = json.loads(next(lines))
-                assert (told["state"], told["ahead"]) == ("queued", 1)
+                event = json.loads(next(lines))
+                assert (event["state"], event["ahead"]) == ("queued", 1)
                 busy = client.post("/api/runs", json=small | {"text": "the bird"})
                 assert busy.status_code == 429 and int(busy.headers["retry-after"]) >= 1
                 assert "the queue is full: 1 waiting" in busy.json()["message"]
                 assert client.get(f"/api/traces/{done['trace']}/layer/L0").status_code == 200
                 assert json.loads(client.post("/api/runs", json=small).text)["trace"] == done["trace"]
-                assert workbench.jobs._running is not None and not watched.cancelled  # all that while the model ran
+                assert workbench.jobs._running is not None and not watch.cancelled  # all that while the model ran
             wait_for(lambda: not workbench.jobs._waiting)
-            assert not watched.cancelled
-    wait_for(lambda: watched.cancelled)
+            assert not watch.cancelled
+    wait_for(lambda: watch.cancelled)
 
 
-def test_a_second_listener_keeps_a_run_going(listen, models: Path, watched: Watched) -> None:
+def test_a_second_listener_keeps_a_run_going(listen, models: Path, watch: Watched) -> None:
     _, address, header = listen(models=(str(models / "long"),))
     wanted = {"model": str(models / "long"), "text": TEXT}
     with (
@@ -106,7 +106,7 @@ def test_a_second_listener_keeps_a_run_going(listen, models: Path, watched: Watc
         with client.stream("POST", "/api/runs", json=wanted) as first:
             _rest = until_first_layer(first)
         assert json.loads(list(second.iter_lines())[-1])["state"] == "done"
-    assert not watched.cancelled and max(watched.layers) == 24
+    assert not watch.cancelled and max(watch.layers) == 24
 
 
 def test_a_client_that_leaves_while_a_part_is_computed_leaves_nothing_behind(
@@ -114,8 +114,8 @@ def test_a_client_that_leaves_while_a_part_is_computed_leaves_nothing_behind(
 ) -> None:
     gate = threading.Event()
     workbench, address, header = listen(models=(str(models / "gpt"),))
-    monkeypatch.setattr("headscope.server.api.part", lambda *given, **more: gate.wait(10))
-    monkeypatch.setattr("headscope.server.api.working_bytes", lambda *given, **more: 0)
+    monkeypatch.setattr("headscope.server.api.part", lambda *arguments, **more: gate.wait(10))
+    monkeypatch.setattr("headscope.server.api.working_bytes", lambda *arguments, **more: 0)
     monkeypatch.setattr(Runs, "find", lambda self, id: type("Run", (), {"trace": None, "gold": None}))
     with httpx.Client(base_url=address, headers=header) as client, pytest.raises(httpx.ReadTimeout):
         client.get("/api/traces/a/trace", timeout=0.2)

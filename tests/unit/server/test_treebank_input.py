@@ -39,12 +39,14 @@ def test_a_plain_text_has_no_tree(client: TestClient, run) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "error_text"),
     [
         (TREE.replace("\t3\tnsubj", "\t9\tnsubj"), "line 3: the head is '9'"),
         (f"{TREE}\n\n{TREE}", "CoNLL-U of 2 sentences"),
     ],
 )
-def test_a_tree_that_cannot_be_read_is_refused_with_its_line(client: TestClient, run, text: str, told: str) -> None:
+def test_a_tree_that_cannot_be_read_is_refused_with_its_line(
+    client: TestClient, run, text: str, error_text: str
+) -> None:
     last = run(client, text)[-1]
-    assert last["state"] == "failed" and told in last["message"]
+    assert last["state"] == "failed" and error_text in last["message"]

@@ -12,7 +12,7 @@ from headscope.errors import InputError, NotRecordedError, UnknownTokenError
 from headscope.sites import Head
 from headscope.traces import Difference, Inputs, Predictions, Tokens, Trace, compare
 from headscope.traces.tokens import Token
-from tests.made_traces import made_layer, made_trace
+from tests.made_traces import random_layer, trace_of_layers
 
 
 def trace(*patterns: torch.Tensor, tokens=("a", "b", "c")) -> Trace:
@@ -40,10 +40,10 @@ def test_a_difference_is_the_first_minus_the_second():
 
 
 def test_a_run_does_not_differ_from_itself():
-    found = compare(BEFORE, BEFORE)
-    assert all(not found.pattern(head).any() for head in BEFORE.heads)
+    comparison = compare(BEFORE, BEFORE)
+    assert all(not comparison.pattern(head).any() for head in BEFORE.heads)
     for distance in ("total_variation", "jensen_shannon"):
-        assert set(found.change(distance).values()) == {0.0}
+        assert set(comparison.change(distance).values()) == {0.0}
 
 
 def test_heads_are_ranked_by_how_far_they_moved():
@@ -59,32 +59,32 @@ def test_heads_are_ranked_by_how_far_they_moved():
 
 def test_tokens_that_both_have_are_compared_and_the_rest_counts_as_one_more_key():
     torch.manual_seed(0)
-    one, other = patterns(3), patterns(5)
-    found = compare(trace(one, tokens="abc"), trace(other, tokens="axybc"))
+    first, other = patterns(3), patterns(5)
+    comparison = compare(trace(first, tokens="abc"), trace(other, tokens="axybc"))
     kept = [0, 3, 4]
-    expected = one.numpy() - other.numpy()[:, kept][:, :, kept]
-    assert found.pattern("L0H1") == pytest.approx(expected[1], abs=1e-7)
-    assert found.difference().tokens["main"].texts == ["a", "b", "c"]
+    expected = first.numpy() - other.numpy()[:, kept][:, :, kept]
+    assert comparison.pattern("L0H1") == pytest.approx(expected[1], abs=1e-7)
+    assert comparison.difference().tokens["main"].texts == ["a", "b", "c"]
     rest = other.numpy()[:, kept][:, :, [1, 2]].sum(-1)
     moved = (np.abs(expected).sum(-1) + rest) / 2
-    assert found.change()["L0H0"] == pytest.approx(moved[0].mean(), abs=1e-6)
+    assert comparison.change()["L0H0"] == pytest.approx(moved[0].mean(), abs=1e-6)
 
 
 def test_a_difference_is_computed_from_queries_and_keys_band_by_band():
     torch.manual_seed(1)
     formula = Formula(scaling=0.4, mask=Mask.causal(600, 600))
-    one, other = (made_trace(made_layer(formula, 600), made_layer(formula, 600)) for _ in range(2))
-    difference = compare(one, other).difference()
+    first, other = (trace_of_layers(random_layer(formula, 600), random_layer(formula, 600)) for _ in range(2))
+    difference = compare(first, other).difference()
     assert isinstance(difference, Difference) and difference.nbytes() == 0
     for head in ("L0H0", "L1H3"):
-        assert difference.pattern(head) == pytest.approx(one.pattern(head) - other.pattern(head), abs=1e-7)
+        assert difference.pattern(head) == pytest.approx(first.pattern(head) - other.pattern(head), abs=1e-7)
     assert difference.pattern("L1H2", rows=range(10, 500, 7)) == pytest.approx(
-        (one.pattern("L1H2") - other.pattern("L1H2"))[10:500:7], abs=1e-7
+        (first.pattern("L1H2") - other.pattern("L1H2"))[10:500:7], abs=1e-7
     )
     with pytest.raises(NotRecordedError, match="save the two traces"):
         difference.save("anywhere")
     with pytest.raises(InputError, match="cannot be compared again"):
-        compare(difference, one)
+        compare(difference, first)
 
 
 def test_words_are_compared_with_words():
@@ -95,10 +95,10 @@ def test_words_are_compared_with_words():
 
 def test_tokens_are_hidden_in_both_runs_before_they_are_subtracted():
     torch.manual_seed(2)
-    one, other = patterns(4), patterns(4)
-    found = compare(trace(one, tokens="abcd"), trace(other, tokens="abcd")).difference(hide=[(None, 0)])
-    left = [side[:, 1:, 1:] / side[:, 1:, 1:].sum(-1, keepdim=True) for side in (one, other)]
-    assert found.pattern("L0H0") == pytest.approx((left[0] - left[1])[0].numpy(), abs=1e-6)
+    first, other = patterns(4), patterns(4)
+    difference = compare(trace(first, tokens="abcd"), trace(other, tokens="abcd")).difference(hide=[(None, 0)])
+    left = [side[:, 1:, 1:] / side[:, 1:, 1:].sum(-1, keepdim=True) for side in (first, other)]
+    assert difference.pattern("L0H0") == pytest.approx((left[0] - left[1])[0].numpy(), abs=1e-6)
 
 
 def test_runs_that_do_not_correspond_are_refused():
@@ -111,31 +111,33 @@ def test_runs_that_do_not_correspond_are_refused():
         compare(BEFORE, Trace("other", "heads", BEFORE.layers, {}))
     with pytest.raises(InputError, match="b must be a trace"):
         compare(BEFORE, "text")  # type: ignore[arg-type]
-    for given in ({"by": "letters"}, {"align": "colour"}):
+    for options in ({"by": "letters"}, {"align": "colour"}):
         with pytest.raises(InputError, match="is not known: choose"):
-            compare(BEFORE, AFTER, **given)
+            compare(BEFORE, AFTER, **options)
     with pytest.raises(InputError, match="no distance 'euclid'"):
         compare(BEFORE, AFTER).change("euclid")  # type: ignore[arg-type]
 
 
 def test_predictions_show_the_change_in_log_probability():
-    def answered(*logits: float) -> Trace:
+    def trace_with_logits(*logits: float) -> Trace:
         answers = Predictions.of(torch.tensor([logits]), stack="main", positions=(2,), names="abcdef".__getitem__)
         return Trace("m", "heads", BEFORE.layers, BEFORE.tokens, answers=answers)
 
-    before, after = answered(2.0, 1.0, 0.0), answered(0.0, 1.0, 2.0)
-    changes = {one.text: change for one, change in before.diff(after).predictions(3)}
+    before, after = trace_with_logits(2.0, 1.0, 0.0), trace_with_logits(0.0, 1.0, 2.0)
+    changes = {prediction.text: change for prediction, change in before.diff(after).predictions(3)}
     assert changes == {"a": pytest.approx(-2.0), "b": pytest.approx(0.0), "c": pytest.approx(2.0)}
-    assert [one.text for one, _ in before.diff(after).predictions(1)] == ["c", "a"]
+    assert [prediction.text for prediction, _ in before.diff(after).predictions(1)] == ["c", "a"]
 
 
 def test_what_one_side_did_not_keep_has_no_number():
-    def answered(first: int) -> Trace:
+    def trace_with_answer(first: int) -> Trace:
         ids = torch.arange(first, first + 2)[None].int()
         answers = Predictions("main", (2,), ids, torch.tensor([[-0.1, -2.0]]), ((str(first), str(first + 1)),))
         return Trace("m", "heads", BEFORE.layers, BEFORE.tokens, answers=answers)
 
-    changes = {one.text: change for one, change in answered(0).diff(answered(1)).predictions()}
+    changes = {
+        prediction.text: change for prediction, change in trace_with_answer(0).diff(trace_with_answer(1)).predictions()
+    }
     assert changes["1"] == pytest.approx(1.9)
     assert math.isnan(changes["0"]) and math.isnan(changes["2"])
 
@@ -144,13 +146,13 @@ def test_what_one_side_did_not_keep_has_no_number():
 
 
 def _read(model: str, weights: list[torch.Tensor], *tokens: Token, text: str = "she saw a nurse") -> Trace:
-    made = Trace.from_patterns(weights, Tokens(tokens), model=model)
-    return Trace(model, "heads", made.layers, made.tokens, inputs=Inputs("text", {}, made.tokens, text=text))
+    bare = Trace.from_patterns(weights, Tokens(tokens), model=model)
+    return Trace(model, "heads", bare.layers, bare.tokens, inputs=Inputs("text", {}, bare.tokens, text=text))
 
 
 def _two_models() -> tuple[Trace, Trace]:
     """One reads "nurse" whole, in one layer; the other in two pieces after a mark of its own, in three layers."""
-    whole = [Token(one, word=index) for index, one in enumerate(["she", "saw", "a", "nurse"])]
+    whole = [Token(text, word=index) for index, text in enumerate(["she", "saw", "a", "nurse"])]
     first = torch.full((2, 4, 4), 0.25)
     first[1, 0] = torch.tensor([0.0, 0.0, 0.0, 1.0])  # she → nurse
     pieces = [Token("[CLS]", special=True), *whole[:3], Token("nur", word=3), Token("se", word=3)]
@@ -160,10 +162,10 @@ def _two_models() -> tuple[Trace, Trace]:
 
 
 def test_models_of_different_shape_are_compared_by_word():
-    found = compare(*_two_models())
-    assert found.by == "words" and found.words == ["she", "saw", "a", "nurse"]
-    assert found.alignment["main"].others == ((1,), (2,), (3,), (4, 5))
-    assert "different heads" in found.no_difference
+    comparison = compare(*_two_models())
+    assert comparison.by == "words" and comparison.words == ["she", "saw", "a", "nurse"]
+    assert comparison.alignment["main"].others == ((1,), (2,), (3,), (4, 5))
+    assert "different heads" in comparison.no_difference
 
 
 def test_a_relation_is_ranked_in_each_model_with_relative_depth():
@@ -180,12 +182,12 @@ def test_a_relation_is_ranked_in_each_model_with_relative_depth():
 
 def test_the_baseline_is_what_the_head_gives_any_word_at_that_distance():
     weights = torch.tensor([[[1.0, 0, 0, 0], [0.5, 0.5, 0, 0], [0, 0.7, 0.3, 0], [0, 0, 0.8, 0.2]]])
-    one = _read("one", [weights], *[Token(text, word=index) for index, text in enumerate("abcd")])
-    relation = compare(one, one).relation("d", "c")
+    only_trace = _read("one", [weights], *[Token(text, word=index) for index, text in enumerate("abcd")])
+    relation = compare(only_trace, only_trace).relation("d", "c")
     best = relation.one.heads[0]
     assert best.weight == pytest.approx(0.8) and best.baseline == pytest.approx((0.5 + 0.7) / 2)
     assert best.above == pytest.approx(0.2)
-    assert "before them only" in compare(one, one).relation("a", "d").one.note
+    assert "before them only" in compare(only_trace, only_trace).relation("a", "d").one.note
 
 
 def test_a_word_that_is_not_there_is_named():
@@ -196,6 +198,6 @@ def test_a_word_that_is_not_there_is_named():
 
 
 def test_two_models_that_read_differently_are_not_subtracted_even_where_they_have_the_same_shape():
-    one, other = _two_models()
+    first, other = _two_models()
     same = _read("two", [torch.full((2, 6, 6), 1 / 6)], *other.tokens["main"])
-    assert "different tokens" in compare(one, same).no_difference
+    assert "different tokens" in compare(first, same).no_difference

@@ -24,9 +24,9 @@ def test_windows_of_two_by_two_in_a_grid_of_four_by_four(shift, first, last):
     block.input_resolution, block.shift_size, block.window_size = (4, 4), shift, 2
     module = torch.nn.Module()
     module.block = block
-    found = patches_of_windows(module, "block.attention", 4, 4)
-    assert found["grid"] == (4, 4)
-    assert found["places"][:4].tolist() == first and found["places"][-4:].tolist() == last
+    windows = patches_of_windows(module, "block.attention", 4, 4)
+    assert windows["grid"] == (4, 4)
+    assert windows["places"][:4].tolist() == first and windows["places"][-4:].tolist() == last
     assert patches_of_windows(module, "block.attention", 5, 4) == {}  # another grid than it says
 
 
@@ -48,7 +48,7 @@ def test_a_changed_patch_changes_the_key_of_its_own_name(layer):
     pixels = family.inputs()["pixel_values"][:1]
     changed = pixels.clone()
     changed[..., 8:12, 20:24] += 3.0  # the patch in row 2, column 5
-    before, after = (model.run(pixel_values=one) for one in (pixels, changed))
+    before, after = (model.run(pixel_values=image) for image in (pixels, changed))
     moved = (before.layer(layer).key - after.layer(layer).key).abs().sum((0, 2)) > 1e-4
     names = {before.key_tokens(layer)[place].text for place in moved.nonzero()[:, 0].tolist()}
     assert "2,5" in names

@@ -10,10 +10,10 @@ def test_the_likeliest_come_first_with_their_log_probabilities():
     logits = torch.tensor([[0.0, 0.0, 0.0], [1.0, 3.0, 2.0]])
     answers = Predictions.of(logits, stack="main", positions=(3, 4), names="abc".__getitem__)
     top = answers.top(2)
-    assert [one.text for one in top] == ["b", "c"] and [one.id for one in top] == [1, 2]
+    assert [prediction.text for prediction in top] == ["b", "c"] and [prediction.id for prediction in top] == [1, 2]
     assert top[0].logprob == pytest.approx(float(logits[1].log_softmax(-1)[1]))
-    assert sum(one.probability for one in answers.top(3)) == pytest.approx(1.0)
-    assert [one.probability for one in answers.top(3, answer=0)] == pytest.approx([1 / 3] * 3)
+    assert sum(prediction.probability for prediction in answers.top(3)) == pytest.approx(1.0)
+    assert [prediction.probability for prediction in answers.top(3, answer=0)] == pytest.approx([1 / 3] * 3)
 
 
 def test_at_most_fifty_are_kept():

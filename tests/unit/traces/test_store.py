@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from made_traces import assert_equal, made_layer, made_trace
+from made_traces import assert_equal, random_layer, trace_of_layers
 from safetensors import SafetensorError
 from tiny_models import FAMILIES
 
@@ -48,7 +48,7 @@ def rewrite(folder: Path, *, sealed: bool = True, **changes) -> None:
 
 @pytest.fixture
 def trace() -> Trace:
-    return made_trace(made_layer(Formula(0.5, mask=Mask.causal(12, 12))), made_layer(Formula(0.5)))
+    return trace_of_layers(random_layer(Formula(0.5, mask=Mask.causal(12, 12))), random_layer(Formula(0.5)))
 
 
 # Nothing is lost
@@ -84,7 +84,7 @@ def test_a_trace_of_0_1_0_that_does_not_say_which_layers_are_causal_is_read_for_
 @pytest.mark.parametrize("name", FORMULAS)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_a_saved_trace_loads_bit_for_bit(name, dtype, tmp_path):
-    trace = made_trace(made_layer(FORMULAS[name], dtype=dtype), made_layer(FORMULAS[name], dtype=dtype))
+    trace = trace_of_layers(random_layer(FORMULAS[name], dtype=dtype), random_layer(FORMULAS[name], dtype=dtype))
     trace.save(tmp_path / "a" / "trace")
     loaded = load_trace(tmp_path / "a" / "trace")
     assert_equal(loaded, trace)
@@ -102,11 +102,13 @@ def test_every_record_of_a_model_loads_bit_for_bit(record, tmp_path):
     trace.save(tmp_path)
     loaded = load_trace(tmp_path)
     assert_equal(loaded, trace)
-    assert [one.id for one in loaded.predictions(50)] == [one.id for one in trace.predictions(50)]
+    assert [prediction.id for prediction in loaded.predictions(50)] == [
+        prediction.id for prediction in trace.predictions(50)
+    ]
 
 
 def test_everything_else_a_trace_holds_loads_too(tmp_path):
-    layer = made_layer(FORMULAS["causal"])
+    layer = random_layer(FORMULAS["causal"])
     layer.summary.entropy[0, 0] = float("nan")
     layer = replace(layer, stored={2: torch.rand(12, 12)}, value_norms=None, no_norms="offloaded")
     odd = Tokens(
@@ -114,15 +116,15 @@ def test_everything_else_a_trace_holds_loads_too(tmp_path):
         "text",
         (1, 3),
     )
-    trace = made_trace(layer, record="full", edits=("hs.silence('L0H0')",), warnings=("é",), steps=(None, 0, 1))
+    trace = trace_of_layers(layer, record="full", edits=("hs.silence('L0H0')",), warnings=("é",), steps=(None, 0, 1))
     trace = replace(trace, tokens={"main": trace.tokens["main"], "other": odd})
     trace.save(tmp_path)
     assert_equal(load_trace(tmp_path), trace)
 
 
 def test_a_cross_attention_layer_keeps_its_place(tmp_path):
-    cross = made_layer(Formula(0.5), 5, 9, site=Site("decoder", 0, "cross"), key_stack="encoder")
-    made_trace(cross).save(tmp_path)
+    cross = random_layer(Formula(0.5), 5, 9, site=Site("decoder", 0, "cross"), key_stack="encoder")
+    trace_of_layers(cross).save(tmp_path)
     assert str(load_trace(tmp_path).heads[0]) == "cross.L0H0"
 
 
@@ -130,9 +132,9 @@ def test_biases_that_layers_share_are_saved_once(tmp_path):
     bias = torch.randn(1, 4, 200, 200)
 
     def size(*biases: torch.Tensor) -> int:
-        layers = [made_layer(Formula(0.5, bias=Bias("dense", one, 200, 200)), 200) for one in biases]
+        layers = [random_layer(Formula(0.5, bias=Bias("dense", bias, 200, 200)), 200) for bias in biases]
         folder = tmp_path / str(len(list(tmp_path.iterdir())))
-        made_trace(*layers).save(folder)
+        trace_of_layers(*layers).save(folder)
         for layer in load_trace(folder).layers.values():
             assert (
                 layer.formula is not None and layer.formula.bias is not None and layer.formula.bias.values.equal(bias)
@@ -145,7 +147,9 @@ def test_biases_that_layers_share_are_saved_once(tmp_path):
 
 def test_a_small_part_of_a_large_tensor_is_saved_alone(tmp_path):
     large = torch.randn(1000, 12, 8)
-    made_trace(made_layer(Formula(0.5)), residuals={"a": large[:2], "b": large[1:2], "c": large[:2]}).save(tmp_path)
+    trace_of_layers(random_layer(Formula(0.5)), residuals={"a": large[:2], "b": large[1:2], "c": large[:2]}).save(
+        tmp_path
+    )
     loaded = load_trace(tmp_path)
     assert loaded.residuals["b"].equal(large[1:2]) and loaded.residuals["c"].equal(large[:2])
     assert tensors(tmp_path).stat().st_size < 100_000
@@ -183,7 +187,7 @@ def test_a_way_of_reading_is_not_saved(trace, tmp_path):
 
 
 def test_a_new_trace_takes_the_place_of_the_old(trace, tmp_path):
-    made_trace(made_layer(Formula(0.5))).save(tmp_path)
+    trace_of_layers(random_layer(Formula(0.5))).save(tmp_path)
     first = tensors(tmp_path)
     (tmp_path / "notes.txt").write_text("mine")
     trace.save(tmp_path)
@@ -203,7 +207,7 @@ def test_the_same_trace_may_be_saved_twice(trace, tmp_path):
 def test_a_loaded_trace_outlives_the_files_it_came_from(trace, tmp_path):
     trace.save(tmp_path)
     loaded = load_trace(tmp_path)
-    made_trace(made_layer(Formula(0.5))).save(tmp_path)
+    trace_of_layers(random_layer(Formula(0.5))).save(tmp_path)
     assert_equal(loaded, trace)
     loaded.save(tmp_path)
     assert_equal(load_trace(tmp_path), trace)
@@ -251,7 +255,7 @@ def test_what_a_killed_save_left_is_cleared(trace, tmp_path):
 
 
 def test_tensors_of_others_beside_a_trace_are_kept(trace, tmp_path):
-    made_trace(made_layer(Formula(0.5))).save(tmp_path)
+    trace_of_layers(random_layer(Formula(0.5))).save(tmp_path)
     first = tensors(tmp_path)
     others = ["tensors-mine.safetensors", "tensors-0123456789abcdef.safetensors", ".saving-for-a-house", "notes.txt"]
     for name in others:
@@ -265,7 +269,7 @@ def test_tensors_of_others_beside_a_trace_are_kept(trace, tmp_path):
 def test_another_file_under_the_name_of_the_tensors_is_left_alone(trace, tmp_path):
     trace.save(tmp_path / "first")
     name = tensors(tmp_path / "first").name
-    made_trace(made_layer(Formula(0.5))).save(tmp_path / "second")
+    trace_of_layers(random_layer(Formula(0.5))).save(tmp_path / "second")
     (tmp_path / "second" / name).write_text("mine")
     before = files(tmp_path / "second")
     with pytest.raises(LoadError, match=f"did not write and would have to replace: {name}"):
@@ -274,7 +278,7 @@ def test_another_file_under_the_name_of_the_tensors_is_left_alone(trace, tmp_pat
 
 
 def test_a_damaged_trace_json_does_not_say_what_may_be_deleted(trace, tmp_path):
-    made_trace(made_layer(Formula(0.5))).save(tmp_path)
+    trace_of_layers(random_layer(Formula(0.5))).save(tmp_path)
     first = tensors(tmp_path)
     other = tmp_path / "tensors-0123456789abcdef.safetensors"
     other.write_text("mine")
@@ -296,7 +300,7 @@ def test_modes_and_links_of_a_trace_stay(trace, tmp_path):
     (folder / "trace.json").rename(elsewhere)
     elsewhere.chmod(0o640)
     (folder / "trace.json").symlink_to(elsewhere)
-    other = made_trace(made_layer(Formula(0.5)))
+    other = trace_of_layers(random_layer(Formula(0.5)))
     other.save(folder)
     assert (folder / "trace.json").is_symlink() and elsewhere.stat().st_mode & 0o777 == 0o640
     assert_equal(load_trace(folder), other)
@@ -310,24 +314,24 @@ def test_a_failed_save_leaves_no_folder_that_it_made(trace, tmp_path, monkeypatc
 
 
 def test_threads_that_save_in_one_folder_leave_one_whole_trace(tmp_path):
-    traces = [made_trace(made_layer(Formula(0.5))) for _ in range(4)]
+    traces = [trace_of_layers(random_layer(Formula(0.5))) for _ in range(4)]
     problems = []
 
-    def save(one: Trace) -> None:
+    def save(trace: Trace) -> None:
         try:
             for _ in range(5):
-                one.save(tmp_path / "trace")
+                trace.save(tmp_path / "trace")
         except Exception as problem:
             problems.append(problem)
 
-    threads = [threading.Thread(target=save, args=(one,)) for one in traces]
+    threads = [threading.Thread(target=save, args=(trace,)) for trace in traces]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
     assert problems == []
     loaded = load_trace(tmp_path / "trace")
-    assert any(_same(loaded, one) for one in traces)
+    assert any(_same(loaded, saved_trace) for saved_trace in traces)
 
 
 def _same(first: Trace, second: Trace) -> bool:
@@ -364,7 +368,7 @@ FULL = OSError(errno.ENOSPC, "No space left on device")
     ids=["safetensors", "tensors", "json", "fsync", "rename", "mkdir"],
 )
 def test_a_full_disk_leaves_the_old_trace_and_nothing_else(broken, trace, tmp_path, monkeypatch):
-    old = made_trace(made_layer(Formula(0.5)))
+    old = trace_of_layers(random_layer(Formula(0.5)))
     old.save(tmp_path)
     before = files(tmp_path)
     with monkeypatch.context() as patched:
@@ -380,7 +384,7 @@ def test_a_full_disk_leaves_the_old_trace_and_nothing_else(broken, trace, tmp_pa
 
 
 def test_half_written_tensors_are_removed(trace, tmp_path, monkeypatch):
-    def half(held, path):
+    def half(tensors, path):
         Path(path).write_bytes(b"half")
         Path(path).with_name(".tmpXyz").write_bytes(b"the half that safetensors was writing")
         raise FULL
@@ -451,7 +455,7 @@ while True:
         assert (loaded.pattern("L0H1") == float(loaded.model)).all()
         seen.add(loaded.model)
     assert seen <= {"0.25", "0.5"}
-    made_trace(made_layer(Formula(0.5))).save(folder)
+    trace_of_layers(random_layer(Formula(0.5))).save(folder)
     assert len(list(folder.glob("tensors-*"))) == 1
 
 

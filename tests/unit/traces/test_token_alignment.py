@@ -13,38 +13,38 @@ from headscope.traces.tokens import Token
 
 def trace(text: str, *, special: str = "") -> Trace:
     """A trace of these words, after special tokens."""
-    tokens = [Token(one, special=True) for one in special.split()]
-    tokens += [Token(one, word=index) for index, one in enumerate(text.split())]
+    tokens = [Token(text, special=True) for text in special.split()]
+    tokens += [Token(word, word=index) for index, word in enumerate(text.split())]
     return Trace.from_patterns([torch.full((1, len(tokens), len(tokens)), 1 / len(tokens))], Tokens(tuple(tokens)))
 
 
-def pairs(one: str, other: str, **more) -> list[tuple[int, int]]:
-    found = compare(trace(one), trace(other), **more).alignment["main"]
-    return [(a[0], b[0]) for a, b in zip(found.ones, found.others, strict=True)]
+def pairs(first: str, other: str, **more) -> list[tuple[int, int]]:
+    alignment = compare(trace(first), trace(other), **more).alignment["main"]
+    return [(a[0], b[0]) for a, b in zip(alignment.ones, alignment.others, strict=True)]
 
 
 def test_the_same_text_is_aligned_token_by_token():
-    found = compare(trace("a b c"), trace("a b c"))
-    assert found.is_identical and found.line == "all 3 tokens aligned"
+    comparison = compare(trace("a b c"), trace("a b c"))
+    assert comparison.is_identical and comparison.line == "all 3 tokens aligned"
 
 
 def test_what_is_inserted_has_no_partner():
     assert pairs("the cat sat", "the big cat sat") == [(0, 0), (1, 2), (2, 3)]
     assert pairs("the big cat sat", "the cat sat") == [(0, 0), (2, 1), (3, 2)]
-    found = compare(trace("the cat sat"), trace("the big cat sat"))
-    assert found.line == "3 of 3 and 4 tokens aligned" and not found.is_identical
+    comparison = compare(trace("the cat sat"), trace("the big cat sat"))
+    assert comparison.line == "3 of 3 and 4 tokens aligned" and not comparison.is_identical
 
 
 def test_what_is_replaced_one_for_one_is_aligned_and_named():
-    found = compare(trace("the doctor said She left"), trace("the doctor said He left"))
-    assert found.line == "all 5 tokens aligned, 1 of them replaced (She / He)"
-    assert found.alignment["main"].tokens.texts == ["the", "doctor", "said", "She / He", "left"]
-    assert found.alignment["main"].is_same == (True, True, True, False, True)
+    comparison = compare(trace("the doctor said She left"), trace("the doctor said He left"))
+    assert comparison.line == "all 5 tokens aligned, 1 of them replaced (She / He)"
+    assert comparison.alignment["main"].tokens.texts == ["the", "doctor", "said", "She / He", "left"]
+    assert comparison.alignment["main"].is_same == (True, True, True, False, True)
 
 
 def test_what_is_replaced_often_is_named_once():
-    found = compare(trace("a x b x c"), trace("a y b y c"))
-    assert found.line == "all 5 tokens aligned, 2 of them replaced (x / y, 2 times)"
+    comparison = compare(trace("a x b x c"), trace("a y b y c"))
+    assert comparison.line == "all 5 tokens aligned, 2 of them replaced (x / y, 2 times)"
 
 
 def test_stretches_of_different_lengths_are_not_guessed_at():
@@ -85,22 +85,24 @@ def test_patches_align_with_patches_of_the_same_grid_alone():
 def test_the_longest_common_subsequence_is_as_long_as_the_table_says():
     dice = random.Random(0)
     for _ in range(300):
-        one, other = ([dice.randrange(4) for _ in range(dice.randrange(14))] for _ in range(2))
-        found = longest_common(one, other)
-        assert all(one[i] == other[j] for i, j in found)
-        assert found == sorted(set(found)) and len({i for i, _ in found}) == len({j for _, j in found}) == len(found)
-        assert len(found) == _length(one, other)
+        first, other = ([dice.randrange(4) for _ in range(dice.randrange(14))] for _ in range(2))
+        common = longest_common(first, other)
+        assert all(first[i] == other[j] for i, j in common)
+        assert common == sorted(set(common)) and len({i for i, _ in common}) == len({j for _, j in common}) == len(
+            common
+        )
+        assert len(common) == _length(first, other)
 
 
 def test_thousands_of_tokens_are_aligned():
-    one = [str(index % 700) for index in range(4000)]
-    other = [*one[:1500], *(["new"] * 7), *one[1503:]]
-    assert len(longest_common(one, other)) == 3997
+    source = [str(index % 700) for index in range(4000)]
+    other = [*source[:1500], *(["new"] * 7), *source[1503:]]
+    assert len(longest_common(source, other)) == 3997
 
 
-def _length(one: list, other: list) -> int:
-    table = [[0] * (len(other) + 1) for _ in range(len(one) + 1)]
-    for i, first in enumerate(one):
+def _length(left: list, other: list) -> int:
+    table = [[0] * (len(other) + 1) for _ in range(len(left) + 1)]
+    for i, first in enumerate(left):
         for j, second in enumerate(other):
             table[i + 1][j + 1] = table[i][j] + 1 if first == second else max(table[i][j + 1], table[i + 1][j])
     return table[-1][-1]

@@ -19,8 +19,8 @@ def test_keys_are_summed_and_queries_averaged():
 def test_the_usual_is_the_mean_of_other_queries_at_that_distance():
     pattern = torch.zeros(1, 4, 4)
     pattern[0, 1, 0], pattern[0, 2, 1], pattern[0, 3, 2] = 0.2, 0.4, 0.9
-    found = usual_at_distance(pattern, [3], [2], tokens("a", "b", "c", "d"))
-    assert found.tolist() == pytest.approx([0.3])  # of b → a and c → b
+    usual = usual_at_distance(pattern, [3], [2], tokens("a", "b", "c", "d"))
+    assert usual.tolist() == pytest.approx([0.3])  # of b → a and c → b
     # Two keys, at distances 1 and 2: the usual of both, added up.
     pattern[0, 2, 0] = 0.5
     assert usual_at_distance(pattern, [3], [2, 1], tokens("a", "b", "c", "d")).tolist() == pytest.approx([0.8])

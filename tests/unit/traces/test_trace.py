@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from made_traces import DIM, made_layer, made_trace
+from made_traces import DIM, random_layer, trace_of_layers
 
 from headscope.attention import Bias, Formula, Mask, expand_heads, scores, softmax
 from headscope.errors import InputError, NotRecordedError, UnknownHeadError
@@ -32,45 +32,49 @@ def formula(length: int = 12) -> Formula:
 def whole(layer: LayerRecord) -> tuple[torch.Tensor, torch.Tensor]:
     """Scores and pattern of all heads, at once."""
     assert layer.query is not None and layer.key is not None and layer.formula is not None
-    found = scores(layer.query[None], expand_heads(layer.key[None], 4), layer.formula)
-    return found[0], softmax(found, layer.formula.sinks)[0]
+    raw_scores = scores(layer.query[None], expand_heads(layer.key[None], 4), layer.formula)
+    return raw_scores[0], softmax(raw_scores, layer.formula.sinks)[0]
 
 
-def taken(array, rows, columns):
+def rectangle(array, rows, columns):
     def as_slice(chosen):
         return slice(int(chosen), int(chosen) + 1 or None) if isinstance(chosen, int | np.integer) else chosen
 
-    rows, columns = (list(one) if isinstance(one, range) else one for one in (rows, columns))
+    rows, columns = (list(indices) if isinstance(indices, range) else indices for indices in (rows, columns))
     array = array if rows is None else array[as_slice(rows)]
     return array if columns is None else array[:, as_slice(columns)]
 
 
 @pytest.mark.parametrize(("rows", "columns"), RECTANGLES)
 def test_any_rectangle_is_a_slice_of_the_whole(rows, columns):
-    layer = made_layer(formula())
-    trace = made_trace(layer)
-    found, pattern = whole(layer)
-    found = found.masked_fill(found == torch.finfo(torch.float32).min, float("-inf"))
+    layer = random_layer(formula())
+    trace = trace_of_layers(layer)
+    raw_scores, pattern = whole(layer)
+    raw_scores = raw_scores.masked_fill(raw_scores == torch.finfo(torch.float32).min, float("-inf"))
     assert layer.value_norms is not None
     for index in range(4):
         head, place = f"L0H{index}", {"rows": rows, "columns": columns}
         np.testing.assert_allclose(
-            trace.pattern(head, **place), taken(pattern[index].numpy(), rows, columns), atol=1e-6
+            trace.pattern(head, **place), rectangle(pattern[index].numpy(), rows, columns), atol=1e-6
         )
-        np.testing.assert_allclose(trace.scores(head, **place), taken(found[index].numpy(), rows, columns), atol=1e-5)
+        np.testing.assert_allclose(
+            trace.scores(head, **place), rectangle(raw_scores[index].numpy(), rows, columns), atol=1e-5
+        )
         weighted = pattern[index] * layer.value_norms[index]
-        np.testing.assert_allclose(trace.contribution(head, **place), taken(weighted.numpy(), rows, columns), atol=1e-5)
+        np.testing.assert_allclose(
+            trace.contribution(head, **place), rectangle(weighted.numpy(), rows, columns), atol=1e-5
+        )
 
 
 @pytest.mark.parametrize("rows", [12, -13, slice(5, 2, -1), range(5, 2, -1), range(-3, 0), range(5, 13), "the", 1.5])
 def test_a_rectangle_that_does_not_exist_is_refused(rows):
-    trace = made_trace(made_layer(formula()))
+    trace = trace_of_layers(random_layer(formula()))
     with pytest.raises(InputError, match="rows"):
         trace.pattern("L0H0", rows=rows)
 
 
 def test_a_layer_or_several_places_give_their_mean():
-    trace = made_trace(made_layer(formula()), made_layer(formula()))
+    trace = trace_of_layers(random_layer(formula()), random_layer(formula()))
     each = {str(head): trace.pattern(head) for head in trace.heads}
     np.testing.assert_allclose(trace.pattern("L0"), np.mean([each[f"L0H{index}"] for index in range(4)], 0), atol=1e-6)
     np.testing.assert_allclose(trace.pattern(["L0H1", "L1H2"]), (each["L0H1"] + each["L1H2"]) / 2, atol=1e-6)
@@ -81,8 +85,8 @@ def test_a_layer_or_several_places_give_their_mean():
 
 
 def test_patterns_of_different_shapes_have_no_mean():
-    cross = made_layer(Formula(1.0), 5, 9, site=Site("decoder", 0, "cross"), key_stack="encoder")
-    trace = made_trace(made_layer(Formula(1.0), 5, site=Site("decoder", 0)), cross)
+    cross = random_layer(Formula(1.0), 5, 9, site=Site("decoder", 0, "cross"), key_stack="encoder")
+    trace = trace_of_layers(random_layer(Formula(1.0), 5, site=Site("decoder", 0)), cross)
     assert trace.pattern("cross.L1H0").shape == (5, 9)
     with pytest.raises(InputError, match=r"\(5, 5\), \(5, 9\)"):
         trace.pattern(["decoder.L0", "cross.L1"])
@@ -93,7 +97,7 @@ def test_patterns_of_different_shapes_have_no_mean():
 @pytest.mark.parametrize("length", [7, 96, 97, 250, 700])
 @pytest.mark.parametrize("size", [1, 5, 31, 96, 1000])
 def test_a_thumbnail_of_any_size_equals_naive_pooling(length, size):
-    trace = made_trace(made_layer(Formula(0.5, mask=Mask.causal(length, length)), length))
+    trace = trace_of_layers(random_layer(Formula(0.5, mask=Mask.causal(length, length)), length))
     step = -(-length // size)
     extra = -length % step
     pattern = np.pad(trace.pattern("L0H3"), ((0, extra), (0, extra)))
@@ -103,8 +107,8 @@ def test_a_thumbnail_of_any_size_equals_naive_pooling(length, size):
 
 
 def test_a_thumbnail_of_a_layer_is_the_mean_and_of_other_axes_pooled_apart():
-    layer = made_layer(Formula(0.5), 20, 150, key_stack="encoder", site=Site("decoder", 0, "cross"))
-    trace = made_trace(layer)
+    layer = random_layer(Formula(0.5), 20, 150, key_stack="encoder", site=Site("decoder", 0, "cross"))
+    trace = trace_of_layers(layer)
     assert trace.thumbnail("cross.L0H0", 10).shape == (10, 10)
     each = [trace.thumbnail(head, 10) for head in trace.heads]
     np.testing.assert_allclose(trace.thumbnail("cross.L0", 10), np.mean(each, 0), atol=1e-6)
@@ -114,9 +118,9 @@ def test_a_thumbnail_of_a_layer_is_the_mean_and_of_other_axes_pooled_apart():
 
 def test_a_summary_gives_thumbnails_from_its_map():
     torch.manual_seed(1)
-    full = made_trace(made_layer(Formula(0.5), 250))
+    full = trace_of_layers(random_layer(Formula(0.5), 250))
     torch.manual_seed(1)
-    small = made_trace(made_layer(Formula(0.5), 250, record="summary"), record="summary")
+    small = trace_of_layers(random_layer(Formula(0.5), 250, record="summary"), record="summary")
     np.testing.assert_allclose(small.thumbnail("L0H1"), full.thumbnail("L0H1"), atol=1e-6)
     # Its cells of 3 tokens cannot be cut: smaller thumbnails pool them, and keep the largest weight.
     assert max(small.thumbnail("L0H1", 30).shape) <= 30
@@ -124,14 +128,14 @@ def test_a_summary_gives_thumbnails_from_its_map():
 
 
 def test_what_was_not_recorded_is_refused_with_the_record_that_holds_it():
-    summary = made_trace(made_layer(formula(), record="summary"), record="summary")
+    summary = trace_of_layers(random_layer(formula(), record="summary"), record="summary")
     for read in (summary.pattern, summary.scores, summary.query, summary.mixed, summary.contribution):
         with pytest.raises(NotRecordedError, match="record='heads'"):
             read("L0H0")
     for read in (summary.residual, summary.neurons):
         with pytest.raises(NotRecordedError, match="record='full'"):
             read("L0")
-    rows = made_trace(made_layer(formula(), record="rows"), record="rows")
+    rows = trace_of_layers(random_layer(formula(), record="rows"), record="rows")
     with pytest.raises(NotRecordedError, match="record='summary'"):
         rows.thumbnail("L0H0")
     with pytest.raises(NotRecordedError, match="has no 'gate'"):
@@ -142,8 +146,8 @@ def test_what_was_not_recorded_is_refused_with_the_record_that_holds_it():
 
 
 def test_vectors_are_those_of_the_head_or_its_group():
-    layer = made_layer(formula(), dtype=torch.bfloat16)
-    trace = made_trace(layer)
+    layer = random_layer(formula(), dtype=torch.bfloat16)
+    trace = trace_of_layers(layer)
     assert layer.query is not None and layer.key is not None and layer.value is not None and layer.mixed is not None
     assert trace.tensor("query", "L0H3").dtype == torch.bfloat16
     np.testing.assert_array_equal(trace.query("L0H3"), layer.query[3].float())
@@ -154,7 +158,7 @@ def test_vectors_are_those_of_the_head_or_its_group():
 
 
 def test_one_head_may_be_written_in_any_way_that_names_it():
-    trace = made_trace(made_layer(formula()))
+    trace = trace_of_layers(random_layer(formula()))
     for place in (" L0H2 ", "main.L0H2", Head("main", 0, 2)):
         np.testing.assert_array_equal(trace.query(place), trace.query("L0H2"))
     with pytest.raises(UnknownHeadError, match="L0 is a layer of 4 heads: say which, as in L0H0"):
@@ -164,7 +168,7 @@ def test_one_head_may_be_written_in_any_way_that_names_it():
 
 
 def test_residuals_neurons_and_predictions():
-    trace = made_trace(made_layer(formula()), made_layer(formula()), record="full")
+    trace = trace_of_layers(random_layer(formula()), random_layer(formula()), record="full")
     np.testing.assert_array_equal(trace.residual("L1"), trace.residuals["main"][1])
     np.testing.assert_array_equal(trace.residual("L1", after=True), trace.residuals["main"][2])
     np.testing.assert_array_equal(trace.neurons("L1H0"), trace.activations[Site("main", 1, "neurons")])
@@ -178,16 +182,16 @@ def test_residuals_neurons_and_predictions():
 
 
 def test_the_figures_of_a_head_have_no_head_axis():
-    layer = made_layer(formula())
-    figures = made_trace(layer).summary("L0H2")
+    layer = random_layer(formula())
+    figures = trace_of_layers(layer).summary("L0H2")
     np.testing.assert_array_equal(figures.entropy, layer.summary.entropy[2])
     assert figures.received is not None and figures.received.shape == (12,)
-    assert made_trace(made_layer(formula(), record="rows")).summary("L0H0").map is None
+    assert trace_of_layers(random_layer(formula(), record="rows")).summary("L0H0").map is None
 
 
 def test_contributions_without_tokens_follow_the_weights():
-    layer = made_layer(formula())
-    trace = made_trace(layer).without([0, 3])
+    layer = random_layer(formula())
+    trace = trace_of_layers(layer).without([0, 3])
     kept = [index for index in range(12) if index not in (0, 3)]
     assert layer.value_norms is not None
     expected = trace.pattern("L0H1") * layer.value_norms[1][kept].numpy()
@@ -195,17 +199,17 @@ def test_contributions_without_tokens_follow_the_weights():
 
 
 def test_double_precision_runs_are_read_in_double_precision():
-    layer = made_layer(Formula(0.5), dtype=torch.float64)
+    layer = random_layer(Formula(0.5), dtype=torch.float64)
     assert layer.query is not None and layer.key is not None
     expected = (layer.query[1] @ layer.key[0].T * 0.5).softmax(-1)
-    assert made_trace(layer).pattern("L0H1").dtype == np.float64
-    np.testing.assert_allclose(made_trace(layer).pattern("L0H1"), expected, atol=1e-12)
+    assert trace_of_layers(layer).pattern("L0H1").dtype == np.float64
+    np.testing.assert_allclose(trace_of_layers(layer).pattern("L0H1"), expected, atol=1e-12)
 
 
 def test_an_edited_pattern_is_given_as_it_was_used_and_has_no_scores():
-    layer = made_layer(formula())
+    layer = random_layer(formula())
     edited = LayerRecord(**{**vars(layer), "stored": {1: torch.eye(12)}})
-    trace = made_trace(edited)
+    trace = trace_of_layers(edited)
     np.testing.assert_array_equal(trace.pattern("L0H1", rows=slice(2, 4)), np.eye(12)[2:4])
     np.testing.assert_array_equal(trace.thumbnail("L0H1", 4), np.eye(4))
     with pytest.raises(NotRecordedError, match="edited"):
@@ -214,15 +218,15 @@ def test_an_edited_pattern_is_given_as_it_was_used_and_has_no_scores():
 
 
 def test_scores_with_terms_of_their_own_are_not_called_edited():
-    layer = made_layer(formula())
+    layer = random_layer(formula())
     stored = dict(enumerate(whole(layer)[1]))
-    trace = made_trace(LayerRecord(**{**vars(layer), "formula": None, "stored": stored}))
+    trace = trace_of_layers(LayerRecord(**{**vars(layer), "formula": None, "stored": stored}))
     with pytest.raises(NotRecordedError, match="terms that were not recorded"):
         trace.scores("L0H1")
 
 
 def test_a_layer_that_sees_a_coarser_grid_numbers_its_places():
-    trace = made_trace(made_layer(Formula(0.5), 16), made_layer(Formula(0.5), 4))
+    trace = trace_of_layers(random_layer(Formula(0.5), 16), random_layer(Formula(0.5), 4))
     trace = Trace("swin", "heads", trace.layers, {"main": Tokens.numbered(16, "patches")})
     assert len(trace.query_tokens("L0")) == 16
     assert trace.query_tokens("L1").texts == trace.key_tokens("L1").texts == ["0", "1", "2", "3"]
@@ -232,7 +236,7 @@ def test_a_layer_that_sees_a_coarser_grid_numbers_its_places():
 
 
 def test_a_trace_prints_what_it_is():
-    trace = made_trace(made_layer(formula()), edits=("hs.silence('L0H0')",))
+    trace = trace_of_layers(random_layer(formula()), edits=("hs.silence('L0H0')",))
     assert repr(trace) == "Trace('made', 4 heads, tokens: main 12, record='heads', 1 edits)"
     assert trace.nbytes() > 4 * 12 * DIM * 4
 
@@ -240,12 +244,12 @@ def test_a_trace_prints_what_it_is():
 # Patterns that came from elsewhere
 
 
-def given(n_queries: int = 3, n_keys: int = 3, n_heads: int = 2) -> torch.Tensor:
+def random_pattern(n_queries: int = 3, n_keys: int = 3, n_heads: int = 2) -> torch.Tensor:
     return torch.rand(n_heads, n_queries, n_keys).softmax(-1)
 
 
 def test_patterns_from_elsewhere_are_given_back():
-    first, second = given(), given()
+    first, second = random_pattern(), random_pattern()
     trace = Trace.from_patterns((first, second[None]), ["a", "b", "c"], model="mine")
     np.testing.assert_array_equal(trace.pattern("L0H1"), first[1])
     np.testing.assert_array_equal(trace.pattern("L1H0"), second[0])
@@ -257,7 +261,7 @@ def test_patterns_from_elsewhere_are_given_back():
 
 
 def test_patterns_from_elsewhere_are_copied():
-    pattern = given()
+    pattern = random_pattern()
     trace = Trace.from_patterns([pattern], "abc")
     before = trace.pattern("L0H0").copy()
     pattern.zero_()
@@ -266,7 +270,8 @@ def test_patterns_from_elsewhere_are_copied():
 
 def test_stacks_are_given_by_name():
     trace = Trace.from_patterns(
-        {"encoder": [given()], "decoder": [given(2, 2)], "cross": [given(2, 3)]}, {"encoder": "abc", "decoder": "xy"}
+        {"encoder": [random_pattern()], "decoder": [random_pattern(2, 2)], "cross": [random_pattern(2, 3)]},
+        {"encoder": "abc", "decoder": "xy"},
     )
     assert [str(head) for head in trace.heads[::2]] == ["encoder.L0H0", "decoder.L0H0", "cross.L0H0"]
     assert trace.key_tokens("cross.L0").texts == ["a", "b", "c"] and trace.query_tokens("cross.L0").texts == ["x", "y"]
@@ -301,7 +306,7 @@ def test_patterns_that_are_no_weights_are_refused(weight):
 
 
 def test_patterns_of_a_layer_come_together_as_they_come_one_by_one():
-    layer = made_layer(formula())
+    layer = random_layer(formula())
     together = layer.patterns()
     _, expected = whole(layer)
     torch.testing.assert_close(together, expected)
@@ -309,7 +314,7 @@ def test_patterns_of_a_layer_come_together_as_they_come_one_by_one():
 
 
 def test_a_stored_pattern_takes_its_place_among_the_others():
-    layer = made_layer(formula())
+    layer = random_layer(formula())
     edited = torch.full((12, 12), 1 / 12)
     layer = replace(layer, stored={2: edited})
     together = layer.patterns()

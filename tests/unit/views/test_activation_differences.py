@@ -26,18 +26,18 @@ def both(model):
 
 
 def test_the_page_gets_both_runs(model, both):
-    found = model.activations_difference(both, k=2)
-    part = decode(difference_part(found).encode())
+    difference = model.activations_difference(both, k=2)
+    part = decode(difference_part(difference).encode())
     norms = [np.asarray(part.arrays[f"{side}:norm"]) for side in ("one", "other")]
-    assert norms[0] - norms[1] == pytest.approx(found.norms, abs=1e-6)
+    assert norms[0] - norms[1] == pytest.approx(difference.norms, abs=1e-6)
     texts = np.array([*part.props["texts"], "none"])
     candidates = texts[np.asarray(part.arrays["candidate"])]
-    for token in range(len(found.tokens)):
-        told = [one.text for one in found.predictions(token)["L1"]]
-        assert candidates[2, token].tolist()[: len(told)] == told
-        assert set(candidates[2, token].tolist()[len(told) :]) <= {"none"}
-    lens = found.lens
-    assert lens is not None and np.asarray(part.arrays["one:answer"]).shape == (3, len(found.tokens), 2)
+    for token in range(len(difference.tokens)):
+        leading_texts = [prediction.text for prediction in difference.predictions(token)["L1"]]
+        assert candidates[2, token].tolist()[: len(leading_texts)] == leading_texts
+        assert set(candidates[2, token].tolist()[len(leading_texts) :]) <= {"none"}
+    lens = difference.lens
+    assert lens is not None and np.asarray(part.arrays["one:answer"]).shape == (3, len(difference.tokens), 2)
     assert texts[np.asarray(part.arrays["predicted"])[0, 1]] == lens.names[int(lens.answers[0, 1])]
     assert np.asarray(part.arrays["neuron"]).shape == np.asarray(part.arrays["other:value"]).shape
 
@@ -45,25 +45,25 @@ def test_the_page_gets_both_runs(model, both):
 def test_whose_prediction_is_followed(model, both):
     lens = model.activations_difference(both).lens
     assert lens is not None
-    for answer, (ids, one, other) in enumerate([followed(lens, "A"), followed(lens, "B")]):
+    for answer, (ids, first, other) in enumerate([followed(lens, "A"), followed(lens, "B")]):
         assert (ids == lens.answers[answer]).all()
-        assert (one == lens.answer_logprobs[answer, 0]).all() and (other == lens.answer_logprobs[answer, 1]).all()
-    _, one, other = followed(lens, "either")
+        assert (first == lens.answer_logprobs[answer, 0]).all() and (other == lens.answer_logprobs[answer, 1]).all()
+    _, first, other = followed(lens, "either")
     most = np.nan_to_num(np.abs(np.exp(lens.one) - np.exp(lens.other))).max(-1)
-    assert np.abs(np.exp(one) - np.exp(other)) == pytest.approx(most, abs=1e-6)
+    assert np.abs(np.exp(first) - np.exp(other)) == pytest.approx(most, abs=1e-6)
 
 
 def test_the_table_has_a_b_and_the_difference(model, both):
-    found = model.activations_difference(both)
-    table = hs.activations_view(both, found, token=3, whose="A").table()
+    difference = model.activations_difference(both)
+    table = hs.activations_view(both, difference, token=3, whose="A").table()
     columns = table.columns
-    assert columns["place"].tolist() == found.places and set(columns["position"]) == {3}
-    assert columns["norm A − B"] == pytest.approx(found.norms[:, 3])
+    assert columns["place"].tolist() == difference.places and set(columns["position"]) == {3}
+    assert columns["norm A − B"] == pytest.approx(difference.norms[:, 3])
     assert np.isnan(columns["written by mlp A"][0])
     assert columns["log-probability A − B"] == pytest.approx(
         columns["log-probability A"] - columns["log-probability B"]
     )
-    answer = found.lens.names[int(found.lens.answers[0, 3])]
+    answer = difference.lens.names[int(difference.lens.answers[0, 3])]
     assert set(columns["prediction"]) == {answer}
 
 
@@ -74,8 +74,8 @@ def test_views_of_a_comparison_are_files_like_others(model, both, tmp_path):
     assert 'data-key="activations/main"' in text
     for stream in ("lens", "norm", "attention", "mlp", "cosine"):
         figure = hs.activations_view(both, model, stream=stream).figure()
-        told = " ".join(figure.get_supxlabel().split())
-        assert "A − B" in told and "full colour: a difference of" in told and "more in A" in told
+        caption = " ".join(figure.get_supxlabel().split())
+        assert "A − B" in caption and "full colour: a difference of" in caption and "more in A" in caption
     view.save(tmp_path / "difference.svg")
     assert hs.activations_view(both.difference(), model).kind == "activations"
 

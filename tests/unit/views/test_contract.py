@@ -25,11 +25,11 @@ def test_the_page_knows_the_same_types(monkeypatch, tmp_path):
 def test_every_type_that_python_uses_has_one_on_the_page():
     from headscope.views.contract import PARTS
 
-    told = typescript(PARTS)
-    assert re.search(r"weights|TraceProps", told)
-    assert 'form: "dense" | "sparse";' in told
-    assert "grid: [number, number] | null;" in told
-    assert "words: (number | null)[];" in told
+    source_code = typescript(PARTS)
+    assert re.search(r"weights|TraceProps", source_code)
+    assert 'form: "dense" | "sparse";' in source_code
+    assert "grid: [number, number] | null;" in source_code
+    assert "words: (number | null)[];" in source_code
 
 
 @dataclass

@@ -13,22 +13,24 @@ from headscope.views.contract import DifferenceProps
 from headscope.views.parts import part
 from headscope.views.view import head_view, model_view, neuron_view
 from headscope.views.wire import Coded, decode
-from tests.made_traces import made_layer, made_trace
+from tests.made_traces import random_layer, trace_of_layers
 
 
-def made(n_tokens: int = 7, seed: int = 0, n_layers: int = 2) -> Trace:
+def patterns_trace(n_tokens: int = 7, seed: int = 0, n_layers: int = 2) -> Trace:
     torch.manual_seed(seed)
     formula = Formula(0.7, mask=Mask.causal(n_tokens, n_tokens))
-    return made_trace(*(made_layer(formula, n_tokens) for _ in range(n_layers)))
+    return trace_of_layers(*(random_layer(formula, n_tokens) for _ in range(n_layers)))
 
 
-ONE, OTHER = made(seed=1), made(seed=2)
+ONE, OTHER = patterns_trace(seed=1), patterns_trace(seed=2)
 
 
-def asked(key: str, one: Trace = ONE, other: Trace = OTHER):
+def difference_part(key: str, first: Trace = ONE, other: Trace = OTHER):
     """A part, as the page gets it."""
     return decode(
-        part(one, f"{key}{'&' if '?' in key else '?'}minus=other", id="one", find={"other": other}.__getitem__).encode()
+        part(
+            first, f"{key}{'&' if '?' in key else '?'}minus=other", id="one", find={"other": other}.__getitem__
+        ).encode()
     )
 
 
@@ -36,90 +38,96 @@ def plain(array) -> np.ndarray:
     return array.weights() if isinstance(array, Coded) else np.asarray(array, np.float32)
 
 
-def subtracted(site: str) -> np.ndarray:
+def pattern_difference(site: str) -> np.ndarray:
     return (ONE.patterns(site) - OTHER.patterns(site)).numpy()
 
 
 def test_layers_rows_and_windows_are_differences():
-    expected = subtracted("L1")
-    assert plain(asked("layer/L1?what=pattern").arrays["weights"]) == pytest.approx(expected, abs=3e-4)  # half floats
-    assert plain(asked("row/L1?query=4").arrays["weights"]) == pytest.approx(expected[:, 4], abs=1e-6)
-    assert plain(asked("row/L1?key=2").arrays["weights"]) == pytest.approx(expected[:, :, 2], abs=1e-6)
-    assert plain(asked("window/L1H3").arrays["weights"]) == pytest.approx(expected[3], abs=1e-6)
+    expected = pattern_difference("L1")
+    assert plain(difference_part("layer/L1?what=pattern").arrays["weights"]) == pytest.approx(
+        expected, abs=3e-4
+    )  # half floats
+    assert plain(difference_part("row/L1?query=4").arrays["weights"]) == pytest.approx(expected[:, 4], abs=1e-6)
+    assert plain(difference_part("row/L1?key=2").arrays["weights"]) == pytest.approx(expected[:, :, 2], abs=1e-6)
+    assert plain(difference_part("window/L1H3").arrays["weights"]) == pytest.approx(expected[3], abs=1e-6)
 
 
 def test_of_a_window_the_largest_of_either_sign_is_kept():
-    expected = subtracted("L0")[1]
-    found = asked("window/L0H1?rows=2:6&columns=0:4&size=2").arrays["weights"]
+    expected = pattern_difference("L0")[1]
+    window = difference_part("window/L0H1?rows=2:6&columns=0:4&size=2").arrays["weights"]
     for row in range(2):
         for column in range(2):
             cell = expected[2 + 2 * row : 4 + 2 * row, 2 * column : 2 + 2 * column].flatten()
-            assert found[row, column] == pytest.approx(cell[np.abs(cell).argmax()], abs=1e-6)
+            assert window[row, column] == pytest.approx(cell[np.abs(cell).argmax()], abs=1e-6)
 
 
 def test_maps_are_signed_and_pooled_by_magnitude():
-    exact = asked("maps?size=96").arrays["L1"]
+    exact = difference_part("maps?size=96").arrays["L1"]
     assert isinstance(exact, Coded) and exact.is_signed
-    assert exact.weights() == pytest.approx(subtracted("L1"), abs=0.008)
-    coarse = asked("maps?size=3")
+    assert exact.weights() == pytest.approx(pattern_difference("L1"), abs=0.008)
+    coarse = difference_part("maps?size=3")
     assert coarse.props["cells"]["L1"] == [3, 3]
-    corner = subtracted("L1")[2, 3:6, :3].flatten()
+    corner = pattern_difference("L1")[2, 3:6, :3].flatten()
     assert coarse.arrays["L1"].weights()[2, 1, 0] == pytest.approx(corner[np.abs(corner).argmax()], abs=0.008)
 
 
 def test_a_run_minus_itself_is_nothing():
     for key in ("layer/L0?what=pattern", "row/L0?key=3", "window/L0H0"):
-        assert not plain(asked(key, ONE, ONE).arrays["weights"]).any()
-    assert not asked("maps?size=96", ONE, ONE).arrays["L0"].weights().any()
-    scores = asked("scores", ONE, ONE)
+        assert not plain(difference_part(key, ONE, ONE).arrays["weights"]).any()
+    assert not difference_part("maps?size=96", ONE, ONE).arrays["L0"].weights().any()
+    scores = difference_part("scores", ONE, ONE)
     assert all(not np.nan_to_num(values).any() for values in scores.arrays.values())
 
 
 def test_scores_say_how_far_heads_moved_and_subtract_measures():
-    found = asked("scores")
+    page_part = difference_part("scores")
     change = compare(ONE, OTHER).change()
-    assert found.arrays["total_variation"] == pytest.approx([change[head] for head in ONE.heads], abs=1e-6)
+    assert page_part.arrays["total_variation"] == pytest.approx([change[head] for head in ONE.heads], abs=1e-6)
     both = [decode(part(trace, "scores").encode()).arrays["confidence"] for trace in (ONE, OTHER)]
-    assert found.arrays["confidence"] == pytest.approx(both[0] - both[1], abs=1e-6)
-    (method,) = [one for one in found.props["methods"] if one["name"] == "confidence"]
+    assert page_part.arrays["confidence"] == pytest.approx(both[0] - both[1], abs=1e-6)
+    (method,) = [method for method in page_part.props["methods"] if method["name"] == "confidence"]
     assert method["low"] == -method["high"] and method["baseline"] == 0.0
 
 
 def test_the_trace_of_a_difference_names_both_runs_and_has_the_tokens_of_both():
     texts = [Tokens.of(text.split()) for text in ("a She b c", "a He x b c")]
-    runs = [Trace.from_patterns([torch.full((2, len(one), len(one)), 0.1)], one) for one in texts]
-    found = asked("trace", *runs)
-    assert found.props["difference"] == {"one": "patterns", "other": "patterns", "line": "3 of 4 and 5 tokens aligned"}
-    assert found.props["stacks"][0]["texts"] == ["a", "b", "c"]
-    assert found.props["layers"][0]["n_queries"] == 3
-    assert "cannot be subtracted" in found.props["layers"][0]["no_scores"]
+    runs = [Trace.from_patterns([torch.full((2, len(text), len(text)), 0.1)], text) for text in texts]
+    page_part = difference_part("trace", *runs)
+    assert page_part.props["difference"] == {
+        "one": "patterns",
+        "other": "patterns",
+        "line": "3 of 4 and 5 tokens aligned",
+    }
+    assert page_part.props["stacks"][0]["texts"] == ["a", "b", "c"]
+    assert page_part.props["layers"][0]["n_queries"] == 3
+    assert "cannot be subtracted" in page_part.props["layers"][0]["no_scores"]
     assert decode(part(runs[0], "trace").encode()).props["difference"] is None
 
 
 def test_the_alignment_tells_the_pair_of_every_token():
     texts = [Tokens.of(text.split()) for text in ("a She b c", "a He b x y c")]
-    runs = [Trace.from_patterns([torch.full((2, len(one), len(one)), 0.1)], one) for one in texts]
-    found = asked("alignment", *runs)
-    assert found.arrays["one:main"].tolist() == [0, 1, 2, 3]
-    assert found.arrays["other:main"].tolist() == [0, 1, 2, -1, -1, 3]
-    (stack,) = found.props["stacks"]
+    runs = [Trace.from_patterns([torch.full((2, len(text), len(text)), 0.1)], text) for text in texts]
+    page_part = difference_part("alignment", *runs)
+    assert page_part.arrays["one:main"].tolist() == [0, 1, 2, 3]
+    assert page_part.arrays["other:main"].tolist() == [0, 1, 2, -1, -1, 3]
+    (stack,) = page_part.props["stacks"]
     assert stack["texts"][1] == "She / He" and stack["same"] == [True, False, True, True] and not stack["is_whole"]
 
 
 def test_hidden_tokens_and_words_are_read_in_both_runs():
-    found = plain(asked("layer/L0?what=pattern&hide=0").arrays["weights"])
+    weights = plain(difference_part("layer/L0?what=pattern&hide=0").arrays["weights"])
     both = [trace.without(0).patterns("L0").numpy() for trace in (ONE, OTHER)]
-    assert found == pytest.approx(both[0] - both[1], abs=3e-4)
-    row = plain(asked("row/L0?key=1&hide=0").arrays["weights"])
+    assert weights == pytest.approx(both[0] - both[1], abs=3e-4)
+    row = plain(difference_part("row/L0?key=1&hide=0").arrays["weights"])
     assert row == pytest.approx((both[0] - both[1])[:, :, 1], abs=1e-5)
 
 
 def test_long_layers_come_as_the_largest_differences_of_each_query(monkeypatch):
     monkeypatch.setattr(layers, "DENSE_CELLS", 10)
-    found = asked("layer/L1?what=pattern")
-    assert found.props["form"] == "sparse"
-    expected = subtracted("L1")
-    keys, weights = found.arrays["keys"], plain(found.arrays["weights"])
+    page_part = difference_part("layer/L1?what=pattern")
+    assert page_part.props["form"] == "sparse"
+    expected = pattern_difference("L1")
+    keys, weights = page_part.arrays["keys"], plain(page_part.arrays["weights"])
     for head, query in ((0, 6), (3, 5)):
         best = np.abs(expected[head, query]).argmax()
         assert keys[head, query, 0] == best
@@ -128,39 +136,41 @@ def test_long_layers_come_as_the_largest_differences_of_each_query(monkeypatch):
 
 def test_larger_layers_come_as_signed_bytes(monkeypatch):
     monkeypatch.setattr(layers, "HALF_CELLS", 10)
-    found = asked("layer/L1?what=pattern").arrays["weights"]
-    assert isinstance(found, Coded) and found.weights() == pytest.approx(subtracted("L1"), abs=0.008)
+    weights = difference_part("layer/L1?what=pattern").arrays["weights"]
+    assert isinstance(weights, Coded) and weights.weights() == pytest.approx(pattern_difference("L1"), abs=0.008)
 
 
 def test_maps_of_very_long_inputs_are_differences_of_maps_and_say_so(monkeypatch):
     monkeypatch.setattr(differences, "MOST_CELLS", 10)
-    found = asked("maps?size=96")
-    assert "difference of the strongest weights" in found.props["note"]
-    assert found.arrays["L0"].weights() == pytest.approx(subtracted("L0"), abs=0.008)  # a cell a weight: the same
+    page_part = difference_part("maps?size=96")
+    assert "difference of the strongest weights" in page_part.props["note"]
+    assert page_part.arrays["L0"].weights() == pytest.approx(
+        pattern_difference("L0"), abs=0.008
+    )  # a cell a weight: the same
     with pytest.raises(NotRecordedError, match="compare shorter texts"):
-        asked("maps?size=96", ONE, made(9, seed=3))
+        difference_part("maps?size=96", ONE, patterns_trace(9, seed=3))
 
 
 def test_what_two_runs_lack_is_said():
     with pytest.raises(InputError, match="different heads"):
-        asked("layer/L0?what=pattern", ONE, made(n_layers=1))
+        difference_part("layer/L0?what=pattern", ONE, patterns_trace(n_layers=1))
     with pytest.raises(NotRecordedError, match="cannot be subtracted"):
-        asked("layer/L0?what=scores")
+        difference_part("layer/L0?what=scores")
     with pytest.raises(InputError, match="is of two runs"):
         part(ONE, "alignment")
     with pytest.raises(InputError, match="a source and a target"):
-        asked("relation?source=1")
+        difference_part("relation?source=1")
     with pytest.raises(InputError, match="no other run here"):
         part(ONE, "maps?minus=x")
 
 
 def test_a_relation_gives_the_heads_of_both():
-    found = asked("relation?source=4&target=2")
+    page_part = difference_part("relation?source=4&target=2")
     relation = compare(ONE, OTHER).relation(4, 2)
-    assert found.props["source"] == "m4" and found.props["one"]["heads"][0] == str(relation.one.heads[0].head)
-    assert found.arrays["other"].shape == (8, 3)
+    assert page_part.props["source"] == "m4" and page_part.props["one"]["heads"][0] == str(relation.one.heads[0].head)
+    assert page_part.arrays["other"].shape == (8, 3)
     best = relation.one.heads[0]
-    assert found.arrays["one"][0].tolist() == pytest.approx([best.weight, best.baseline, best.depth], abs=1e-6)
+    assert page_part.arrays["one"][0].tolist() == pytest.approx([best.weight, best.baseline, best.depth], abs=1e-6)
 
 
 # Views
@@ -169,7 +179,7 @@ def test_a_relation_gives_the_heads_of_both():
 def test_views_of_a_comparison_are_tables_figures_and_pages(tmp_path):
     comparison = compare(ONE, OTHER)
     table = head_view(comparison, "L1H3").table()
-    expected = subtracted("L1")[3]
+    expected = pattern_difference("L1")[3]
     first = table.rows(1)[0]
     assert list(table.columns)[-1] == "difference"
     assert abs(first[-1]) == pytest.approx(np.abs(expected).max(), abs=1e-6)
@@ -200,11 +210,11 @@ def test_a_saved_page_holds_the_difference(tmp_path):
     from headscope.views.saved_page import page
 
     made_page = page(head_view(compare(ONE, OTHER), "L1H3"), static=static)
-    found = dict(re.findall(r'data-key="([^"]+)">([^<]+)<', made_page.html))
-    held = {key: decode(zlib.decompress(b64decode(text), 31)) for key, text in found.items()}
-    assert DifferenceProps(**held["trace"].props["difference"]).one == "made"
-    assert plain(held["layer/L1?what=pattern"].arrays["weights"]) == pytest.approx(subtracted("L1"), abs=3e-4)
-    assert held["maps?size=96"].arrays["L0"].is_signed
+    texts_by_key = dict(re.findall(r'data-key="([^"]+)">([^<]+)<', made_page.html))
+    parts = {key: decode(zlib.decompress(b64decode(text), 31)) for key, text in texts_by_key.items()}
+    assert DifferenceProps(**parts["trace"].props["difference"]).one == "made"
+    assert plain(parts["layer/L1?what=pattern"].arrays["weights"]) == pytest.approx(pattern_difference("L1"), abs=3e-4)
+    assert parts["maps?size=96"].arrays["L0"].is_signed
 
 
 def test_two_views_go_side_by_side(tmp_path, monkeypatch):
@@ -214,7 +224,7 @@ def test_two_views_go_side_by_side(tmp_path, monkeypatch):
     (tmp_path / "headscope.js").write_text("// page")
     (tmp_path / "headscope.css").write_text("")
     monkeypatch.setattr(saved_page, "STATIC", tmp_path)
-    pair = side_by_side(head_view(ONE, "L1H3", top=1), head_view(made(5, n_layers=1), "L0H0", top=1))
+    pair = side_by_side(head_view(ONE, "L1H3", top=1), head_view(patterns_trace(5, n_layers=1), "L0H0", top=1))
     table = pair.table()
     assert len(table) == 7 + 5 and "run" in table.columns and table.columns["run"][0].startswith("A made")
     for suffix in ("png", "html", "csv", "json"):
@@ -233,6 +243,6 @@ def test_two_views_go_side_by_side(tmp_path, monkeypatch):
         side_by_side(ONE, ONE)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("made", [lambda: compare(ONE, OTHER), lambda: compare(ONE, OTHER).difference()])
-def test_a_difference_has_neurons(made):
-    assert neuron_view(made()).kind == "neuron"
+@pytest.mark.parametrize("make_trace", [lambda: compare(ONE, OTHER), lambda: compare(ONE, OTHER).difference()])
+def test_a_difference_has_neurons(make_trace):
+    assert neuron_view(make_trace()).kind == "neuron"

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from made_traces import made_layer, made_trace
+from made_traces import random_layer, trace_of_layers
 
 import headscope as hs
 from headscope.attention import Formula
@@ -12,7 +12,7 @@ from headscope.traces import Trace
 from headscope.traces.activations import Activations, Lens
 
 pytest.importorskip("matplotlib")
-TRACE = made_trace(made_layer(Formula(1.0), 9), made_layer(Formula(1.0), 9))
+TRACE = trace_of_layers(random_layer(Formula(1.0), 9), random_layer(Formula(1.0), 9))
 NASTY = Trace.from_patterns([torch.eye(4)[None]], ["$x_1$", "a\nb", "می\u200cروم", "   "], model="$m$")
 
 
@@ -67,7 +67,7 @@ def test_fonts_are_embedded_as_fonts(tmp_path):
 
 
 def test_a_long_matrix_is_pooled_and_says_so():
-    trace = made_trace(made_layer(Formula(1.0), 600))
+    trace = trace_of_layers(random_layer(Formula(1.0), 600))
     figure = hs.head_view(trace, "L0H0", form="matrix").figure()
     (image,) = figure.axes[0].images
     assert image.get_array().shape == (300, 300)
@@ -99,17 +99,17 @@ def test_neurons_are_drawn_in_their_signs_and_add_up():
 
 
 def test_predictions_of_some_tokens_stand_at_their_own_positions():
-    trace = made_trace(made_layer(Formula(1.0), 90))
+    trace = trace_of_layers(random_layer(Formula(1.0), 90))
     lens = Lens(np.zeros((2, 70, 1), int), np.zeros((2, 70, 1)), np.zeros((2, 70), int), np.zeros((2, 70)), {0: "so"})
     norms, tokens = np.ones((2, 90), np.float32), trace.tokens["main"]
-    found = Activations("main", (Site("main", 0),), tokens, norms, norms, first=20, lens=lens)
-    figure = hs.activations_view(trace, found).figure(width="column")
+    activations = Activations("main", (Site("main", 0),), tokens, norms, norms, first=20, lens=lens)
+    figure = hs.activations_view(trace, activations).figure(width="column")
     assert figure.axes[0].images[0].get_extent()[:2] == [19.5, 89.5]
     assert "tokens 20 to 89 of 90" in figure.get_supxlabel().replace("\n", " ")
-    assert "tokens" not in hs.activations_view(trace, found, stream="norm").figure().get_supxlabel()
+    assert "tokens" not in hs.activations_view(trace, activations, stream="norm").figure().get_supxlabel()
 
 
 def test_of_many_keys_the_strongest_are_drawn():
-    trace = made_trace(made_layer(Formula(1.0), 200))
+    trace = trace_of_layers(random_layer(Formula(1.0), 200))
     figure = hs.neuron_view(trace, "L0H0").figure()
     assert "the 48 strongest of 200 keys" in figure.get_supxlabel()

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from made_traces import made_layer, made_trace
+from made_traces import random_layer, trace_of_layers
 
 from headscope.attention import Formula
 from headscope.errors import HeadscopeError, InputError, NotRecordedError, UnknownHeadError, UnknownTokenError
@@ -22,16 +22,21 @@ HAND = Trace.from_patterns([torch.stack([BACK, FIRST])], ["a", "b", "c"])
 
 
 def test_a_hand_made_layer_comes_whole():
-    found = part(HAND, "layer/L0?what=pattern")
-    assert (found.props.form, found.props.site, found.props.kept, found.props.by) == ("dense", "L0", 3, "tokens")
-    assert found.props.queries == found.props.keys == []
-    assert found.arrays["weights"].dtype == np.float16
-    assert found.arrays["weights"].tolist() == [BACK.tolist(), FIRST.tolist()]
-    assert "norms" not in found.arrays
+    page_part = part(HAND, "layer/L0?what=pattern")
+    assert (page_part.props.form, page_part.props.site, page_part.props.kept, page_part.props.by) == (
+        "dense",
+        "L0",
+        3,
+        "tokens",
+    )
+    assert page_part.props.queries == page_part.props.keys == []
+    assert page_part.arrays["weights"].dtype == np.float16
+    assert page_part.arrays["weights"].tolist() == [BACK.tolist(), FIRST.tolist()]
+    assert "norms" not in page_part.arrays
 
 
 def test_half_floats_are_exact_to_a_thousandth_and_bytes_to_half_a_step(monkeypatch):
-    trace = made_trace(made_layer(Formula(0.7), 40))
+    trace = trace_of_layers(random_layer(Formula(0.7), 40))
     exact = np.stack([trace.pattern(head) for head in trace.heads])
     half = part(trace, "layer/L0?what=pattern").arrays["weights"]
     assert half == pytest.approx(exact, rel=1e-3, abs=1e-7)
@@ -43,7 +48,7 @@ def test_half_floats_are_exact_to_a_thousandth_and_bytes_to_half_a_step(monkeypa
 
 
 def test_norms_of_values_come_along():
-    trace = made_trace(made_layer(Formula(0.7), 10))
+    trace = trace_of_layers(random_layer(Formula(0.7), 10))
     norms = part(trace, "layer/L0?what=pattern").arrays["norms"]
     weights = part(trace, "layer/L0?what=pattern").arrays["weights"]
     assert weights[1] * norms[1] == pytest.approx(trace.contribution("L0H1"), rel=2e-3, abs=1e-6)
@@ -53,25 +58,25 @@ def test_scores_are_minus_infinity_where_masked():
     from headscope.attention import Mask
 
     mask = Mask(6, 6, stop=torch.arange(1, 7)[None])
-    trace = made_trace(made_layer(Formula(0.7, mask=mask), 6))
-    found = part(trace, "layer/L0?what=scores").arrays["weights"]
-    assert found[2] == pytest.approx(trace.scores("L0H2"), rel=1e-3, abs=1e-3)
-    assert np.isneginf(found[0, 0, 1:]).all()
+    trace = trace_of_layers(random_layer(Formula(0.7, mask=mask), 6))
+    weights = part(trace, "layer/L0?what=scores").arrays["weights"]
+    assert weights[2] == pytest.approx(trace.scores("L0H2"), rel=1e-3, abs=1e-3)
+    assert np.isneginf(weights[0, 0, 1:]).all()
 
 
 def test_scores_too_large_for_half_floats_travel_whole():
-    trace = made_trace(made_layer(Formula(1e5), 6))
-    found = part(trace, "layer/L0?what=scores").arrays["weights"]
-    assert found.dtype == np.float32
-    assert found[0] == pytest.approx(trace.scores("L0H0"), rel=1e-5)
+    trace = trace_of_layers(random_layer(Formula(1e5), 6))
+    weights = part(trace, "layer/L0?what=scores").arrays["weights"]
+    assert weights.dtype == np.float32
+    assert weights[0] == pytest.approx(trace.scores("L0H0"), rel=1e-5)
 
 
 def test_long_layers_come_as_their_strongest_keys(monkeypatch):
     monkeypatch.setattr(layers, "DENSE_CELLS", 100)
-    trace = made_trace(made_layer(Formula(0.7), 30))
-    found = part(trace, "layer/L0?what=pattern")
-    assert (found.props.form, found.props.kept) == ("sparse", 8)
-    keys, weights = found.arrays["keys"], found.arrays["weights"]
+    trace = trace_of_layers(random_layer(Formula(0.7), 30))
+    page_part = part(trace, "layer/L0?what=pattern")
+    assert (page_part.props.form, page_part.props.kept) == ("sparse", 8)
+    keys, weights = page_part.arrays["keys"], page_part.arrays["weights"]
     assert keys.shape == weights.shape == (4, 30, 8) and keys.dtype == np.int32
     pattern = trace.pattern("L0H1")
     assert keys[1].tolist() == np.argsort(-pattern, axis=1, kind="stable")[:, :8].tolist()
@@ -88,7 +93,7 @@ def test_long_layers_come_as_their_strongest_keys(monkeypatch):
 
 def test_long_layers_read_otherwise_are_sparse_until_they_are_short(monkeypatch):
     monkeypatch.setattr(layers, "DENSE_CELLS", 4 * 15 * 15)
-    trace = made_trace(made_layer(Formula(0.7), 30))
+    trace = trace_of_layers(random_layer(Formula(0.7), 30))
     tokens = Tokens(tuple(Token(f"t{i}", word=i // 2, start=2 * i, end=2 * i + 1) for i in range(30)))
     trace = replace(trace, tokens={"main": tokens})
     words = part(trace, "layer/L0?by=words")
@@ -101,34 +106,34 @@ def test_long_layers_read_otherwise_are_sparse_until_they_are_short(monkeypatch)
 
 
 def test_a_summary_gives_the_strongest_keys_and_rows_say_what_to_record():
-    summary = made_trace(made_layer(Formula(1.0), record="summary"), record="summary")
+    summary = trace_of_layers(random_layer(Formula(1.0), record="summary"), record="summary")
     assert part(summary, "layer/L0?what=pattern").props.form == "sparse"
     with pytest.raises(NotRecordedError, match="record='heads'"):
         part(summary, "layer/L0?what=scores")
-    rows = made_trace(made_layer(Formula(1.0), record="rows"), record="rows")
+    rows = trace_of_layers(random_layer(Formula(1.0), record="rows"), record="rows")
     for key in ("layer/L0", "row/L0?query=0", "window/L0H0", "maps"):
         with pytest.raises(NotRecordedError, match=r"record='(heads|summary)'"):
             part(rows, key)
 
 
 def test_fewer_keys_than_are_kept_elsewhere():
-    trace = made_trace(made_layer(Formula(1.0), 3, record="summary"), record="summary")
-    found = part(trace, "layer/L0?what=pattern")
-    assert found.props.kept == 3
-    assert found.arrays["keys"].min() >= 0
+    trace = trace_of_layers(random_layer(Formula(1.0), 3, record="summary"), record="summary")
+    page_part = part(trace, "layer/L0?what=pattern")
+    assert page_part.props.kept == 3
+    assert page_part.arrays["keys"].min() >= 0
 
 
 def test_rows_of_padding_weigh_nothing():
-    layer = made_layer(Formula(1.0), 5, record="summary")
+    layer = random_layer(Formula(1.0), 5, record="summary")
     layer.summary.top_weights[:, 4] = float("nan")
     layer.summary.map[:, 4] = float("nan")
-    trace = made_trace(layer, record="summary")
+    trace = trace_of_layers(layer, record="summary")
     assert not part(trace, "layer/L0").arrays["weights"][:, 4].any()
     assert not part(trace, "maps").arrays["L0"].bytes[:, 4].any()
 
 
 def test_edited_heads_show_what_was_used_and_have_no_scores(monkeypatch):
-    trace = made_trace(made_layer(Formula(1.0), 6))
+    trace = trace_of_layers(random_layer(Formula(1.0), 6))
     trace.layer("L0").stored[1] = torch.eye(6)
     assert part(trace, "layer/L0").arrays["weights"][1].tolist() == torch.eye(6).tolist()
     assert np.isnan(part(trace, "layer/L0?what=scores").arrays["weights"][1]).all()
@@ -139,9 +144,9 @@ def test_edited_heads_show_what_was_used_and_have_no_scores(monkeypatch):
 def test_stacks_are_named_where_there_are_several():
     cross = torch.tensor([[[0.25, 0.25, 0.5], [1.0, 0.0, 0.0]]])
     trace = Trace.from_patterns({"cross": [cross]}, {"encoder": ["x", "y", "z"], "decoder": ["a", "b"]})
-    found = part(trace, "layer/cross.L0?hide=encoder:0,decoder:1")
-    assert (found.props.queries, found.props.keys) == (["a"], ["y", "z"])
-    assert found.arrays["weights"].tolist() == [[[pytest.approx(1 / 3, abs=1e-3), pytest.approx(2 / 3, abs=1e-3)]]]
+    page_part = part(trace, "layer/cross.L0?hide=encoder:0,decoder:1")
+    assert (page_part.props.queries, page_part.props.keys) == (["a"], ["y", "z"])
+    assert page_part.arrays["weights"].tolist() == [[[pytest.approx(1 / 3, abs=1e-3), pytest.approx(2 / 3, abs=1e-3)]]]
     with pytest.raises(UnknownTokenError, match="say which, as in encoder:0"):
         part(trace, "layer/cross.L0?hide=0")
     with pytest.raises(UnknownTokenError, match="there are encoder, decoder"):
@@ -149,7 +154,7 @@ def test_stacks_are_named_where_there_are_several():
 
 
 def test_a_coarser_layer_is_numbered_and_not_read_by_words():
-    fine, coarse = made_layer(Formula(1.0), 8), made_layer(Formula(1.0), 4, site=Site("main", 1))
+    fine, coarse = random_layer(Formula(1.0), 8), random_layer(Formula(1.0), 4, site=Site("main", 1))
     trace = Trace("swin", "heads", {Site("main", 0): fine, Site("main", 1): coarse}, {"main": Tokens.numbered(8)})
     assert part(trace, "layer/L1").props.keys == ["0", "1", "2", "3"]
     with pytest.raises(InputError, match="sees 4 places, not the 8 tokens"):
@@ -157,7 +162,7 @@ def test_a_coarser_layer_is_numbered_and_not_read_by_words():
 
 
 @pytest.mark.parametrize(
-    "key, error, told",
+    "key, error, error_text",
     [
         ("layer/L1", UnknownHeadError, "the heads are L0H0 to L0H1"),
         ("layer/L0H1", UnknownHeadError, "ask for its layer, L0"),
@@ -167,8 +172,8 @@ def test_a_coarser_layer_is_numbered_and_not_read_by_words():
         ("layer/L0?what=scores&by=words", HeadscopeError, "only its patterns are known"),
     ],
 )
-def test_mistakes_are_explained(key, error, told):
-    with pytest.raises(error, match=told):
+def test_mistakes_are_explained(key, error, error_text):
+    with pytest.raises(error, match=error_text):
         part(HAND, key)
 
 

@@ -24,19 +24,19 @@ NOW = hs.head_view(TRACE, "L1H2").selection
 
 
 def test_a_token_has_its_place_among_the_models_own():
-    found = selected_in(TRACE, hs.head_view(TRACE, "L0", token=("key", 2)).selection)
-    assert (found.scale, str(found.head), [head.index for head in found.heads]) == ("head", "L0H0", [0, 1, 2])
-    assert found.token is not None
-    assert (found.token.side, found.token.position, found.token.text) == ("key", 2, "kind")
-    assert str(found.site) == "L0"
-    assert repr(found) == "Selected(scale='head', head=L0H0, heads=[L0H0, L0H1, L0H2], token=key 2 'kind')"
+    selected = selected_in(TRACE, hs.head_view(TRACE, "L0", token=("key", 2)).selection)
+    assert (selected.scale, str(selected.head), [head.index for head in selected.heads]) == ("head", "L0H0", [0, 1, 2])
+    assert selected.token is not None
+    assert (selected.token.side, selected.token.position, selected.token.text) == ("key", 2, "kind")
+    assert str(selected.site) == "L0"
+    assert repr(selected) == "Selected(scale='head', head=L0H0, heads=[L0H0, L0H1, L0H2], token=key 2 'kind')"
 
 
 def test_a_word_has_the_places_of_all_its_tokens():
     view = hs.head_view(TRACE, "L0", by="words", hide="special", token=0)
-    found = selected_in(TRACE, view.selection)
-    assert found.token is not None
-    assert (found.token.positions, found.token.text) == ((1, 2), "unkind")
+    selected = selected_in(TRACE, view.selection)
+    assert selected.token is not None
+    assert (selected.token.positions, selected.token.text) == ((1, 2), "unkind")
 
 
 @pytest.mark.parametrize(
@@ -54,13 +54,13 @@ def test_a_word_has_the_places_of_all_its_tokens():
     ],
 )
 def test_python_says_what_is_wanted_in_a_few_words(wanted, expected):
-    found = asdict(chosen_by(TRACE, NOW, wanted).selection)
-    assert {name: found[name] for name in expected} == expected
+    selection = asdict(chosen_by(TRACE, NOW, wanted).selection)
+    assert {name: selection[name] for name in expected} == expected
 
 
 def test_what_was_selected_can_be_selected_again():
-    one = chosen_by(TRACE, NOW, {"heads": "L0", "token": 3})
-    assert chosen_by(TRACE, NOW, one) == one
+    selection = chosen_by(TRACE, NOW, {"heads": "L0", "token": 3})
+    assert chosen_by(TRACE, NOW, selection) == selection
 
 
 def test_a_token_can_be_told_from_the_end():
@@ -75,7 +75,7 @@ def test_a_token_is_let_go_where_tokens_are_read_otherwise():
 
 
 @pytest.mark.parametrize(
-    ("wanted", "error", "said"),
+    ("wanted", "error", "error_text"),
     [
         ("L9", UnknownHeadError, "L9"),
         (["L0H1", "L1H1"], InputError, "one layer"),
@@ -90,8 +90,8 @@ def test_a_token_is_let_go_where_tokens_are_read_otherwise():
         ({"colours": "red"}, InputError, "nothing to select by 'colours'"),
     ],
 )
-def test_what_cannot_be_selected_is_refused_in_words(wanted, error, said):
-    with pytest.raises(error, match=said):
+def test_what_cannot_be_selected_is_refused_in_words(wanted, error, error_text):
+    with pytest.raises(error, match=error_text):
         chosen_by(TRACE, NOW, wanted)
 
 

@@ -32,18 +32,20 @@ def vit() -> hs.Trace:
 def test_the_picture_is_what_the_model_saw():
     image = made_media.picture(32, 32)
     trace = made_media.vit_trace(image)
-    found = part(trace, "image/main")
-    assert found.props.size == (32, 32) and found.props.patch == (4.0, 4.0) and not found.props.note
+    page_part = part(trace, "image/main")
+    assert page_part.props.size == (32, 32) and page_part.props.patch == (4.0, 4.0) and not page_part.props.note
     # Normalised and back: no pixel is off by more than rounding.
-    assert np.abs(found.arrays["pixels"].astype(int) - np.asarray(image).astype(int)).max() <= 1
+    assert np.abs(page_part.arrays["pixels"].astype(int) - np.asarray(image).astype(int)).max() <= 1
     stack = part(trace, "trace").props.stacks[0]
     assert stack.looks == "image" and part(trace, "trace").props.layers[0].grid == (8, 8)
 
 
 def test_a_large_picture_travels_smaller():
-    found = image_part(made(Picture(torch.zeros(100, 3000, 3, dtype=torch.uint8), (50, 100))), "main", most=300)
-    assert found.arrays["pixels"].shape == (10, 300, 3) and found.props.patch == (5.0, 10.0)
-    assert found.props.size == (100, 3000)
+    page_part = image_part(
+        picture_trace(Picture(torch.zeros(100, 3000, 3, dtype=torch.uint8), (50, 100))), "main", most=300
+    )
+    assert page_part.arrays["pixels"].shape == (10, 300, 3) and page_part.props.patch == (5.0, 10.0)
+    assert page_part.props.size == (100, 3000)
 
 
 def test_a_saved_trace_and_a_saved_page_have_the_picture(vit, tmp_path):
@@ -62,14 +64,14 @@ def test_patches_have_the_same_names_in_figures_as_on_the_page(vit):
     pytest.importorskip("matplotlib")
     assert "from 4·5" in hs.head_view(vit, "L3H2", token=29).figure().get_supxlabel()
     lines = hs.head_view(vit, "L3H2", form="lines").figure().axes[0].texts
-    assert [one.get_text() for one in lines[:3]] == ["[CLS]", "1·1", "1·2"]
+    assert [label.get_text() for label in lines[:3]] == ["[CLS]", "1·1", "1·2"]
     neurons = hs.neuron_view(vit, "L3H2", token=29).figure()
     assert "query 29: 4·5" in neurons.get_supxlabel()
 
 
 def test_the_rollout_is_the_one_of_python(vit):
-    found = part(vit, "rollout/L4").arrays["weights"]
-    assert np.abs(found - rollout(vit)["L4"]).max() < 1e-6
+    weights = part(vit, "rollout/L4").arrays["weights"]
+    assert np.abs(weights - rollout(vit)["L4"]).max() < 1e-6
     with pytest.raises(InputError, match="not to a head"):
         part(vit, "rollout/L4H1")
 
@@ -118,9 +120,9 @@ def test_every_family_of_images_is_shown_over_its_picture(name):
     model = hs.Model(family.build())
     trace = model.run(**{key: value[:1] for key, value in family.inputs().items()})
     stack = next(stack for stack, tokens in trace.tokens.items() if tokens.kind == "patches")
-    shown = [site for site, layer in trace.layers.items() if layer.key_stack == stack]
-    assert shown
-    for site in shown:
+    sites = [site for site, layer in trace.layers.items() if layer.key_stack == stack]
+    assert sites
+    for site in sites:
         view = hs.head_view(trace, site)
         assert form_of(trace, view.selection) == "image"
         for image in view.figure().axes:
@@ -133,15 +135,15 @@ def test_a_sound_has_a_waveform_and_a_spectrogram(tmp_path):
     model = hs.load(tmp_path / "whisper")
     (tmp_path / "tone.wav").write_bytes(made_media.wav(0.5, 8000))
     trace = model.run(tmp_path / "tone.wav", target="the doctor asked")
-    found = part(trace, "sound/encoder")
-    assert found.props.seconds == 1.0 and found.props.heard == 0.5
-    assert found.arrays["envelope"].shape[1] == 2 and found.arrays["spectrogram"].shape == (8, 100)
+    page_part = part(trace, "sound/encoder")
+    assert page_part.props.seconds == 1.0 and page_part.props.heard == 0.5
+    assert page_part.arrays["envelope"].shape[1] == 2 and page_part.arrays["spectrogram"].shape == (8, 100)
     assert part(trace, "trace").props.stacks[0].looks == "sound"
     # The tone is heard while it lasts, and not after.
-    loud = found.arrays["spectrogram"].max(0)
+    loud = page_part.arrays["spectrogram"].max(0)
     assert loud[:45].min() > loud[60:].max()
     again = hs.Trace.load(trace.save(tmp_path / "trace"))
-    assert np.array_equal(part(again, "sound/encoder").arrays["envelope"], found.arrays["envelope"])
+    assert np.array_equal(part(again, "sound/encoder").arrays["envelope"], page_part.arrays["envelope"])
     for place in ("cross.L1", "encoder.L0"):
         view = hs.head_view(again, place)
         assert form_of(again, view.selection) == "time"
@@ -154,7 +156,7 @@ def test_a_sound_has_a_waveform_and_a_spectrogram(tmp_path):
 def test_a_figure_of_a_picture_is_the_golden_one():
     """Made by hand: two rows and three columns of patches; the first patch looks at itself, more at those after it."""
     pixels = torch.tensor(np.asarray(made_media.picture(30, 20)))
-    figure = hs.head_view(made(Picture(pixels, (10, 10))), "L0H0", token=1, arrows=True).figure()
+    figure = hs.head_view(picture_trace(Picture(pixels, (10, 10))), "L0H0", token=1, arrows=True).figure()
     into = io.BytesIO()
     figure.savefig(into, dpi=40)
     drawn = Image.open(into).convert("RGB")
@@ -165,7 +167,7 @@ def test_a_figure_of_a_picture_is_the_golden_one():
     assert (apart > 24).mean() < 0.01
 
 
-def made(picture: Picture) -> hs.Trace:
+def picture_trace(picture: Picture) -> hs.Trace:
     """A class token and six patches; weights known on paper."""
     weights = torch.arange(49.0).view(7, 7) + 1
     weights = weights / weights.sum(-1, keepdim=True)

@@ -7,25 +7,25 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from made_traces import DIM, made_layer, made_trace
+from made_traces import DIM, random_layer, trace_of_layers
 
 import headscope as hs
 from headscope.attention import Formula, Mask
 from headscope.errors import HeadscopeError
-from headscope.server.exports import TableQuery, view_of
+from headscope.server.exports import TableQuery, checked_view
 from headscope.server.messages import PageRequest
 from headscope.sites import Site
 from headscope.views.saved_page import page
 from headscope.views.selection import Selection, Spot
 from headscope.views.wire import decode
 
-TRACE = made_trace(made_layer(Formula(0.5, mask=Mask.causal(9, 9)), 9), made_layer(Formula(0.5), 9))
+TRACE = trace_of_layers(random_layer(Formula(0.5, mask=Mask.causal(9, 9)), 9), random_layer(Formula(0.5), 9))
 
 
-def read(made) -> dict:
+def read(saved_page) -> dict:
     """The parts of a page, by key."""
-    found = re.findall(r'data-key="([^"]+)">([^<]+)</script>', made.html)
-    return {key.replace("&amp;", "&"): decode(gzip.decompress(base64.b64decode(text))) for key, text in found}
+    matches = re.findall(r'data-key="([^"]+)">([^<]+)</script>', saved_page.html)
+    return {key.replace("&amp;", "&"): decode(gzip.decompress(base64.b64decode(text))) for key, text in matches}
 
 
 def test_it_opens_with_the_last_query_of_the_first_head():
@@ -49,8 +49,8 @@ def test_the_table_adds_up():
 
 
 def test_neurons_are_ordered():
-    def order(**given) -> list[int]:
-        names = hs.neuron_view(TRACE, "L1H0", **given).table().columns
+    def order(**options) -> list[int]:
+        names = hs.neuron_view(TRACE, "L1H0", **options).table().columns
         return [int(name.split()[1]) for name in names if name.startswith(("q×k", "query ")) and name[-1].isdigit()]
 
     assert order() == list(range(DIM))
@@ -78,30 +78,35 @@ def test_a_page_holds_neurons_of_all_heads_where_they_are_few():
     parts = read(page(hs.neuron_view(TRACE, "L1H3", token=2, sort=1, fold="value")))
     assert {f"neuron/L{layer}H{head}" for layer in (0, 1) for head in range(4)} <= set(parts)
     assert parts["vectors/L1H3?of=key&rows=0:9"].arrays["vectors"].shape == (9, DIM)
-    told = parts["saved"].props["selection"]
-    assert (told["scale"], told["order"], told["against"], told["fold"]) == ("neuron", "token", 1, ["value"])
+    selection = parts["saved"].props["selection"]
+    assert (selection["scale"], selection["order"], selection["against"], selection["fold"]) == (
+        "neuron",
+        "token",
+        1,
+        ["value"],
+    )
     assert parts["saved"].props["notes"] == []
 
 
 def test_a_long_page_holds_the_query_and_says_so():
-    trace = made_trace(made_layer(Formula(1.0), 600))
-    made = page(hs.neuron_view(trace, "L0H1", token=77))
-    parts = read(made)
+    trace = trace_of_layers(random_layer(Formula(1.0), 600))
+    saved_page = page(hs.neuron_view(trace, "L0H1", token=77))
+    parts = read(saved_page)
     assert "neuron/L0H1?query=77" in parts and "neuron/L0H1" not in parts
     assert {"vectors/L0H1?of=key&rows=0:512", "vectors/L0H1?of=value&rows=512:600"} <= set(parts)
-    assert "of L0H1 only query 77 is here" in made.notes
+    assert "of L0H1 only query 77 is here" in saved_page.notes
 
 
 def test_cross_attention_has_its_own_tokens():
-    layer = made_layer(Formula(1.0), 5, 7, site=Site("decoder", 0, "cross"), key_stack="encoder")
-    view = hs.neuron_view(made_trace(layer), "cross.L0H0", token=-2, sort=6)
+    layer = random_layer(Formula(1.0), 5, 7, site=Site("decoder", 0, "cross"), key_stack="encoder")
+    view = hs.neuron_view(trace_of_layers(layer), "cross.L0H0", token=-2, sort=6)
     columns = view.table().columns
     assert columns["query token"][0] == "d3"
     assert sorted(columns["key token"]) == [f"e{index}" for index in range(7)]
 
 
 @pytest.mark.parametrize(
-    "given, told",
+    "options, error_text",
     [
         ({"head": "L0"}, "say which"),
         ({"head": "L7H0"}, "L7H0"),
@@ -116,34 +121,36 @@ def test_cross_attention_has_its_own_tokens():
         ({"fold": "query"}, "'weighted'"),
     ],
 )
-def test_what_makes_no_sense_is_refused(given, told):
-    with pytest.raises(HeadscopeError, match=told):
-        hs.neuron_view(TRACE, **given)
+def test_what_makes_no_sense_is_refused(options, error_text):
+    with pytest.raises(HeadscopeError, match=error_text):
+        hs.neuron_view(TRACE, **options)
 
 
 def test_without_a_token_the_last_looks_and_a_key_of_self_attention_looks_too():
     """As on the page; a page of a long input holds the query that it opens with."""
-    trace = made_trace(made_layer(Formula(1.0), 600))
+    trace = trace_of_layers(random_layer(Formula(1.0), 600))
     opened = hs.neuron_view(trace, "L0H1")
     for token, query in ((None, 599), (Spot("key", 70), 70), (Spot("query", 30), 30)):
         view = replace(opened, selection=replace(opened.selection, token=token))
         assert f"neuron/L0H1?query={query}" in read(page(view))
         assert set(view.table().columns["query position"]) == {query}
         assert f"query {query}: m{query}" in view.figure().get_supxlabel()
-        told = view_of(trace, PageRequest("neuron", view.selection)).selection.token
+        told = checked_view(trace, PageRequest("neuron", view.selection)).selection.token
         assert told == Spot("query", query)
-    layer = made_layer(Formula(1.0), 5, 7, site=Site("decoder", 0, "cross"), key_stack="encoder")
-    between = hs.neuron_view(made_trace(layer), "cross.L0H0")
+    layer = random_layer(Formula(1.0), 5, 7, site=Site("decoder", 0, "cross"), key_stack="encoder")
+    between = hs.neuron_view(trace_of_layers(layer), "cross.L0H0")
     view = replace(between, selection=replace(between.selection, token=Spot("key", 6)))
     assert set(view.table().columns["query position"]) == {4}
 
 
 def test_the_server_makes_the_same_view():
-    told = Selection(scale="neuron", site="L1", head=2, shown=[2], token=Spot("query", 3), order="token", against=4)
-    view = view_of(TRACE, PageRequest("neuron", told))
-    assert view.selection == told
+    selection = Selection(
+        scale="neuron", site="L1", head=2, shown=[2], token=Spot("query", 3), order="token", against=4
+    )
+    view = checked_view(TRACE, PageRequest("neuron", selection))
+    assert view.selection == selection
     rows = TableQuery(view="neuron", heads="L1H2", query=3).bytes(TRACE).decode("utf-8-sig").splitlines()
     assert rows[0].startswith("head,query position,query token,key position,key token,q·k,score,weight")
     assert len(rows) == 10
     with pytest.raises(HeadscopeError, match="0 to 8"):
-        view_of(TRACE, PageRequest("neuron", Selection(scale="neuron", site="L1", token=Spot("query", 30))))
+        checked_view(TRACE, PageRequest("neuron", Selection(scale="neuron", site="L1", token=Spot("query", 30))))

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from made_traces import made_layer, made_trace
+from made_traces import random_layer, trace_of_layers
 from PIL import Image
 
 import headscope as hs
@@ -35,9 +35,9 @@ def trace_of(length: int, n_layers: int = 2, n_heads: int = 3) -> Trace:
     layers = []
     for layer in range(n_layers):
         back = [(places[:, None] - places[None, :] == head).float() for head in range(n_heads)]
-        found = torch.stack(back) * (1 - 0.2 * layer)
-        found[:, :, 0] += 1 - found.sum(-1)
-        layers.append(found)
+        pattern = torch.stack(back) * (1 - 0.2 * layer)
+        pattern[:, :, 0] += 1 - pattern.sum(-1)
+        layers.append(pattern)
     return Trace.from_patterns(layers, (TEXTS * length)[:length], model="made")
 
 
@@ -45,8 +45,8 @@ def vectors_of(texts: list[str]) -> Trace:
     """Queries and keys with signs, the same whenever it is made."""
     with torch.random.fork_rng():
         torch.manual_seed(5)
-        made = made_trace(made_layer(Formula(0.5, mask=Mask.causal(len(texts), len(texts))), len(texts)))
-    return replace(made, tokens={"main": Tokens.of(texts)})
+        plain_trace = trace_of_layers(random_layer(Formula(0.5, mask=Mask.causal(len(texts), len(texts))), len(texts)))
+    return replace(plain_trace, tokens={"main": Tokens.of(texts)})
 
 
 def passing_through(texts: list[str]) -> Activations:
@@ -97,13 +97,13 @@ def test_it_is_as_wide_as_asked_in_type_that_can_be_read(name, width, inches):
     wide, tall = figure.get_size_inches()
     assert wide == pytest.approx(inches)
     assert tall <= 9
-    sizes = {one.get_fontsize() for one in figure.findobj(Text) if one.get_visible() and one.get_text()}
+    sizes = {text.get_fontsize() for text in figure.findobj(Text) if text.get_visible() and text.get_text()}
     assert sizes and min(sizes) >= 7 and max(sizes) <= 9
 
 
 def boxes(figure, texts):
     renderer = figure.canvas.get_renderer()
-    return [one.get_window_extent(renderer) for one in texts if one.get_visible() and one.get_text().strip()]
+    return [text.get_window_extent(renderer) for text in texts if text.get_visible() and text.get_text().strip()]
 
 
 @pytest.mark.parametrize("name", ["lines", "long", "matrix", "model"])
@@ -112,13 +112,13 @@ def test_labels_do_not_overlap(name):
     FigureCanvasAgg(figure)
     axes = figure.axes[0]
     for group in (axes.texts, axes.get_xticklabels(), axes.get_yticklabels()):
-        found = boxes(figure, group)
-        for number, one in enumerate(found):
-            for other in found[number + 1 :]:
-                across = min(one.x1, other.x1) - max(one.x0, other.x0)
-                down = min(one.y1, other.y1) - max(one.y0, other.y0)
+        bounds = boxes(figure, group)
+        for number, box in enumerate(bounds):
+            for other in bounds[number + 1 :]:
+                across = min(box.x1, other.x1) - max(box.x0, other.x0)
+                down = min(box.y1, other.y1) - max(box.y0, other.y0)
                 # Boxes have leading of their own: a fifth of a line may touch.
-                assert across <= 0 or down <= 0.2 * min(one.height, other.height, one.width), (name, one, other)
+                assert across <= 0 or down <= 0.2 * min(box.height, other.height, box.width), (name, box, other)
 
 
 def test_nothing_is_outside_the_figure():
@@ -127,7 +127,7 @@ def test_nothing_is_outside_the_figure():
         FigureCanvasAgg(figure)
         axes = figure.axes[0]
         ticks = [*axes.get_xticklabels(), *axes.get_yticklabels()] if axes.axison else []
-        legend = [text for one in figure.legends for text in one.get_texts()]
+        legend = [text for figure_legend in figure.legends for text in figure_legend.get_texts()]
         for box in boxes(figure, [*axes.texts, *ticks, *legend]):
             assert box.x0 > -2 and box.y0 > -2 and box.x1 < figure.bbox.x1 + 2 and box.y1 < figure.bbox.y1 + 2, name
 
@@ -197,12 +197,12 @@ def test_it_looks_as_it_did(name):
     if os.environ.get("HEADSCOPE_GOLDEN") == "write":
         GOLDEN.mkdir(exist_ok=True)
         picture.save(path, optimize=True)
-    with Image.open(path) as found:
-        known = found.convert("RGB")
+    with Image.open(path) as image:
+        known = image.convert("RGB")
     assert abs(picture.height - known.height) <= 1
     size = (known.width // 2, known.height // 2)
-    one, other = (np.asarray(each.resize(size, Image.Resampling.BOX), float) for each in (picture, known))
-    apart = np.abs(one - other).max(-1)
+    ours, other = (np.asarray(each.resize(size, Image.Resampling.BOX), float) for each in (picture, known))
+    apart = np.abs(ours - other).max(-1)
     # Versions of fonts and of matplotlib move letters by parts of a dot.
     assert (apart > 60).mean() < 0.03 and apart.mean() < 6
 

@@ -33,7 +33,7 @@ def test_keys_are_taken_apart(key, asked):
 
 
 @pytest.mark.parametrize(
-    "key, told",
+    "key, error_text",
     [
         ("", "the parts are trace, maps"),
         ("nothing", "there is no part 'nothing'"),
@@ -62,7 +62,7 @@ def test_keys_are_taken_apart(key, asked):
         ("layer/L0?hide=%ff", "does not read"),
     ],
 )
-def test_others_are_refused_with_what_there_is(key, told):
-    with pytest.raises(HeadscopeError, match=told) as error:
+def test_others_are_refused_with_what_there_is(key, error_text):
+    with pytest.raises(HeadscopeError, match=error_text) as error:
         parse_key(key)
     assert len(str(error.value)) < 300

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from made_traces import made_layer, made_trace
+from made_traces import random_layer, trace_of_layers
 from tiny_models import FAMILIES
 
 from headscope.attention import Formula
@@ -18,13 +18,13 @@ def test_every_family_gives_valid_parts(name):
     family = FAMILIES[name]
     trace = Model(family.build()).run(**{key: value[:1] for key, value in family.inputs().items()})
     trace = trace[0] if isinstance(trace, list) else trace
-    told = decode(part(trace, "trace").encode()).props
-    stacks = {stack["name"]: stack for stack in told["stacks"]}
+    props = decode(part(trace, "trace").encode()).props
+    stacks = {stack["name"]: stack for stack in props["stacks"]}
     maps = decode(part(trace, "maps?size=24").encode())
     scores = decode(part(trace, "scores").encode())
     assert scores.props["heads"] == [str(head) for head in trace.heads]
-    assert all(np.isfinite(one).any() for one in scores.arrays.values())
-    for layer in told["layers"]:
+    assert all(np.isfinite(array).any() for array in scores.arrays.values())
+    for layer in props["layers"]:
         assert stacks[layer["stack"]]["kind"] in ("text", "patches", "frames")
         site, shape = layer["site"], (layer["n_heads"], layer["n_queries"], layer["n_keys"])
         assert maps.arrays[site].bytes.max() > 0
@@ -45,7 +45,7 @@ def test_every_family_gives_valid_parts(name):
 
 
 def test_maps_are_the_summarys_and_pooled_by_whole_factors():
-    trace = made_trace(made_layer(Formula(0.7), 200), made_layer(Formula(0.7), 200))
+    trace = trace_of_layers(random_layer(Formula(0.7), 200), random_layer(Formula(0.7), 200))
     whole, half = part(trace, "maps?size=96"), part(trace, "maps?size=48")
     kept = trace.layer("L1").summary.map.numpy()
     assert whole.props.cells == {"L0": (3, 3), "L1": (3, 3)}
@@ -58,6 +58,6 @@ def test_maps_are_the_summarys_and_pooled_by_whole_factors():
 def test_sides_of_different_length_are_pooled_each_by_its_own():
     cross = torch.rand(1, 10, 300)
     trace = Trace.from_patterns({"cross": [cross]}, {"encoder": ["x"] * 300, "decoder": ["y"] * 10})
-    found = part(trace, "maps?size=24")
-    assert found.props.cells["cross.L0"] == (1, 16)
-    assert found.arrays["cross.L0"].bytes.shape == (1, 10, 19)
+    page_part = part(trace, "maps?size=24")
+    assert page_part.props.cells["cross.L0"] == (1, 16)
+    assert page_part.arrays["cross.L0"].bytes.shape == (1, 10, 19)

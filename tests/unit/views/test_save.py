@@ -28,17 +28,17 @@ def test_the_suffix_says_what_is_written(suffix, tmp_path):
     path = VIEW.save(tmp_path / f"x.{suffix}")
     assert path == tmp_path / f"x.{suffix}"
     assert path.read_bytes().startswith(BEGINNINGS[suffix])
-    assert [one.name for one in tmp_path.iterdir()] == [f"x.{suffix}"]
+    assert [path.name for path in tmp_path.iterdir()] == [f"x.{suffix}"]
 
 
 def test_other_suffixes_and_folders_that_are_not_there_are_refused(tmp_path):
-    for path, told in (
+    for path, error_text in (
         ("x.gif", "'x.gif' ends in none of them"),
         ("x", "has no suffix"),
         ("missing/x.html", "there is no folder"),
         (".", "has no suffix"),
     ):
-        with pytest.raises(HeadscopeError, match=told):
+        with pytest.raises(HeadscopeError, match=error_text):
             VIEW.save(tmp_path / path)
     (tmp_path / "folder.html").mkdir()
     with pytest.raises(HeadscopeError, match="a folder is there"):
@@ -53,7 +53,7 @@ def test_a_failed_save_leaves_what_was_there(tmp_path, monkeypatch):
     with pytest.raises(ZeroDivisionError):
         VIEW.save(path)
     assert path.read_bytes() == before
-    assert [one.name for one in tmp_path.iterdir()] == ["x.json"]
+    assert [path.name for path in tmp_path.iterdir()] == ["x.json"]
 
 
 def test_what_is_not_installed_is_named(tmp_path, monkeypatch):

@@ -10,7 +10,7 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 import torch
-from made_traces import made_layer, made_trace
+from made_traces import random_layer, trace_of_layers
 
 import headscope as hs
 from headscope.attention import Formula, Mask
@@ -43,9 +43,9 @@ class Elements(HTMLParser):
         self.texts[self.inside] = self.texts.get(self.inside, "") + data
 
 
-def read(made) -> dict:
-    texts = Elements(made.html).texts
-    keys = [attrs["data-key"] for tag, attrs in Elements(made.html).found if "data-key" in attrs]
+def read(saved_page) -> dict:
+    texts = Elements(saved_page.html).texts
+    keys = [attrs["data-key"] for tag, attrs in Elements(saved_page.html).found if "data-key" in attrs]
     return {key: decode(gzip.decompress(base64.b64decode(texts[key]))) for key in keys}
 
 
@@ -68,46 +68,46 @@ def random_trace(length: int, n_layers: int = 12, n_heads: int = 12, *, causal: 
 
 
 def test_a_page_holds_the_parts_that_the_view_needs():
-    trace = made_trace(made_layer(Formula(0.7), 20), made_layer(Formula(0.7), 20))
+    trace = trace_of_layers(random_layer(Formula(0.7), 20), random_layer(Formula(0.7), 20))
     view = hs.head_view(trace, "L1H2", top=3)
-    held = read(page(view))
-    assert set(held) == {
+    parts = read(page(view))
+    assert set(parts) == {
         "trace", "scores", "maps?size=96", "layer/L1?what=pattern", "layer/L0?what=pattern", "layer/L1?what=scores",
         "saved",
     }  # fmt: skip
-    saved = held["saved"].props
+    saved = parts["saved"].props
     assert (saved["view"], saved["notes"], saved["theme"]) == ("head", [], "system")
     assert saved["selection"]["site"] == "L1" and saved["selection"]["shown"] == [2]
     assert (saved["selection"]["filter"], saved["selection"]["top"]) == ("top", 3)
     exact = part(trace, "layer/L1?what=pattern").arrays["weights"]
-    np.testing.assert_array_equal(held["layer/L1?what=pattern"].arrays["weights"], exact)
+    np.testing.assert_array_equal(parts["layer/L1?what=pattern"].arrays["weights"], exact)
 
 
 def test_nothing_that_a_user_wrote_becomes_html():
     trace = Trace.from_patterns([torch.eye(6)[None]], NASTY, model="<b>model</b>")
     for view in (hs.head_view(trace), hs.model_view(trace)):
-        made = page(view).html
-        found = Elements(made).found
-        assert not [tag for tag, _ in found if tag in ("img", "b")]
-        assert sum(tag == "script" for tag, _ in found) == made.count("</script>")
-        assert [attrs for tag, attrs in found if tag == "script" and "type" not in attrs] == [{}]
-        assert "alert(1)</script>" not in made
+        html = page(view).html
+        elements = Elements(html).found
+        assert not [tag for tag, _ in elements if tag in ("img", "b")]
+        assert sum(tag == "script" for tag, _ in elements) == html.count("</script>")
+        assert [attrs for tag, attrs in elements if tag == "script" and "type" not in attrs] == [{}]
+        assert "alert(1)</script>" not in html
         # In ASCII, so that it can be written in any encoding.
-        assert made.isascii()
+        assert html.isascii()
         assert read(page(view))["trace"].props["stacks"][0]["texts"] == NASTY
 
 
 def test_only_the_pages_own_script_and_style_may_run(stand_in):
-    made = page(hs.model_view(Trace.from_patterns([torch.eye(3)[None]], "abc"))).html
-    (rules,) = [attrs["content"] for _, attrs in Elements(made).found if "http-equiv" in attrs]
-    program = dict(re.findall(r'data-program="(\w+)">([^<]+)</script>', made))
+    html = page(hs.model_view(Trace.from_patterns([torch.eye(3)[None]], "abc"))).html
+    (rules,) = [attrs["content"] for _, attrs in Elements(html).found if "http-equiv" in attrs]
+    program = dict(re.findall(r'data-program="(\w+)">([^<]+)</script>', html))
     script, style = (gzip.decompress(base64.b64decode(program[name])).decode() for name in ("script", "style"))
     assert script == (stand_in / "headscope.js").read_text("utf-8")
     assert style == (stand_in / "headscope.css").read_text("utf-8")
-    loader = re.search(r"<script>(.*?)</script>", made, re.DOTALL)[1]
+    loader = re.search(r"<script>(.*?)</script>", html, re.DOTALL)[1]
     assert f"script-src {digest(loader)} {digest(script)};" in rules and f"style-src {digest(style)};" in rules
     assert "default-src 'none'" in rules and "unsafe" not in rules
-    assert not re.search(r'(src|href)="', made)
+    assert not re.search(r'(src|href)="', html)
 
 
 def digest(text: str) -> str:
@@ -120,8 +120,8 @@ def test_the_same_view_makes_the_same_file():
 
 
 def test_without_scripts_the_strongest_connections_are_a_table():
-    made = page(hs.head_view(Trace.from_patterns([torch.eye(3).flip(0)[None]], ["a", "<b>", "c"]))).html
-    (table,) = re.findall(r"<noscript>(.*?)</noscript>", made, re.DOTALL)
+    html = page(hs.head_view(Trace.from_patterns([torch.eye(3).flip(0)[None]], ["a", "<b>", "c"]))).html
+    (table,) = re.findall(r"<noscript>(.*?)</noscript>", html, re.DOTALL)
     assert '<th scope="col">query token</th>' in table
     assert "<td>&lt;b&gt;</td>" in table and "<td>1.000</td>" in table
 
@@ -130,11 +130,11 @@ def test_without_scripts_the_strongest_connections_are_a_table():
 def test_pages_are_small(causal):
     short = page(hs.head_view(random_trace(128, causal=causal)))
     assert len(short.html) <= 2.7e6  # and what draws it: see below
-    held = read(short)
-    layers = [key for key in held if key.startswith("layer/") and key.endswith("pattern")]
+    parts = read(short)
+    layers = [key for key in parts if key.startswith("layer/") and key.endswith("pattern")]
     assert len(layers) == 12
-    assert isinstance(held["layer/L5?what=pattern"].arrays["weights"], Coded)
-    assert held["layer/L0?what=pattern"].arrays["weights"].dtype == np.float16
+    assert isinstance(parts["layer/L5?what=pattern"].arrays["weights"], Coded)
+    assert parts["layer/L0?what=pattern"].arrays["weights"].dtype == np.float16
     assert short.notes == ["weights of 11 layers (L1 to L11) are rounded, to within 0.004"]
 
 
@@ -152,8 +152,8 @@ def test_long_pages_keep_to_their_budget_and_say_what_is_missing():
     assert whole.notes == ["weights of 5 layers (L0 to L1, L3 to L5) are rounded, to within 0.004"]
     small = page(hs.head_view(trace, "L2"), budget=1.3)
     assert len(small.html) <= 1.3e6
-    held = read(small)
-    forms = {key: held[key].props["form"] for key in held if key.startswith("layer/")}
+    parts = read(small)
+    forms = {key: parts[key].props["form"] for key in parts if key.startswith("layer/")}
     assert forms["layer/L2?what=pattern"] == "dense"
     assert "sparse" in forms.values()
     assert any("only the strongest keys of each query" in note for note in small.notes)
@@ -165,15 +165,15 @@ def test_long_pages_keep_to_their_budget_and_say_what_is_missing():
 
 
 def test_the_scores_that_are_asked_for_are_there():
-    trace = made_trace(made_layer(Formula(0.7), 20), made_layer(Formula(0.7), 20))
+    trace = trace_of_layers(random_layer(Formula(0.7), 20), random_layer(Formula(0.7), 20))
     assert "layer/L1?what=scores" in read(page(hs.head_view(trace, "L1", what="scores")))
 
 
 def test_a_summary_makes_a_page_and_rows_say_what_to_record():
-    summary = made_trace(made_layer(Formula(1.0), record="summary"), record="summary")
-    held = read(page(hs.model_view(summary)))
-    assert held["layer/L0?what=pattern"].props["form"] == "sparse"
-    rows = page(hs.model_view(made_trace(made_layer(Formula(1.0), record="rows"), record="rows")))
+    summary = trace_of_layers(random_layer(Formula(1.0), record="summary"), record="summary")
+    parts = read(page(hs.model_view(summary)))
+    assert parts["layer/L0?what=pattern"].props["form"] == "sparse"
+    rows = page(hs.model_view(trace_of_layers(random_layer(Formula(1.0), record="rows"), record="rows")))
     assert "record='summary'" in rows.notes[0]
     assert "trace" in read(rows)
 
@@ -204,12 +204,12 @@ def test_layers_are_listed_in_order_whichever_was_looked_at():
         Site("decoder", 1),
         Site("decoder", 0, "cross"),
     ]
-    told = "5 layers (cross.L0, decoder.L0 to decoder.L1, encoder.L0 to encoder.L1)"
-    assert _listed([replace(layers[0], site=site) for site in stacks]) == told
+    expected = "5 layers (cross.L0, decoder.L0 to decoder.L1, encoder.L0 to encoder.L1)"
+    assert _listed([replace(layers[0], site=site) for site in stacks]) == expected
 
 
 def test_a_page_does_not_tell_where_a_model_lies():
     trace = Trace.from_patterns([torch.eye(3)[None]], "abc", model="/home/anna/secret/tiny-gpt/")
-    made = page(hs.head_view(trace, "L0H0"))
-    assert read(made)["trace"].props["model"] == "tiny-gpt"
-    assert "secret" not in made.html and "<title>tiny-gpt, L0H0: head view</title>" in made.html
+    saved_page = page(hs.head_view(trace, "L0H0"))
+    assert read(saved_page)["trace"].props["model"] == "tiny-gpt"
+    assert "secret" not in saved_page.html and "<title>tiny-gpt, L0H0: head view</title>" in saved_page.html

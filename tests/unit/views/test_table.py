@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 import torch
-from made_traces import made_layer, made_trace
+from made_traces import random_layer, trace_of_layers
 
 import headscope as hs
 from headscope.attention import Formula
@@ -67,15 +67,15 @@ def test_filters_leave_what_the_page_draws(options, expected):
 
 def test_tokens_left_out_and_words_are_read_as_the_trace_does():
     rest = TRACE.without([0]).words().pattern("L0H0")
-    found = cells(hs.head_view(TRACE, "L0H0", hide="special", by="words"))
+    rows = cells(hs.head_view(TRACE, "L0H0", hide="special", by="words"))
     first_pieces = [1, 3]
-    assert found == [
+    assert rows == [
         (first_pieces[query], first_pieces[key], pytest.approx(float(rest[query, key]), abs=1e-4))
         for query, key in sorted(np.argwhere(rest > 0).tolist(), key=lambda at: (-rest[tuple(at)], *at))
     ]
     # A token that is switched off still counts, when another is chosen by its position and in the table.
-    found = cells(hs.head_view(TRACE, "L0H0", off=[1], token=3))
-    assert {cell[0] for cell in found} == {3} and {cell[1] for cell in found} == {0, 2, 3}
+    rows = cells(hs.head_view(TRACE, "L0H0", off=[1], token=3))
+    assert {cell[0] for cell in rows} == {3} and {cell[1] for cell in rows} == {0, 2, 3}
 
 
 def test_the_mean_of_heads_is_one_head():
@@ -87,7 +87,7 @@ def test_the_mean_of_heads_is_one_head():
 
 
 def test_contributions_and_scores():
-    trace = made_trace(made_layer(Formula(0.7), 6))
+    trace = trace_of_layers(random_layer(Formula(0.7), 6))
     for what, name in (("contribution", "contribution"), ("scores", "score")):
         table = hs.head_view(trace, "L0H1", what=what).table()
         exact = trace.contribution("L0H1") if what == "contribution" else trace.scores("L0H1")
@@ -97,7 +97,7 @@ def test_contributions_and_scores():
 
 
 def test_a_summary_gives_its_strongest_keys():
-    trace = made_trace(made_layer(Formula(0.7), 12, record="summary"), record="summary")
+    trace = trace_of_layers(random_layer(Formula(0.7), 12, record="summary"), record="summary")
     table = hs.head_view(trace, "L0H1").table()
     assert len(table) == 12 * 8
     assert len(hs.head_view(trace, "L0H1", top=2, token=3).table()) == 2
@@ -107,8 +107,10 @@ def test_a_summary_gives_its_strongest_keys():
 
 def test_too_many_numbers_are_refused_with_what_to_do(monkeypatch):
     monkeypatch.setattr(table.lines, "__defaults__", (5,))
-    told = r"more than 5 numbers in 2 heads of 4 queries and 4 keys: whole, one head of 2 tokens fits; show fewer heads"
-    with pytest.raises(InputError, match=told):
+    error_text = (
+        r"more than 5 numbers in 2 heads of 4 queries and 4 keys: whole, one head of 2 tokens fits; show fewer heads"
+    )
+    with pytest.raises(InputError, match=error_text):
         hs.head_view(TRACE).table()
     monkeypatch.setattr(table.lines, "__defaults__", (9,))
     with pytest.raises(InputError, match=r"in 1 head of .* fits; filtered, the strongest 2 of each query do \(top=2\)"):

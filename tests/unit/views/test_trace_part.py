@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from made_traces import made_layer, made_trace
+from made_traces import random_layer, trace_of_layers
 
 import headscope as hs
 from headscope.attention import Formula, Mask
@@ -45,11 +45,13 @@ def test_layers_say_what_they_have_and_why_not():
     assert (layer.n_heads, layer.n_queries, layer.n_keys) == (1, 6, 6)
     assert layer.no_weights == ""
     assert layer.no_scores == layer.no_contributions == "only its patterns are known"
-    whole = part(made_trace(made_layer(Formula(1.0))), "trace").props.layers[0]
+    whole = part(trace_of_layers(random_layer(Formula(1.0))), "trace").props.layers[0]
     assert (whole.no_weights, whole.no_scores, whole.no_contributions) == ("", "", "")
-    summary = part(made_trace(made_layer(Formula(1.0), record="summary"), record="summary"), "trace").props.layers[0]
+    summary = part(
+        trace_of_layers(random_layer(Formula(1.0), record="summary"), record="summary"), "trace"
+    ).props.layers[0]
     assert "record='heads'" in summary.no_weights and "record='heads'" in summary.no_scores
-    rows = part(made_trace(made_layer(Formula(1.0), record="rows"), record="rows"), "trace").props.layers[0]
+    rows = part(trace_of_layers(random_layer(Formula(1.0), record="rows"), record="rows"), "trace").props.layers[0]
     assert "only row figures" in rows.no_weights
 
 
@@ -57,7 +59,7 @@ def test_causal_layers_are_told_by_their_record():
     causal = Formula(1.0, mask=Mask(200, 200, stop=torch.arange(1, 201)[None]))
     for record in ("heads", "summary", "rows"):
         for formula, is_causal in ((causal, True), (Formula(1.0), False)):
-            props = part(made_trace(made_layer(formula, 200, record=record), record=record), "trace").props
+            props = part(trace_of_layers(random_layer(formula, 200, record=record), record=record), "trace").props
             assert props.layers[0].is_causal is is_causal
 
 
@@ -70,7 +72,7 @@ def test_an_edit_that_gives_weight_to_later_tokens_leaves_a_layer_causal():
 
 
 def test_answers_come_with_their_places():
-    trace = made_trace(made_layer(Formula(1.0)))
+    trace = trace_of_layers(random_layer(Formula(1.0)))
     (answer,) = part(trace, "trace").props.answers
     assert (answer.stack, answer.position, len(answer.candidates)) == ("main", 3, 10)
     assert answer.candidates[0].logprob == float(trace.predictions(1)[0].logprob)
@@ -78,7 +80,7 @@ def test_answers_come_with_their_places():
     trace = Trace(trace.model, trace.record, trace.layers, trace.tokens, answers=classes)
     (answer,) = part(trace, "trace").props.answers
     # What cannot be has no logarithm that JSON can hold.
-    assert (answer.position, [one.text for one in answer.candidates]) == (-1, ["0"])
+    assert (answer.position, [candidate.text for candidate in answer.candidates]) == (-1, ["0"])
     none = part(Trace.from_patterns([torch.eye(6)[None]], PAIR), "trace").props
     assert none.answers == [] and "no output that reads as a prediction" in none.no_answers
 
@@ -88,10 +90,10 @@ def test_texts_are_told_as_they_were_and_always_encode():
     inputs = Inputs("text", {}, {"main": broken}, text="\ud800 </script>", pair="я", target=None)
     trace = Trace.from_patterns([torch.eye(2)[None]], broken)
     trace = Trace(trace.model, "heads", trace.layers, trace.tokens, inputs=inputs, steps=(None, 3))
-    found = part(trace, "trace")
-    assert found.props.stacks[0].texts == ["?", "</script>"]
-    assert (found.props.text, found.props.pair, found.props.steps) == ("? </script>", "я", [None, 3])
-    assert b"</script>" in found.encode()
+    page_part = part(trace, "trace")
+    assert page_part.props.stacks[0].texts == ["?", "</script>"]
+    assert (page_part.props.text, page_part.props.pair, page_part.props.steps) == ("? </script>", "я", [None, 3])
+    assert b"</script>" in page_part.encode()
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from made_traces import made_layer, made_trace
+from made_traces import random_layer, trace_of_layers
 
 import headscope as hs
 from headscope.attention import Formula
@@ -26,8 +26,8 @@ PAIR = Tokens(
 
 @pytest.fixture
 def trace() -> Trace:
-    made = made_trace(made_layer(Formula(0.7), 4), made_layer(Formula(0.7), 4))
-    return Trace("made", "heads", made.layers, {"main": PAIR})
+    base_trace = trace_of_layers(random_layer(Formula(0.7), 4), random_layer(Formula(0.7), 4))
+    return Trace("made", "heads", base_trace.layers, {"main": PAIR})
 
 
 def test_without_a_word_it_is_all_heads_of_the_first_layer(trace):
@@ -38,10 +38,10 @@ def test_without_a_word_it_is_all_heads_of_the_first_layer(trace):
     assert repr(hs.model_view(trace)) == "View('model', 'made')"
 
 
-@pytest.mark.parametrize("heads, shown", [("L1H2", [2]), (["L1H3", "L1H0"], [0, 3]), ("L1", [0, 1, 2, 3])])
-def test_heads_are_named_as_everywhere(trace, heads, shown):
+@pytest.mark.parametrize("heads, expected", [("L1H2", [2]), (["L1H3", "L1H0"], [0, 3]), ("L1", [0, 1, 2, 3])])
+def test_heads_are_named_as_everywhere(trace, heads, expected):
     view = hs.head_view(trace, heads)
-    assert (view.selection.site, view.selection.head, view.selection.shown) == ("L1", shown[0], shown)
+    assert (view.selection.site, view.selection.head, view.selection.shown) == ("L1", expected[0], expected)
 
 
 def test_a_number_says_which_filter(trace):
@@ -72,8 +72,8 @@ def test_a_step_of_what_was_written_is_one_that_there_is(trace):
         hs.head_view(written, step=2)
     with pytest.raises(HeadscopeError, match=r"model\.generate"):
         hs.head_view(trace, step=0)
-    layer = made_layer(Formula(1.0), 3, 4, site=Site("decoder", 0, "cross"), key_stack="encoder")
-    translated = made_trace(layer, steps=(None, 0, 1))
+    layer = random_layer(Formula(1.0), 3, 4, site=Site("decoder", 0, "cross"), key_stack="encoder")
+    translated = trace_of_layers(layer, steps=(None, 0, 1))
     assert hs.head_view(translated, step=2).selection.step == 2  # its last token is read by nobody
 
 
@@ -87,7 +87,7 @@ def test_heads_are_sorted_and_coloured_by_measures_or_by_scores_from_elsewhere(t
 
 
 @pytest.mark.parametrize(
-    "options, told",
+    "options, error_text",
     [
         ({"heads": "L9"}, "the heads are L0H0 to L1H3"),
         ({"heads": ["L0H1", "L1H1"]}, "one layer"),
@@ -116,13 +116,13 @@ def test_heads_are_sorted_and_coloured_by_measures_or_by_scores_from_elsewhere(t
         ({"theme": "pink"}, "'system', 'light', 'dark'"),
     ],
 )
-def test_mistakes_in_a_head_view_are_explained(trace, options, told):
-    with pytest.raises(HeadscopeError, match=told):
+def test_mistakes_in_a_head_view_are_explained(trace, options, error_text):
+    with pytest.raises(HeadscopeError, match=error_text):
         hs.head_view(trace, **options)
 
 
 @pytest.mark.parametrize(
-    "options, told",
+    "options, error_text",
     [
         ({"head": "L0"}, "say which, as in L0H0"),
         ({"head": "L7H0"}, "there is no L7H0"),
@@ -133,8 +133,8 @@ def test_mistakes_in_a_head_view_are_explained(trace, options, told):
         ({"least": 3, "colour": "entropy"}, "between 0 and 1"),
     ],
 )
-def test_mistakes_in_a_model_view_are_explained(trace, options, told):
-    with pytest.raises(HeadscopeError, match=told):
+def test_mistakes_in_a_model_view_are_explained(trace, options, error_text):
+    with pytest.raises(HeadscopeError, match=error_text):
         hs.model_view(trace, **options)
 
 

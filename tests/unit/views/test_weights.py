@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from made_traces import N_HEADS, made_layer, made_trace
+from made_traces import N_HEADS, random_layer, trace_of_layers
 
 from headscope.attention import Formula, Mask
 from headscope.errors import InputError, NotRecordedError
@@ -46,7 +46,7 @@ def small_tiles(monkeypatch):
     monkeypatch.setattr(module, "TILE_CELLS", 4 * 21 * 2)
 
 
-def worded(length: int) -> Tokens:
+def numbered_words(length: int) -> Tokens:
     kinds = [Token("[CLS]", special=True)]
     kinds += [Token(f"t{i}", i, word=i // 2, sentence=i // 5, start=2 * i, end=2 * i + 1) for i in range(length - 1)]
     return Tokens(tuple(kinds))
@@ -54,9 +54,9 @@ def worded(length: int) -> Tokens:
 
 def trace_of(name: str, length: int = 21, **more) -> Trace:
     torch.manual_seed(3)
-    layer = made_layer(FORMULAS[name](length), length, **more)
-    made = made_trace(layer)
-    return Trace("made", "heads", made.layers, {"main": worded(length)})
+    layer = random_layer(FORMULAS[name](length), length, **more)
+    base_trace = trace_of_layers(layer)
+    return Trace("made", "heads", base_trace.layers, {"main": numbered_words(length)})
 
 
 READINGS = {
@@ -123,9 +123,9 @@ def test_stored_patterns_are_taken_as_they_are():
 
 
 def test_what_cannot_be_had_says_what_to_record():
-    for record, told in (("summary", "record='heads'"), ("rows", "only row figures")):
-        trace = made_trace(made_layer(Formula(1.0), record=record), record=record)
-        with pytest.raises(NotRecordedError, match=told):
+    for record, error_text in (("summary", "record='heads'"), ("rows", "only row figures")):
+        trace = trace_of_layers(random_layer(Formula(1.0), record=record), record=record)
+        with pytest.raises(NotRecordedError, match=error_text):
             Weights(trace, trace.layer("L0"))
     trace = Trace.from_patterns([torch.eye(3)[None]], ["a", "b", "c"])
     with pytest.raises(NotRecordedError, match="only its patterns are known"):

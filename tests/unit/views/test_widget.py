@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from made_traces import made_layer, made_trace
+from made_traces import random_layer, trace_of_layers
 
 import headscope as hs
 from headscope.attention import Formula
@@ -10,7 +10,7 @@ from headscope.views import notebook
 from headscope.views.view import View
 
 pytest.importorskip("anywidget")
-TRACE = made_trace(made_layer(Formula(1.0), 9), made_layer(Formula(1.0), 9))
+TRACE = trace_of_layers(random_layer(Formula(1.0), 9), random_layer(Formula(1.0), 9))
 
 
 class Heard:
@@ -45,7 +45,7 @@ def test_scores_given_with_the_view_are_there(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("question", "said"),
+    ("question", "error_text"),
     [
         ({"key": "layer/L9?what=pattern"}, "L9"),
         ({"key": "secrets"}, "there is no part 'secrets'"),
@@ -53,8 +53,8 @@ def test_scores_given_with_the_view_are_there(monkeypatch):
         ({}, "has a key"),
     ],
 )
-def test_what_is_not_there_is_answered_in_words(heard, question, said):
-    assert said in heard.ask(**question)["message"]
+def test_what_is_not_there_is_answered_in_words(heard, question, error_text):
+    assert error_text in heard.ask(**question)["message"]
 
 
 def test_a_message_that_is_no_question_is_left_alone(heard):
@@ -120,8 +120,8 @@ def test_a_selection_of_the_page_that_is_not_there_changes_nothing(heard, caplog
 
 
 def test_two_views_share_nothing():
-    one, other = hs.head_view(TRACE, "L0").widget, hs.head_view(TRACE, "L0").widget
-    one.selected = "L1H1"
+    first, other = hs.head_view(TRACE, "L0").widget, hs.head_view(TRACE, "L0").widget
+    first.selected = "L1H1"
     assert str(other.selected.head) == "L0H0"
 
 

@@ -19,15 +19,15 @@ def test_a_message_is_read_back():
         "whole": np.float32([1 / 3]),
         "coded": Coded.of(np.float32([[0.0, 0.25, 1.0]])),
     }
-    found = decode(Part("row", RowProps("L0", "query", 3), arrays).encode())
-    assert (found.kind, found.props) == ("row", {"site": "L0", "side": "query", "index": 3})
-    assert list(found.arrays) == list(arrays)
+    message = decode(Part("row", RowProps("L0", "query", 3), arrays).encode())
+    assert (message.kind, message.props) == ("row", {"site": "L0", "side": "query", "index": 3})
+    assert list(message.arrays) == list(arrays)
     for name, array in arrays.items():
-        read = found.arrays[name]
+        read = message.arrays[name]
         assert isinstance(read, Coded) == isinstance(array, Coded)
-        one, other = (each.bytes if isinstance(each, Coded) else each for each in (read, array))
-        assert one.dtype == other.dtype
-        np.testing.assert_array_equal(one, other)
+        first, other = (each.bytes if isinstance(each, Coded) else each for each in (read, array))
+        assert first.dtype == other.dtype
+        np.testing.assert_array_equal(first, other)
 
 
 def test_buffers_begin_at_multiples_of_eight():
@@ -35,7 +35,7 @@ def test_buffers_begin_at_multiples_of_eight():
     (length,) = struct.unpack_from("<I", message, 4)
     assert (8 + length) % 8 == 0
     header = json.loads(message[8 : 8 + length])
-    assert [entry["offset"] for entry in header["arrays"]] == [0, 8]
+    assert [array["offset"] for array in header["arrays"]] == [0, 8]
     assert len(message) % 8 == 0
 
 

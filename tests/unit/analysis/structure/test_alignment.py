@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from made_layers import in_pieces, ledger_of, made_batch, made_layer
+from made_layers import batch_layer, batch_of, in_pieces, ledger_of
 
 import headscope as hs
 from headscope.analysis.corpus_in_memory import Counted
@@ -42,8 +42,8 @@ def count_links(shift: int, piece: int = 100) -> Counted:
         patterns.append(pattern)
     measure = _Aligning(links)
     measure._sums, measure._any = {}, Head("decoder", 0, 0, "cross")
-    batch = made_batch(examples, tokens)
-    layer = made_layer(batch, patterns, Site("decoder", 0, "cross"), "encoder")
+    batch = batch_of(examples, tokens)
+    layer = batch_layer(batch, patterns, Site("decoder", 0, "cross"), "encoder")
     table = Counted(measure, len(PAIRS))
     table.take(ledger_of(measure, layer), 0)
     return table

@@ -4,7 +4,7 @@ import threading
 
 import numpy as np
 import pytest
-from made_layers import in_pieces, ledger_of, made_batch, made_layer, parsed
+from made_layers import batch_layer, batch_of, in_pieces, ledger_of, sentence
 
 import headscope as hs
 from headscope.analysis.corpus_in_memory import Counted
@@ -21,13 +21,13 @@ from headscope.errors import Cancelled, InputError
 from headscope.sites import Head, Site
 
 SENTENCES = [
-    parsed(
+    sentence(
         ("the", 2, "DET"), ("doctor", 3, "NOUN"), ("asked", 0, "VERB"), ("a", 5, "DET"), ("question", 3, "NOUN"),
         (",", 8, "PUNCT"), ("and", 8, "CCONJ"), ("left", 3, "VERB"), (".", 3, "PUNCT"),
     ),
-    parsed(("she", 2, "PRON"), ("sings", 0, "VERB"), ("!", 2, "PUNCT")),
-    parsed(("yes", 0, "INTJ")),
-    parsed(("really", 3, "ADV"), ("very", 3, "ADV"), ("loudly", 0, "ADV"), ("now", 3, "ADV")),
+    sentence(("she", 2, "PRON"), ("sings", 0, "VERB"), ("!", 2, "PUNCT")),
+    sentence(("yes", 0, "INTJ")),
+    sentence(("really", 3, "ADV"), ("very", 3, "ADV"), ("loudly", 0, "ADV"), ("now", 3, "ADV")),
 ]  # fmt: skip
 
 
@@ -52,7 +52,7 @@ def count_trees(*cells, piece: int = 100) -> Counted:
         tokens.append({"main": pairs[0][1]})
     measure = InducedTrees()
     measure._any = Head("main", 0, 0)
-    layer = made_layer(made_batch(SENTENCES, tokens), patterns, Site("main", 0))
+    layer = batch_layer(batch_of(SENTENCES, tokens), patterns, Site("main", 0))
     table = Counted(measure, len(SENTENCES))
     table.take(ledger_of(measure, layer), 0)
     return table
@@ -119,7 +119,7 @@ def test_words_without_tokens_are_left_out():
     pattern, tokens = between_words(example, lambda word: 1 - word)
     measure = InducedTrees()
     measure._any = Head("main", 0, 0)
-    layer = made_layer(made_batch([example], [{"main": tokens}]), [pattern[None]], Site("main", 0))
+    layer = batch_layer(batch_of([example], [{"main": tokens}]), [pattern[None]], Site("main", 0))
     table = Counted(measure, 1)
     table.take(ledger_of(measure, layer), 0)
     assert measure.finish(table)["A all"].settings["queries"] == 2

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from made_traces import made_layer, made_trace
+from made_traces import random_layer, trace_of_layers
 
 import headscope as hs
 from headscope.analysis.usecases.distance_decay import _fit, _neurons, built_in_texts, decay
@@ -12,13 +12,13 @@ from headscope.attention import Formula, Mask
 
 def falling(rate: float):
     """A causal head whose score is −rate · distance: q_i = (−rate · i, 1), k_j = (1, rate · j), the rest zero."""
-    layer = made_layer(Formula(1.0, mask=Mask.causal(12, 12)))
+    layer = random_layer(Formula(1.0, mask=Mask.causal(12, 12)))
     place = torch.arange(12.0)
     query, key = torch.zeros_like(layer.query), torch.zeros_like(layer.key)
     query[:, :, 0], query[:, :, 1] = -rate * place, 1.0
     key[:, :, 0], key[:, :, 1] = 1.0, rate * place
     layer.query.copy_(query), layer.key.copy_(key)
-    return made_trace(layer)
+    return trace_of_layers(layer)
 
 
 def test_scores_that_fall_by_a_tenth_a_token_have_that_rate():

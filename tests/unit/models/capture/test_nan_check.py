@@ -18,7 +18,7 @@ def test_the_one_that_breaks_it_is_named(place: int) -> None:
     edits.insert(place, hs.set_neuron("L0", "mlp", 0, 1e300))
     with pytest.raises(InterventionError, match=r"^hs.set_neuron\('L0', 'mlp', 0, 1e\+300\) makes .* NaN"):
         model.run(TEXT, edits)
-    assert model.run(TEXT, [one for one in edits if "mlp" not in repr(one)]).predictions(1)
+    assert model.run(TEXT, [edit for edit in edits if "mlp" not in repr(edit)]).predictions(1)
 
 
 def test_few_runs_find_it_among_many() -> None:

@@ -22,7 +22,7 @@ def gpt() -> hs.Model:
     return hs.Model(FAMILIES["gpt2"].build(), tiny_tokenizer(), name="tiny gpt")
 
 
-def passed(model: hs.Model, *interventions, **options):
+def run_pass(model: hs.Model, *interventions, **options):
     return Pass.of(model, [model.read(TEXT)], interventions).run(**options)
 
 
@@ -49,19 +49,19 @@ def test_its_output_is_the_plain_models(gpt) -> None:
     ids = gpt.read(TEXT).model_inputs["input_ids"][None]
     with torch.no_grad():
         plain = copy.deepcopy(gpt.module)(input_ids=ids, attention_mask=torch.ones_like(ids)).logits
-    torch.testing.assert_close(passed(gpt).logits, plain, rtol=0, atol=1e-5)  # (its SDPA sums in another order)
+    torch.testing.assert_close(run_pass(gpt).logits, plain, rtol=0, atol=1e-5)  # (its SDPA sums in another order)
 
 
 def test_fewer_logits_are_the_last_ones(gpt) -> None:
-    every = passed(gpt).logits
-    last, answers = passed(gpt, logits=2).logits, passed(gpt, logits="answers").logits
+    every = run_pass(gpt).logits
+    last, answers = run_pass(gpt, logits=2).logits, run_pass(gpt, logits="answers").logits
     torch.testing.assert_close(last, every[:, -2:], rtol=0, atol=1e-5)
     torch.testing.assert_close(answers, every[:, -1:], rtol=0, atol=1e-5)
 
 
 def test_observers_see_every_place_of_a_layer_once_and_in_order(gpt) -> None:
     counter = Counter()
-    passed(gpt, observers=[counter], record="heads")
+    run_pass(gpt, observers=[counter], record="heads")
     first = [kind for kind, site in counter.seen if site.layer == 0]
     assert first == ["residual", "layer", "attention", "neurons", "mlp"]
     assert all(pattern is not None for pattern in counter.patterns)
@@ -69,7 +69,7 @@ def test_observers_see_every_place_of_a_layer_once_and_in_order(gpt) -> None:
 
 def test_observers_see_what_edits_made(gpt) -> None:
     counter = Counter()
-    passed(gpt, hs.replace_pattern("L0H0", torch.eye(9)), observers=[counter])
+    run_pass(gpt, hs.replace_pattern("L0H0", torch.eye(9)), observers=[counter])
     assert torch.equal(counter.patterns[0][0, 0], torch.eye(9))
 
 
@@ -77,16 +77,16 @@ def test_training_mode_is_set_for_the_pass_and_restored(gpt) -> None:
     gpt.module.train()
     gpt.module.transformer.h[0].eval()
     before = {part: part.training for part in gpt.module.modules()}
-    assert torch.equal(passed(gpt, training=False).logits, passed(gpt, training=False).logits)
+    assert torch.equal(run_pass(gpt, training=False).logits, run_pass(gpt, training=False).logits)
     assert {part: part.training for part in gpt.module.modules()} == before
     with pytest.raises(InterventionError):
-        passed(gpt, hs.scale("L0H0", 1e300), training=False)
+        run_pass(gpt, hs.scale("L0H0", 1e300), training=False)
     assert {part: part.training for part in gpt.module.modules()} == before
 
 
 def test_dropout_is_kept_and_gradients_flow_when_training(gpt) -> None:
     options = {"training": True, "grad": True, "check": False}
-    first, second = (passed(gpt, **options).logits for _ in range(2))
+    first, second = (run_pass(gpt, **options).logits for _ in range(2))
     assert not torch.equal(first, second)
     first.sum().backward()
     assert all(weight.grad is not None for weight in gpt.module.transformer.h.parameters())
@@ -106,7 +106,7 @@ def test_corpus_runs_restore_the_mode_of_the_module(gpt, tmp_path) -> None:
 
 def test_the_edit_that_breaks_the_output_is_named(gpt) -> None:
     with pytest.raises(InterventionError, match=r"hs\.scale\('L1H1', 1e\+300\) makes the model's output NaN"):
-        passed(gpt, hs.silence("L0H0"), hs.scale("L1H1", 1e300))
+        run_pass(gpt, hs.silence("L0H0"), hs.scale("L1H1", 1e300))
 
 
 def calls_a_forward(node: ast.AST) -> bool:

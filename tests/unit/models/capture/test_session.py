@@ -20,7 +20,7 @@ from headscope.interventions import edit
 from headscope.models import Model
 
 
-def made(name):
+def model_and_inputs(name):
     family = FAMILIES[name]
     model = Model(family.build())
     model.probe_if_new((), family.inputs())
@@ -30,44 +30,50 @@ def made(name):
 def logits(model, inputs, edits=(), **options):
     with model.session(edits, **options):
         out = model.module(**inputs)
-    return out.logits if hasattr(out, "logits") else next(one for one in out.values() if isinstance(one, torch.Tensor))
+    return (
+        out.logits
+        if hasattr(out, "logits")
+        else next(output for output in out.values() if isinstance(output, torch.Tensor))
+    )
 
 
 @pytest.mark.parametrize("name", ["gpt2", "llama", "bert", "t5", "deberta_v2", "bloom", "home_mixer"])
 @pytest.mark.parametrize("stage", ["query", "key", "value", "scores", "pattern", "mixed"])
 def test_the_identity_edit_changes_nothing_at_any_stage(name, stage):
-    model, inputs = made(name)
+    model, inputs = model_and_inputs(name)
     for layer in model.layout.layers[:2]:
         same = [edit(layer.site, stage, lambda x: x)]
         with model.session():
             expected = model.module(**inputs)
         with model.session(same):
-            found = model.module(**inputs)
-        for one, two in zip(values(found), values(expected), strict=True):
-            assert torch.allclose(one, two, atol=2e-5)
+            outputs = model.module(**inputs)
+        for edited, two in zip(values(outputs), values(expected), strict=True):
+            assert torch.allclose(edited, two, atol=2e-5)
 
 
 def values(out):
-    return [one for one in (out.values() if hasattr(out, "values") else [out]) if isinstance(one, torch.Tensor)]
+    return [
+        tensor for tensor in (out.values() if hasattr(out, "values") else [out]) if isinstance(tensor, torch.Tensor)
+    ]
 
 
 @pytest.mark.parametrize("name", ["gpt2", "llama", "bert", "deberta_v2", "bloom", "falcon", "home_sdpa"])
 @pytest.mark.parametrize("stage", ["query", "key", "value", "scores", "pattern", "mixed"])
 def test_an_edit_is_felt_at_every_stage(name, stage):
-    model, inputs = made(name)
+    model, inputs = model_and_inputs(name)
     site = model.layout.layers[-1].site.head(2)
     with model.session():
         expected = values(model.module(**inputs))[0]
     with model.session([edit(site, stage, lambda x: x.flip(-1) * 2)]):
-        found = values(model.module(**inputs))[0]
-    assert (found - expected).abs().max() > 1e-4
+        edited_logits = values(model.module(**inputs))[0]
+    assert (edited_logits - expected).abs().max() > 1e-4
 
 
 @pytest.mark.parametrize("name", ["bert", "bart", "vit", "gpt2", "clip", "swin", "deberta_v2"])
 def test_gate_gradients_equal_finite_differences(name):
     family = FAMILIES[name]
     model = Model(family.build().double())
-    inputs = {key: one.double() if one.is_floating_point() else one for key, one in family.inputs().items()}
+    inputs = {key: tensor.double() if tensor.is_floating_point() else tensor for key, tensor in family.inputs().items()}
     model.probe_if_new((), inputs)
     layer = model.layout.layers[0]
     step = 1e-5
@@ -75,8 +81,11 @@ def test_gate_gradients_equal_finite_differences(name):
     def loss(gate):
         with model.session([hs.gate(layer.site, gate)], grad=True):
             out = model.module(**inputs)
-        found = next(one for one in values(out) if one.is_floating_point())
-        return (found * torch.linspace(-1, 1, found.numel(), dtype=found.dtype).reshape(found.shape)).sum()
+        first_tensor = next(tensor for tensor in values(out) if tensor.is_floating_point())
+        return (
+            first_tensor
+            * torch.linspace(-1, 1, first_tensor.numel(), dtype=first_tensor.dtype).reshape(first_tensor.shape)
+        ).sum()
 
     gate = torch.ones(layer.n_heads, dtype=torch.float64, requires_grad=True)
     loss(gate).backward()
@@ -109,7 +118,7 @@ def test_gradients_do_not_leak_through_padding():
 
 
 def test_captured_tensors_carry_the_graph():
-    model, inputs = made("bert")
+    model, inputs = model_and_inputs("bert")
     with model.session(grad=True) as session:
         out = model.module(**inputs).logits
     pattern = session.captured[model.layout.layers[0].site].pattern
@@ -119,10 +128,10 @@ def test_captured_tensors_carry_the_graph():
 
 def test_threads_with_different_edits_never_mix():
     """8 threads × 25 runs: each gets its own head's silence and nothing else."""
-    model, inputs = made("gpt2")
+    model, inputs = model_and_inputs("gpt2")
     heads = model.heads[:8]
     expected = {head: logits(model, inputs, [hs.silence(head)]) for head in heads}
-    assert len({float(one.sum()) for one in expected.values()}) == 8
+    assert len({float(tensor.sum()) for tensor in expected.values()}) == 8
 
     def runs(head):
         return all(torch.equal(logits(model, inputs, [hs.silence(head)]), expected[head]) for _ in range(25))
@@ -132,7 +141,7 @@ def test_threads_with_different_edits_never_mix():
 
 
 def test_threads_with_different_edits_never_mix_in_traced_models():
-    model, inputs = made("bloom")
+    model, inputs = model_and_inputs("bloom")
     heads = model.heads[:4]
     expected = {head: logits(model, inputs, [hs.silence(head)]) for head in heads}
 
@@ -144,7 +153,7 @@ def test_threads_with_different_edits_never_mix_in_traced_models():
 
 
 def test_a_cancelled_run_stops_at_its_next_attention_call():
-    model, inputs = made("gpt2")
+    model, inputs = model_and_inputs("gpt2")
     calls = []
     session = model.session([edit("L0", "mixed", lambda x: calls.append(1) or session.cancel() or x)])
     with session, pytest.raises(Cancelled):
@@ -159,11 +168,11 @@ def test_a_cancelled_run_stops_at_its_next_attention_call():
 
 @pytest.mark.parametrize("name", ["gpt2", "bloom", "longformer", "marian"])
 def test_a_run_tells_how_many_attention_layers_are_done(name: str):
-    model, inputs = made(name)
-    told: list[tuple[int, int]] = []
-    model.run(**inputs, progress=lambda done, of: told.append((done, of)))
+    model, inputs = model_and_inputs(name)
+    progress_calls: list[tuple[int, int]] = []
+    model.run(**inputs, progress=lambda done, of: progress_calls.append((done, of)))
     n_layers = len(model.layout.layers)
-    assert told == [(done, n_layers) for done in range(1, n_layers + 1)]
+    assert progress_calls == [(done, n_layers) for done in range(1, n_layers + 1)]
 
 
 def test_a_run_can_be_cancelled_while_its_target_is_written():
@@ -178,7 +187,7 @@ def test_a_run_can_be_cancelled_while_its_target_is_written():
 
 
 def test_sessions_do_not_nest():
-    model, _ = made("gpt2")
+    model, _ = model_and_inputs("gpt2")
     with model.session(), pytest.raises(CaptureError, match="already open"), model.session():
         pass
     with model.session():
@@ -186,7 +195,7 @@ def test_sessions_do_not_nest():
 
 
 def test_an_error_inside_leaves_no_session_behind():
-    model, inputs = made("bloom")
+    model, inputs = model_and_inputs("bloom")
     with pytest.raises(ZeroDivisionError), model.session([edit("L0", "mixed", lambda x: 1 / 0)]):
         model.module(**inputs)
     assert torch.equal(logits(model, inputs), logits(model, inputs))
@@ -195,7 +204,7 @@ def test_an_error_inside_leaves_no_session_behind():
 def test_an_unknown_attention_argument_is_refused_not_ignored():
     from headscope.models.capture import seam
 
-    model, _ = made("gpt2")
+    model, _ = model_and_inputs("gpt2")
     module = model.module.get_submodule(model.layout.layers[0].module)
     q = torch.randn(1, 4, 5, 8)
     with model.session(), pytest.raises(CaptureError, match="block_indices"):
@@ -203,7 +212,7 @@ def test_an_unknown_attention_argument_is_refused_not_ignored():
 
 
 @pytest.mark.parametrize(
-    ("edits", "error", "said"),
+    ("edits", "error", "error_text"),
     [
         ([hs.silence("L9H0")], UnknownHeadError, "L0H0 to L1H3"),
         ([hs.silence("encoder.L0H0")], UnknownHeadError, "there is no encoder.L0H0"),
@@ -216,14 +225,14 @@ def test_an_unknown_attention_argument_is_refused_not_ignored():
         (["silence"], InterventionError, "not an intervention"),
     ],
 )
-def test_edits_are_checked_before_the_run(edits, error, said):
-    model, inputs = made("gpt2")
-    with pytest.raises(error, match=said):
+def test_edits_are_checked_before_the_run(edits, error, error_text):
+    model, inputs = model_and_inputs("gpt2")
+    with pytest.raises(error, match=error_text):
         model.run(edits and None, edits, input_ids=inputs["input_ids"])
 
 
 def test_bad_token_choices_are_refused_before_the_run():
-    model, inputs = made("gpt2")
+    model, inputs = model_and_inputs("gpt2")
     with pytest.raises(InterventionError, match="no token 99"):
         model.run(None, [hs.silence("L0H0", tokens=[99])], input_ids=inputs["input_ids"])
     with pytest.raises(InterventionError, match="made for 3 queries"):
@@ -231,7 +240,7 @@ def test_bad_token_choices_are_refused_before_the_run():
 
 
 def test_edits_touch_only_the_tokens_they_name():
-    model, inputs = made("gpt2")
+    model, inputs = model_and_inputs("gpt2")
     plain, edited = (
         model.run(None, edits, input_ids=inputs["input_ids"][:1], record="full")
         for edits in ([], [hs.silence("L1H0", tokens=[4])])
@@ -241,7 +250,7 @@ def test_edits_touch_only_the_tokens_they_name():
 
 
 def test_a_blocked_key_gets_no_weight_and_rows_still_sum_to_one():
-    model, inputs = made("bert")
+    model, inputs = model_and_inputs("bert")
     trace = model.run(None, [hs.block("L0", [0, 1, 2], [5, 6])], input_ids=inputs["input_ids"][:1])
     for head in range(4):
         pattern = trace.pattern(f"L0H{head}")
@@ -250,15 +259,15 @@ def test_a_blocked_key_gets_no_weight_and_rows_still_sum_to_one():
 
 
 def test_a_head_patched_from_another_run_does_what_it_did_there():
-    model, inputs = made("gpt2")
-    one, two = (model.run(input_ids=inputs["input_ids"][row : row + 1]) for row in (0, 1))
-    patched = model.run(one.inputs, [hs.patch("L0H3", two)])
+    model, inputs = model_and_inputs("gpt2")
+    first, two = (model.run(input_ids=inputs["input_ids"][row : row + 1]) for row in (0, 1))
+    patched = model.run(first.inputs, [hs.patch("L0H3", two)])
     assert (patched.mixed("L0H3") == two.mixed("L0H3")).all()
-    assert (patched.mixed("L0H2") == one.mixed("L0H2")).all()
+    assert (patched.mixed("L0H2") == first.mixed("L0H2")).all()
 
 
 def test_one_head_of_a_group_is_edited_alone():
-    model, inputs = made("llama")
+    model, inputs = model_and_inputs("llama")
     plain = model.run(input_ids=inputs["input_ids"][:1])
     edited = model.run(plain.inputs, [hs.set_neuron("L0H0", "key", 2, 9.0)])
     assert abs(edited.pattern("L0H0") - plain.pattern("L0H0")).max() > 1e-3
@@ -266,7 +275,7 @@ def test_one_head_of_a_group_is_edited_alone():
 
 
 def test_an_mlp_neuron_and_the_residual_stream_can_be_set():
-    model, inputs = made("gpt2")
+    model, inputs = model_and_inputs("gpt2")
     trace = model.run(None, [hs.set_neuron("L1", "mlp", 3, 7.5)], input_ids=inputs["input_ids"][:1], record="full")
     assert (trace.neurons("L1")[:, 3] == 7.5).all()
     trace = model.run(
@@ -276,7 +285,7 @@ def test_an_mlp_neuron_and_the_residual_stream_can_be_set():
 
 
 def test_tiles_take_the_same_edits():
-    model, inputs = made("gpt2")
+    model, inputs = model_and_inputs("gpt2")
     edits = [
         hs.temperature("L0", 0.5),
         hs.block("L1H2", [4, 5], [0, 1]),
@@ -289,13 +298,13 @@ def test_tiles_take_the_same_edits():
 
 
 def test_replaced_tokens_reach_the_model_however_the_input_is_given():
-    model, inputs = made("gpt2")
+    model, inputs = model_and_inputs("gpt2")
     ids = inputs["input_ids"][:1]
     changed = ids.clone()
     changed[0, 2] = 7
     expected = model.run(input_ids=changed, record="full")
-    found = model.run(None, [hs.replace_token(2, 7)], input_ids=ids, record="full")
-    assert torch.equal(found.logits, expected.logits) and found.tokens["main"][2].id == 7
+    trace = model.run(None, [hs.replace_token(2, 7)], input_ids=ids, record="full")
+    assert torch.equal(trace.logits, expected.logits) and trace.tokens["main"][2].id == 7
     again = model.run(model.run(input_ids=ids).inputs, [hs.replace_token(2, 7)], record="full")
     assert torch.equal(again.logits, expected.logits)
     with pytest.raises(InterventionError, match=r"use model\.run"), model.session([hs.replace_token(2, 7)]):
@@ -306,7 +315,7 @@ def test_replaced_tokens_reach_the_model_however_the_input_is_given():
 
 def test_edited_windows_are_recorded_as_they_were_used():
     family = FAMILIES["swin"]
-    model, inputs = Model(family.build()), {name: one[:1] for name, one in family.inputs().items()}
+    model, inputs = Model(family.build()), {name: tensor[:1] for name, tensor in family.inputs().items()}
     plain, edited = (model.run(None, edits, **inputs) for edits in ([], [hs.temperature("L0H0", 0.2)]))
     assert abs(edited.pattern("L0H0") - plain.pattern("L0H0")).max() > 1e-3
     assert abs(edited.pattern("L0H0") @ edited.value("L0H0") - edited.mixed("L0H0")).max() < 1e-5
@@ -316,11 +325,11 @@ def test_edited_windows_are_recorded_as_they_were_used():
 
 
 def test_an_mlp_that_runs_flat_is_read_and_edited_example_by_example():
-    model, inputs = made("opt")
+    model, inputs = model_and_inputs("opt")
     both = model.run(None, [hs.set_neuron("L0", "mlp", 2, 5.0, tokens=[1])], record="full", **inputs)
     for row, trace in enumerate(both):
-        one = {name: value[row : row + 1] for name, value in inputs.items()}
-        alone = model.run(None, [hs.set_neuron("L0", "mlp", 2, 5.0, tokens=[1])], record="full", **one)
+        example = {name: value[row : row + 1] for name, value in inputs.items()}
+        alone = model.run(None, [hs.set_neuron("L0", "mlp", 2, 5.0, tokens=[1])], record="full", **example)
         assert trace.neurons("L0").shape == alone.neurons("L0").shape
         assert abs(trace.neurons("L0") - alone.neurons("L0")).max() < 1e-5
         assert torch.allclose(trace.logits, alone.logits, atol=1e-4)
@@ -329,7 +338,7 @@ def test_an_mlp_that_runs_flat_is_read_and_edited_example_by_example():
 def test_a_long_edited_run_keeps_its_patterns_and_a_trace_cannot_be_changed():
     from headscope.models.capture import session
 
-    model, inputs = made("gpt2")
+    model, inputs = model_and_inputs("gpt2")
     limit, session.EXACT_CELLS = session.EXACT_CELLS, 10
     try:
         trace = model.run(None, [hs.temperature("L0H1", 0.5)], input_ids=inputs["input_ids"][:1])
@@ -343,35 +352,35 @@ def test_a_long_edited_run_keeps_its_patterns_and_a_trace_cannot_be_changed():
 
 
 def test_training_mode_is_warned_of():
-    model, inputs = made("gpt2")
+    model, inputs = model_and_inputs("gpt2")
     model.module.train()
     with pytest.warns(HeadscopeWarning, match="training mode"):
         model.run(input_ids=inputs["input_ids"][:1])
 
 
 def test_text_and_ready_inputs_together_are_refused():
-    model, inputs = made("gpt2")
+    model, inputs = model_and_inputs("gpt2")
     with pytest.raises(InputError, match="not both"):
         model.run("hello", input_ids=inputs["input_ids"])
 
 
 @pytest.mark.parametrize("name", ["gemma2", "t5"])
 def test_a_lens_that_would_be_wrong_is_not_offered(name):
-    model, _ = made(name)
+    model, _ = model_and_inputs(name)
     assert not model.layout.lens and model.layout.no_lens
 
 
 @pytest.mark.parametrize("name", ["gpt2", "llama", "bert", "opt", "bart"])
 def test_the_last_reading_of_the_lens_is_the_prediction(name):
-    model, inputs = made(name)
-    trace = model.run(record="full", **{key: one[:1] for key, one in inputs.items()})
+    model, inputs = model_and_inputs(name)
+    trace = model.run(record="full", **{key: tensor[:1] for key, tensor in inputs.items()})
     logprobs = trace.logits.float().log_softmax(-1)
     for place, reading in enumerate(model.lens(trace, 1)[-1]):
         assert reading[0].logprob == pytest.approx(float(logprobs[place].max()), abs=1e-4)
 
 
 def test_gradient_checkpointing_is_refused():
-    model, _ = made("gpt2")
+    model, _ = model_and_inputs("gpt2")
     model.module.train()
     model.module.gradient_checkpointing_enable()
     with pytest.raises(CaptureError, match="checkpointing"), model.session(grad=True):
@@ -383,7 +392,7 @@ def test_each_pass_of_a_session_has_its_own_padding():
     model, inputs = Model(family.build()), family.padded()
     with model.session(record="heads") as session:
         model.module(**inputs)
-        padded = [one.n_keys for one in session.captured[model.layout.layers[0].site].records]
+        padded = [record.n_keys for record in session.captured[model.layout.layers[0].site].records]
         model.module(input_ids=inputs["input_ids"])
-        whole = [one.n_keys for one in session.captured[model.layout.layers[0].site].records]
+        whole = [record.n_keys for record in session.captured[model.layout.layers[0].site].records]
     assert padded == [11, 8] and whole == [11, 11]

@@ -31,10 +31,10 @@ def read(tokenizer, text: str, **options):
 
 
 def words(text: str) -> list[str]:
-    found: dict[int, str] = {}
+    text_by_word: dict[int, str] = {}
     for place, word in words_of(text)[0].items():
-        found[word] = found.get(word, "") + text[place]
-    return list(found.values())
+        text_by_word[word] = text_by_word.get(word, "") + text[place]
+    return list(text_by_word.values())
 
 
 def test_a_word_keeps_its_apostrophe_and_hyphen_and_a_mark_is_a_word():
@@ -67,11 +67,11 @@ def test_sentences_end_where_a_reader_would_end_them(text, count):
 
 def test_word_pieces_show_the_persons_own_text(piece_tokenizer):
     _, tokens = read(piece_tokenizer, "The Doctor asked")
-    shown = [token for token in tokens if not token.special]
-    assert "".join(token.text for token in shown) == "TheDoctorasked"
+    word_tokens = [token for token in tokens if not token.special]
+    assert "".join(token.text for token in word_tokens) == "TheDoctorasked"
     assert [tokens[0].text, tokens[-1].text] == ["[CLS]", "[SEP]"]
-    assert {token.word for token in shown} == {0, 1, 2}
-    assert all("The Doctor asked"[token.start : token.end] == token.text for token in shown)
+    assert {token.word for token in word_tokens} == {0, 1, 2}
+    assert all("The Doctor asked"[token.start : token.end] == token.text for token in word_tokens)
 
 
 def test_a_split_character_is_shown_whole_with_its_part(byte_tokenizer):

@@ -67,7 +67,7 @@ def test_an_images_tokens_are_the_models_positions(family):
     tokens = inputs.tokens["main"]
     seen = []
     norm = next(m for m in model.modules() if isinstance(m, nn.LayerNorm) and m.normalized_shape[0] in (32, 8))
-    norm.register_forward_hook(lambda module, given, out: seen.append(out.shape[1]))
+    norm.register_forward_hook(lambda module, arguments, out: seen.append(out.shape[1]))
     model(**collate([inputs], model).model_inputs)
     assert seen[0] == len(tokens)
     assert [token.text for token in tokens if token.special] == special
@@ -136,9 +136,12 @@ def test_text_and_image_go_to_their_own_stacks(word_tokenizer):
         image_processor("CLIP", crop_size={"height": 32, "width": 32}), word_tokenizer
     )
     cat = Image.new("RGB", (32, 32))
-    one, two = prepare(processor, model, ["the nurse", "a doctor asked"], image=cat)
-    assert one.kind == "multimodal" and {name: len(t) for name, t in one.tokens.items()} == {"text": 3, "vision": 17}
-    batch = collate([one, two], model, processor)
+    first, two = prepare(processor, model, ["the nurse", "a doctor asked"], image=cat)
+    assert first.kind == "multimodal" and {name: len(t) for name, t in first.tokens.items()} == {
+        "text": 3,
+        "vision": 17,
+    }
+    batch = collate([first, two], model, processor)
     assert model(**batch.model_inputs).logits_per_text.shape == (2, 2)
     assert batch.real["text"].tolist() == [[True] * 3 + [False], [True] * 4] and batch.real["vision"].shape == (2, 17)
     with pytest.raises(InputError, match="the image is missing"):
@@ -183,7 +186,7 @@ def test_wave_files_of_floats_and_with_long_headers_are_read(tmp_path):
         path.write_bytes(data)
         samples, rate = read_wave(path)
         assert rate == 8000 and np.allclose(samples, tone, atol=1e-6)
-    for data, said in (
+    for data, error_text in (
         (riff(6, 8, bytes(8)), "compressed \\(A-law\\)"),
         (riff(3, 16, bytes(8)), "samples of 16 bits"),
         (riff(1, 16, bytes(8), channels=0), "cannot be read|samples of"),
@@ -191,7 +194,7 @@ def test_wave_files_of_floats_and_with_long_headers_are_read(tmp_path):
         (b"RIFF\0\0\0\0WAVEdata\4\0\0\0abcd", "before their format"),
     ):
         path.write_bytes(data)
-        with pytest.raises(InputError, match=said):
+        with pytest.raises(InputError, match=error_text):
             read_wave(path)
 
 
@@ -292,5 +295,5 @@ def test_a_real_vit_takes_grey_pictures(shared_weights):
     images, labels = (samples[name] for name in sorted(samples.files, key=lambda name: -samples[name].ndim)[:2])
     examples = prepare(processor, model, [Image.fromarray(image.reshape(28, 28)) for image in images[:20]])
     assert examples[0].tokens["main"].grid == (7, 7)
-    found = model(**collate(examples, model).model_inputs).logits.argmax(-1)
-    assert (found.numpy() == labels[:20].reshape(-1)).mean() > 0.9
+    predictions = model(**collate(examples, model).model_inputs).logits.argmax(-1)
+    assert (predictions.numpy() == labels[:20].reshape(-1)).mean() > 0.9

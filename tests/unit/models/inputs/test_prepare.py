@@ -76,8 +76,8 @@ def test_a_pair_has_two_segments_and_counts_run_on(piece_tokenizer, bert):
 
 
 def test_a_list_gives_a_list_and_an_inputs_comes_back_as_it_is(byte_tokenizer, gpt):
-    one, two = prepare(byte_tokenizer, gpt, ["The doctor", "A dog"])
-    assert one.kind == "text" and one.model_inputs["input_ids"].ndim == 1
+    first, two = prepare(byte_tokenizer, gpt, ["The doctor", "A dog"])
+    assert first.kind == "text" and first.model_inputs["input_ids"].ndim == 1
     assert prepare(byte_tokenizer, gpt, two) is two
 
 
@@ -127,11 +127,11 @@ def test_a_home_made_module_is_given_what_its_forward_calls_its_input(byte_token
         def forward(self, idx):
             return idx
 
-    one, two = prepare(byte_tokenizer, Mine(), ["The dog", "The doctor asked the"])
-    assert list(one.model_inputs) == ["idx"]
-    assert batchable([one, two, one], Mine()) == [[0, 2], [1]]
+    first, two = prepare(byte_tokenizer, Mine(), ["The dog", "The doctor asked the"])
+    assert list(first.model_inputs) == ["idx"]
+    assert batchable([first, two, first], Mine()) == [[0, 2], [1]]
     with pytest.raises(InputError, match="takes no 'attention_mask'"):
-        collate([one, two], Mine(), byte_tokenizer)
+        collate([first, two], Mine(), byte_tokenizer)
 
 
 def test_a_chat_is_written_by_the_models_template(byte_tokenizer, gpt):
@@ -182,22 +182,22 @@ def tiny_translators():
 @pytest.mark.parametrize("family", ["bart", "marian", "mbart", "m2m100", "t5", "bert2bert"])
 def test_the_decoder_reads_what_the_model_makes_of_its_labels(family, word_tokenizer):
     model = tiny_translators()[family]().eval()
-    one = prepare(word_tokenizer, model, ("the nurse asked .", "a doctor asked"))
+    first = prepare(word_tokenizer, model, ("the nurse asked .", "a doctor asked"))
     two = prepare(word_tokenizer, model, "a", target="the doctor asked a nurse .")
-    assert one.kind == "translation" and not one.needs_target
-    assert one.tokens["decoder"].texts[1:] == ["a", "doctor", "asked"] and one.tokens["decoder"][0].special
+    assert first.kind == "translation" and not first.needs_target
+    assert first.tokens["decoder"].texts[1:] == ["a", "doctor", "asked"] and first.tokens["decoder"][0].special
 
     seen = {}
     hook = model.get_decoder().register_forward_pre_hook(
         lambda module, positional, named: seen.update(named), with_kwargs=True
     )
     labels = torch.tensor([word_tokenizer(text_target="a doctor asked").input_ids])
-    model(input_ids=one.model_inputs["input_ids"][None], labels=labels)
+    model(input_ids=first.model_inputs["input_ids"][None], labels=labels)
     hook.remove()
-    assert torch.equal(seen["input_ids"][0], one.model_inputs["decoder_input_ids"])
+    assert torch.equal(seen["input_ids"][0], first.model_inputs["decoder_input_ids"])
 
-    alone = model(**collate([one], model, word_tokenizer).model_inputs).logits[0]
-    batch = collate([one, two], model, word_tokenizer)
+    alone = model(**collate([first], model, word_tokenizer).model_inputs).logits[0]
+    batch = collate([first, two], model, word_tokenizer)
     assert batch.is_padded and batch.real["decoder"].sum(1).tolist() == [4, 7]
     together = model(**batch.model_inputs).logits[0, : len(alone)]
     assert torch.allclose(alone, together, atol=1e-5)
@@ -219,7 +219,7 @@ def test_padding_on_the_right_leaves_real_positions_as_they_are(name, request, p
     batch = collate(examples, model, tokenizer)
     single = collate(examples[:1], model, tokenizer)
     assert "attention_mask" in batch.model_inputs and "attention_mask" not in single.model_inputs
-    assert batch.real["main"].sum(1).tolist() == [len(one.tokens["main"]) for one in examples]
+    assert batch.real["main"].sum(1).tolist() == [len(example.tokens["main"]) for example in examples]
     alone, together = model(**single.model_inputs)[0][0], model(**batch.model_inputs)[0][0]
     assert torch.allclose(alone, together[: len(alone)], atol=1e-5)
     moved = batch.to("cpu", torch.float16)
@@ -232,7 +232,7 @@ def test_ready_inputs_stay_as_they_are_and_padding_on_either_side_is_known(byte_
     batch = ready_inputs(byte_tokenizer, gpt, input_ids=ids, attention_mask=mask)
     assert batch.model_inputs["input_ids"] is not None and torch.equal(batch.model_inputs["input_ids"], ids)
     assert torch.equal(batch.real["main"], mask.bool())
-    assert [len(one.tokens["main"]) for one in batch.examples] == [2, 2, 4]
+    assert [len(example.tokens["main"]) for example in batch.examples] == [2, 2, 4]
     right, left, whole = batch.examples
     assert right.model_inputs["input_ids"].tolist() == [5, 6] and "attention_mask" not in right.model_inputs
     assert left.model_inputs["attention_mask"].tolist() == [0, 0, 1, 1]
@@ -243,12 +243,12 @@ def test_ready_inputs_stay_as_they_are_and_padding_on_either_side_is_known(byte_
 
 def test_ready_inputs_come_as_lists_arrays_or_a_tokenizers_output(piece_tokenizer, bert):
     expected = prepare(piece_tokenizer, bert, "the dog")
-    made = piece_tokenizer("the dog", return_tensors="pt")
-    assert prepare(piece_tokenizer, bert, made).tokens["main"].texts == expected.tokens["main"].texts
-    for ids in (made["input_ids"][0].tolist(), made["input_ids"].numpy()):
+    encoding = piece_tokenizer("the dog", return_tensors="pt")
+    assert prepare(piece_tokenizer, bert, encoding).tokens["main"].texts == expected.tokens["main"].texts
+    for ids in (encoding["input_ids"][0].tolist(), encoding["input_ids"].numpy()):
         inputs = prepare(None, bert, input_ids=ids)
         assert inputs.kind == "ready"
-        assert inputs.tokens["main"].texts == [str(number) for number in made["input_ids"][0].tolist()]
+        assert inputs.tokens["main"].texts == [str(number) for number in encoding["input_ids"][0].tolist()]
 
 
 @pytest.mark.parametrize(
