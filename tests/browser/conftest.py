@@ -28,15 +28,12 @@ FLAGS += ["--disable-background-networking", "--disable-component-update"]
 WINDOW: Any = {"viewport": {"width": 1440, "height": 860}, "color_scheme": "light", "reduced_motion": "reduce"}
 
 
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item: pytest.Item):
+def pytest_exception_interact(node: pytest.Item | pytest.Collector, report: pytest.CollectReport | pytest.TestReport):
     """Keep a picture of the page that a test failed on."""
-    report = yield
-    if report.when == "call" and report.failed and (bench := getattr(item, "funcargs", {}).get("bench")):
+    if report.when == "call" and (bench := getattr(node, "funcargs", {}).get("bench")):
         PICTURES.mkdir(exist_ok=True)
-        name = "".join(letter if letter.isalnum() else "_" for letter in item.name)[:100]
+        name = "".join(letter if letter.isalnum() else "_" for letter in node.name)[:100]
         bench.page.screenshot(path=PICTURES / f"{name}.png")
-    return report
 
 
 # For this folder and no longer: while Playwright runs, its event loop does, and no other test could start one.

@@ -5,11 +5,12 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
+import hypothesis
 import pytest
 import requests
 import schemathesis.openapi
 import uvicorn
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from schemathesis import GenerationMode
 from schemathesis.checks import not_a_server_error
@@ -80,7 +81,7 @@ def test_no_request_breaks_the_server(server: Running, mode: GenerationMode) -> 
     for operation in server.operations():
 
         @FUZZ
-        @given(case=operation.as_strategy(mode))
+        @hypothesis.given(case=operation.as_strategy(mode))
         def ask(case: Any) -> None:
             server.check(case)
 
@@ -92,7 +93,7 @@ def test_no_input_of_a_real_model_breaks_the_server(server: Running) -> None:
     models = st.sampled_from(["builtin:gpt", "builtin:bert", "builtin:vit"])
 
     @FUZZ
-    @given(case=operation.as_strategy(GenerationMode.POSITIVE), model=models)
+    @hypothesis.given(case=operation.as_strategy(GenerationMode.POSITIVE), model=models)
     def ask(case: Any, model: str) -> None:
         case.body["model"] = model
         server.check(case)
@@ -105,7 +106,7 @@ def test_no_part_of_a_real_trace_breaks_the_server(server: Running) -> None:
         names = st.sampled_from([parameter.name for parameter in operation.query] or ["none"])
 
         @settings(FUZZ, max_examples=10 if operation.path.endswith("page") else 80)
-        @given(
+        @hypothesis.given(
             case=operation.as_strategy(GenerationMode.POSITIVE),
             key=st.sampled_from(KEYS),
             query=st.dictionaries(names, st.sampled_from(VALUES), max_size=4),

@@ -74,7 +74,7 @@ FORMULAS = {
 @pytest.mark.parametrize(("mask", "is_causal"), [(Mask.causal(12, 12), True), (None, False)])
 @pytest.mark.parametrize("record", RECORDS)
 def test_a_trace_of_0_1_0_that_does_not_say_which_layers_are_causal_is_read_for_it(mask, is_causal, record, tmp_path):
-    made_trace(made_layer(Formula(0.5, mask=mask), record=record), record=record).save(tmp_path / "trace")
+    trace_of_layers(random_layer(Formula(0.5, mask=mask), record=record), record=record).save(tmp_path / "trace")
     layers = json.loads((tmp_path / "trace" / "trace.json").read_text())["layers"]
     assert [layer.pop("is_causal") for layer in layers] == [is_causal]
     rewrite(tmp_path / "trace", layers=layers)

@@ -12,7 +12,7 @@ from made_traces import DIM, random_layer, trace_of_layers
 import headscope as hs
 from headscope.attention import Formula, Mask
 from headscope.errors import HeadscopeError
-from headscope.server.exports import TableQuery, checked_view
+from headscope.server.exports import TableQuery, view_of
 from headscope.server.messages import PageRequest
 from headscope.sites import Site
 from headscope.views.saved_page import page
@@ -135,8 +135,8 @@ def test_without_a_token_the_last_looks_and_a_key_of_self_attention_looks_too():
         assert f"neuron/L0H1?query={query}" in read(page(view))
         assert set(view.table().columns["query position"]) == {query}
         assert f"query {query}: m{query}" in view.figure().get_supxlabel()
-        told = checked_view(trace, PageRequest("neuron", view.selection)).selection.token
-        assert told == Spot("query", query)
+        looking_token = view_of(trace, PageRequest("neuron", view.selection)).selection.token
+        assert looking_token == Spot("query", query)
     layer = random_layer(Formula(1.0), 5, 7, site=Site("decoder", 0, "cross"), key_stack="encoder")
     between = hs.neuron_view(trace_of_layers(layer), "cross.L0H0")
     view = replace(between, selection=replace(between.selection, token=Spot("key", 6)))
@@ -147,10 +147,10 @@ def test_the_server_makes_the_same_view():
     selection = Selection(
         scale="neuron", site="L1", head=2, shown=[2], token=Spot("query", 3), order="token", against=4
     )
-    view = checked_view(TRACE, PageRequest("neuron", selection))
+    view = view_of(TRACE, PageRequest("neuron", selection))
     assert view.selection == selection
     rows = TableQuery(view="neuron", heads="L1H2", query=3).bytes(TRACE).decode("utf-8-sig").splitlines()
     assert rows[0].startswith("head,query position,query token,key position,key token,q·k,score,weight")
     assert len(rows) == 10
     with pytest.raises(HeadscopeError, match="0 to 8"):
-        checked_view(TRACE, PageRequest("neuron", Selection(scale="neuron", site="L1", token=Spot("query", 30))))
+        view_of(TRACE, PageRequest("neuron", Selection(scale="neuron", site="L1", token=Spot("query", 30))))

@@ -30,13 +30,13 @@ class Elements(HTMLParser):
 
     def __init__(self, text: str):
         super().__init__()
-        self.found: list[tuple[str, dict]] = []
+        self.elements: list[tuple[str, dict]] = []
         self.texts: dict[str, str] = {}
         self.inside = ""
         self.feed(text)
 
     def handle_starttag(self, tag, attrs):
-        self.found.append((tag, dict(attrs)))
+        self.elements.append((tag, dict(attrs)))
         self.inside = dict(attrs).get("data-key") or dict(attrs).get("type") or tag
 
     def handle_data(self, data):
@@ -45,7 +45,7 @@ class Elements(HTMLParser):
 
 def read(saved_page) -> dict:
     texts = Elements(saved_page.html).texts
-    keys = [attrs["data-key"] for tag, attrs in Elements(saved_page.html).found if "data-key" in attrs]
+    keys = [attrs["data-key"] for tag, attrs in Elements(saved_page.html).elements if "data-key" in attrs]
     return {key: decode(gzip.decompress(base64.b64decode(texts[key]))) for key in keys}
 
 
@@ -87,7 +87,7 @@ def test_nothing_that_a_user_wrote_becomes_html():
     trace = Trace.from_patterns([torch.eye(6)[None]], NASTY, model="<b>model</b>")
     for view in (hs.head_view(trace), hs.model_view(trace)):
         html = page(view).html
-        elements = Elements(html).found
+        elements = Elements(html).elements
         assert not [tag for tag, _ in elements if tag in ("img", "b")]
         assert sum(tag == "script" for tag, _ in elements) == html.count("</script>")
         assert [attrs for tag, attrs in elements if tag == "script" and "type" not in attrs] == [{}]
@@ -99,7 +99,7 @@ def test_nothing_that_a_user_wrote_becomes_html():
 
 def test_only_the_pages_own_script_and_style_may_run(stand_in):
     html = page(hs.model_view(Trace.from_patterns([torch.eye(3)[None]], "abc"))).html
-    (rules,) = [attrs["content"] for _, attrs in Elements(html).found if "http-equiv" in attrs]
+    (rules,) = [attrs["content"] for _, attrs in Elements(html).elements if "http-equiv" in attrs]
     program = dict(re.findall(r'data-program="(\w+)">([^<]+)</script>', html))
     script, style = (gzip.decompress(base64.b64decode(program[name])).decode() for name in ("script", "style"))
     assert script == (stand_in / "headscope.js").read_text("utf-8")
@@ -187,7 +187,7 @@ def test_in_a_notebook_it_lives_in_a_frame_of_its_own():
     view = hs.model_view(Trace.from_patterns([torch.eye(3)[None]], "abc", model='"><b>'))
     bundle = view._repr_mimebundle_()
     assert bundle["text/plain"] == "View('model', '\"><b>')"
-    ((tag, attrs),) = Elements(bundle["text/html"]).found
+    ((tag, attrs),) = Elements(bundle["text/html"]).elements
     assert tag == "iframe" and attrs["sandbox"] == "allow-scripts allow-downloads"
     assert attrs["srcdoc"] == view.html()
     assert attrs["title"] == '"><b>: model view'

@@ -45,7 +45,7 @@ def test_a_next_token_head_is_the_branching_baseline(tree_trace):
 
 def test_pieces_of_a_word_are_taken_together():
     on = tokens(GOLD, split=(2,))
-    assert [one.text for one in on][2:5] == ["small", "c", "at"]
+    assert [token.text for token in on][2:5] == ["small", "c", "at"]
     pattern = np.full((8, 8), 1 / 8)
     words = [(1,), (2,), (3, 4), (5,), (6,)]
     between = attention_between(trace(pattern, on=on), hs.Head("main", 0, 0), words)
