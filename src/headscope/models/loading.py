@@ -35,7 +35,8 @@ def load(
     `allow_pickle=True`. `dtype` is that of the checkpoint unless said; half precision is widened to fp32 on a CPU.
 
     >>> import headscope as hs
-    >>> model = hs.load("builtin:gpt")  # doctest: +SKIP
+    >>> hs.load("builtin:gpt")
+    Model('builtin:gpt', GPT2LMHeadModel, 6/6 attention modules captured (layers: 6 routed))
     """
     check_device(device)
     with _LOADING:

@@ -43,8 +43,9 @@ class Model:
     runs.
 
     >>> import headscope as hs
-    >>> model = hs.load("builtin:gpt")  # doctest: +SKIP
-    >>> trace = model.run("The doctor asked the nurse a question. She")  # doctest: +SKIP
+    >>> model = hs.load("builtin:gpt")
+    >>> model.run("The doctor asked the nurse a question. She")
+    Trace('builtin:gpt', 48 heads, tokens: main 10, record='heads')
     """
 
     def __init__(self, module: nn.Module, processor: Any = None, *, name: str | None = None):

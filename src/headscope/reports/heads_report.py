@@ -155,10 +155,6 @@ def heads(
     for them is reported without, and the reason. `every` takes each n-th example, for files that are sorted; `extra`
     are further measures for the run. The run is kept in `folder` and goes on where it was stopped; without a folder it
     is kept in a temporary one.
-
-    >>> import headscope as hs
-    >>> report = hs.heads("builtin:gpt", "dev.conllu", "my-report", limit=300)  # doctest: +SKIP
-    >>> report.roles["L3H2"].role, report.page  # doctest: +SKIP
     """
     script_and_style()  # what is missing for the page is said before hours of measuring, not after
     if folder is not None:

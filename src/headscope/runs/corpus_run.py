@@ -164,9 +164,12 @@ def run(
     was done, and the files come out the same to the byte. `engine` is "local", "ray" or `Ray(address=…)`. `truncate`
     cuts what is too long for the model, which is otherwise refused.
 
-    >>> import headscope as hs
-    >>> run = hs.runs.run("builtin:gpt", "wiki.txt", measures, "my-run")  # doctest: +SKIP
-    >>> run.scores()["previous_token"].top(3)  # doctest: +SKIP
+    >>> import headscope as hs, tempfile
+    >>> texts = ["The doctor asked the nurse a question. She"]
+    >>> measures = hs.analysis.streaming(texts, names=["previous_token"])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     hs.runs.run("builtin:gpt", texts, measures, folder).scores()["previous_token"].top(1)[0][0]
+    Head('L3H2')
     """
     examples = source if isinstance(source, Corpus) else corpus(source)
     chosen = [_measure(measure) for measure in measures]

@@ -35,7 +35,9 @@ def compare(a: Trace, b: Trace, *, by: By | None = None, align: Align = "text") 
     token with the first, and so on, whatever they read.
 
     >>> import headscope as hs
-    >>> hs.compare(model.run("She sat."), model.run("He sat.")).change().top(3)  # doctest: +SKIP
+    >>> model = hs.load("builtin:gpt")
+    >>> hs.compare(model.run("She sat."), model.run("He sat.")).change().top(1)[0][0]
+    Head('L4H7')
     """
     for name, trace in (("a", a), ("b", b)):
         if isinstance(trace, Difference):

@@ -119,7 +119,9 @@ def side_by_side(one: View, other: View) -> PairView:
     """Two views of the same kind beside each other, of models that may differ in shape.
 
     >>> import headscope as hs
-    >>> hs.side_by_side(hs.head_view(one, "L5H2"), hs.head_view(other, "L4H4")).save("two.html")  # doctest: +SKIP
+    >>> trace = hs.load("builtin:gpt").run("The doctor asked the nurse a question. She")
+    >>> hs.side_by_side(hs.head_view(trace, "L5H2"), hs.head_view(trace, "L3H2"))
+    PairView(View('head', 'builtin:gpt', L5, 1 head), View('head', 'builtin:gpt', L3, 1 head))
     """
     for view in (one, other):
         if not isinstance(view, View):

@@ -202,7 +202,9 @@ def head_view(
     colours the tokens in the page.
 
     >>> import headscope as hs
-    >>> hs.head_view(trace, "L3H2", by="words", hide="special", top=3).save("head.html")  # doctest: +SKIP
+    >>> trace = hs.load("builtin:gpt").run("The doctor asked the nurse a question. She")
+    >>> hs.head_view(trace, "L3H2", by="words", hide="special", top=3)
+    View('head', 'builtin:gpt', L3, 1 head)
     """
     trace = _checked(trace)
     if rollout and heads is None:
@@ -276,7 +278,9 @@ def model_view(
     `relevance`, as `hs.relevance` gives it, is shown with the answer that it is of.
 
     >>> import headscope as hs
-    >>> hs.model_view(trace, colour="previous_token", least=0.5).save("model.html")  # doctest: +SKIP
+    >>> trace = hs.load("builtin:gpt").run("The doctor asked the nurse a question. She")
+    >>> hs.model_view(trace, colour="previous_token", least=0.5)
+    View('model', 'builtin:gpt')
     """
     trace = _checked(trace)
     choice("thumbnails", thumbnails, Thumbnails)
@@ -337,7 +341,9 @@ def neuron_view(
     tokens that both have.
 
     >>> import headscope as hs
-    >>> hs.neuron_view(trace, "L3H2", token=5, sort="contribution").save("neuron.html")  # doctest: +SKIP
+    >>> trace = hs.load("builtin:gpt").run("The doctor asked the nurse a question. She")
+    >>> hs.neuron_view(trace, "L3H2", token=5, sort="contribution")
+    View('neuron', 'builtin:gpt', L3H2)
     """
     trace = _checked(trace)
     found = head_of(trace, trace.heads[0] if head is None else head)
@@ -398,8 +404,9 @@ def activations_view(
     the second run answers in the end.
 
     >>> import headscope as hs
-    >>> hs.activations_view(trace, model, token=-1).save("activations.html")  # doctest: +SKIP
-    >>> hs.activations_view(hs.compare(one, other), model).save("difference.html")  # doctest: +SKIP
+    >>> model = hs.load("builtin:gpt")
+    >>> hs.activations_view(model.run("The doctor asked the nurse a question. She"), model, token=-1)
+    View('activations', 'builtin:gpt')
     """
     trace = _checked(trace)
     choice("stream", stream, Stream)

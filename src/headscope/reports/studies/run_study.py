@@ -80,11 +80,7 @@ def study(
     progress: Progress | None = None,
     cancel: threading.Event | None = None,
 ) -> Study:
-    """The checks of a paper ("vig", "voita", "raganato") on a model and a treebank; written into `folder`.
-
-    >>> import headscope as hs
-    >>> print(hs.reports.study("vig", "gpt2", "dev.conllu", "vig", limit=500).markdown())  # doctest: +SKIP
-    """
+    """The checks of a paper ("vig", "voita", "raganato") on a model and a treebank; written into `folder`."""
     if name not in STUDIES:
         raise InputError(f"there is no study {name!r}: the studies are {', '.join(STUDIES)}.")
     check_folder(folder)
