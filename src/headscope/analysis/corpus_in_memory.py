@@ -40,15 +40,15 @@ class Counted(Table):
         self._refusals += [reason for _, reason in ledger.refusals.values()]
         known = self._read()
         for (_, key), sums in ledger.sums.items():
-            names, held = known.setdefault(key, ({}, np.zeros((4, self.n_blocks, 0))))
+            names, counts = known.setdefault(key, ({}, np.zeros((4, self.n_blocks, 0))))
             for head, column in ledger.heads.items():
                 if column >= sums.shape[2] or not sums[3, :, column].any():
                     continue
                 if str(head) not in names:
                     names[str(head)] = len(names)
-                    held = np.pad(held, ((0, 0), (0, 0), (0, 1)))
-                held[:, first_block : first_block + sums.shape[1], names[str(head)]] += sums[:, :, column]
-            known[key] = (names, held)
+                    counts = np.pad(counts, ((0, 0), (0, 0), (0, 1)))
+                counts[:, first_block : first_block + sums.shape[1], names[str(head)]] += sums[:, :, column]
+            known[key] = (names, counts)
 
 
 def counted(
@@ -86,7 +86,7 @@ def counted(
         truncate=truncate,
         on_error=examples.on_error,
     )
-    worker, found, n_done = Worker(model, [measure], plan), Counted(measure, -(-n_examples // block)), 0
+    worker, table, n_done = Worker(model, [measure], plan), Counted(measure, -(-n_examples // block)), 0
 
     def report(n: int) -> None:
         nonlocal n_done
@@ -98,9 +98,9 @@ def counted(
     for index in range(-(-n_examples // shard_size)):
         shard = list(itertools.islice(stream, shard_size))
         ledger = worker.shard(index, shard, report=report, cancel=cancel)
-        found.take(ledger, index * shard_size // block)
-        found.n_examples += len(shard) - len(ledger.passed_over)
-    return found
+        table.take(ledger, index * shard_size // block)
+        table.n_examples += len(shard) - len(ledger.passed_over)
+    return table
 
 
 def listed(source: Any) -> Corpus:

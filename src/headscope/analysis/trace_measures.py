@@ -25,13 +25,15 @@ Figures = Mapping[str, Callable[[LayerRecord], list[Sample]]]
 class Counted(Table):
     """What was counted over traces, as a run's table has it."""
 
-    def __init__(self, measure: Measure, sums: dict[str, tuple[dict[str, int], np.ndarray]], n_traces: int, told: str):
+    def __init__(
+        self, measure: Measure, sums: dict[str, tuple[dict[str, int], np.ndarray]], n_traces: int, reason: str
+    ):
         super().__init__(measure.name, measure.settings, [], n_traces)
-        self.of, self._sums, self._told = measure, sums, told
+        self.of, self._sums, self._reason = measure, sums, reason
 
     def why(self) -> str:
         """The first reason that was given."""
-        return self._told
+        return self._reason
 
 
 def count(
@@ -54,7 +56,7 @@ def count(
         n_traces += 1
         _count_one(ledgers[-1], measures, trace, example, place, figures)
     _end(ledgers[-1:], measures)
-    return {one.name: _gathered(one, ledgers, n_traces) for one in measures}, n_traces
+    return {measure.name: _gathered(measure, ledgers, n_traces) for measure in measures}, n_traces
 
 
 def layers(trace: Trace, example: Example, place: int = 0, *, sites: Iterable[Site] | None = None) -> Iterator[Layer]:
@@ -71,7 +73,7 @@ def layers(trace: Trace, example: Example, place: int = 0, *, sites: Iterable[Si
 
 def _batch(trace: Trace, site: Site, example: Example, place: int) -> Batch:
     tokens = {site.stack: trace.query_tokens(site), trace.layers[site].key_stack: trace.key_tokens(site)}
-    real = {stack: torch.ones(1, len(one), dtype=torch.bool) for stack, one in tokens.items()}
+    real = {stack: torch.ones(1, len(tokens_of_stack), dtype=torch.bool) for stack, tokens_of_stack in tokens.items()}
     return Batch([example], [Inputs("text" if example.image is None else "image", {}, tokens)], [place], real)
 
 
@@ -103,13 +105,13 @@ def _shown(trace: Trace, record: LayerRecord, batch: Batch) -> Iterator[Layer]:
 def _count_one(
     ledger: Ledger, measures: Sequence[Measure], trace: Trace, example: Example, place: int, figures: Figures
 ) -> None:
-    watching = [one for one in measures if one.name not in figures]
+    watching = [measure for measure in measures if measure.name not in figures]
     for name, figure in figures.items():
         for record in trace.layers.values():
             ledger.add(name, [_tally(record, figure(record), place)])
     if not watching:
         return
-    of_cells = [one for one in watching if isinstance(one, OfCells)]
+    of_cells = [measure for measure in watching if isinstance(measure, OfCells)]
     for layer in layers(trace, example, place):
         for name, tally in watch_cells(layer, of_cells):
             ledger.add(name, [tally])
@@ -131,17 +133,17 @@ def _end(ledgers: list[Ledger], measures: Sequence[Measure]) -> None:
 
 def _gathered(measure: Measure, ledgers: list[Ledger], n_traces: int) -> Counted:
     """The sums of all shards, one after another [sum, trace, head], for every key."""
-    found: dict[str, tuple[dict[str, int], np.ndarray]] = {}
+    sums_by_key: dict[str, tuple[dict[str, int], np.ndarray]] = {}
     for number, ledger in enumerate(ledgers):
         first, last = number * _SHARD, min((number + 1) * _SHARD, n_traces)
         for (name, key), sums in ledger.sums.items():
             if name != measure.name:
                 continue
-            names, held = found.get(key, ({}, np.zeros((4, n_traces, 0))))
+            names, counts = sums_by_key.get(key, ({}, np.zeros((4, n_traces, 0))))
             there = [(head, at) for head, at in ledger.heads.items() if at < sums.shape[2] and sums[3, :, at].any()]
             places = [names.setdefault(str(head), len(names)) for head, _ in there]
-            held = np.pad(held, ((0, 0), (0, 0), (0, len(names) - held.shape[2])))
-            held[:, first:last, places] = sums[:, : last - first, [at for _, at in there]]
-            found[key] = (names, held)
+            counts = np.pad(counts, ((0, 0), (0, 0), (0, len(names) - counts.shape[2])))
+            counts[:, first:last, places] = sums[:, : last - first, [at for _, at in there]]
+            sums_by_key[key] = (names, counts)
     reasons = [ledger.refusals[measure.name][1] for ledger in ledgers if measure.name in ledger.refusals]
-    return Counted(measure, found, n_traces, reasons[0] if reasons else "")
+    return Counted(measure, sums_by_key, n_traces, reasons[0] if reasons else "")
