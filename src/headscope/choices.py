@@ -10,7 +10,7 @@ Record = Literal["rows", "summary", "heads", "full"]
 Ablation = Literal["zero", "mean"]
 OnError = Literal["fail", "skip"]
 Engine = Literal["local", "ray"]
-Study = Literal["vig", "voita", "raganato"]
+StudyName = Literal["vig", "voita", "raganato"]
 
 # What a view shows
 Scale = Literal["model", "head", "neuron", "activations"]

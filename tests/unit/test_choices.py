@@ -9,7 +9,7 @@ from headscope.reports.studies import STUDIES
 
 
 def test_every_study_can_be_chosen() -> None:
-    assert get_args(choices.Study) == tuple(STUDIES)
+    assert get_args(choices.StudyName) == tuple(STUDIES)
 
 
 def test_they_are_listed_without_loading_anything() -> None:

@@ -26,15 +26,15 @@ def _version(is_asked: bool) -> None:
 def main(
     context: typer.Context,
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and leave.")
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
-    """See, measure, test and edit attention in any Transformer. Without a command: the workbench, as `serve`."""
+    """See, measure, test and edit the attention of any Transformer. Without a command: `serve`."""
     if context.invoked_subcommand is None:
-        serve.serve()
+        serve.serve_defaults()
 
 
-app.command(epilog=serve.EXAMPLE)(serve.serve)
+app.command(epilog=serve.EXAMPLE)(spread(serve.serve))
 app.add_typer(view.app, name="view")
 app.command(epilog=trace.EXAMPLE)(spread(trace.trace))
 app.command(epilog=heads.EXAMPLE)(spread(heads.heads))

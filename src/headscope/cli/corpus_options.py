@@ -1,12 +1,12 @@
-"""Options of commands that go through a corpus: which examples of it, and where the work is done."""
+"""Options of commands that run over a corpus: which examples, and where to run."""
 
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from headscope.choices import Engine, OnError
 from headscope.cli.load_model import Loading
 from headscope.errors import InputError
 
@@ -14,55 +14,50 @@ if TYPE_CHECKING:
     from headscope.corpora import Corpus
 
 
-class EngineName(StrEnum):
-    """Where a run is done."""
-
-    local = "local"
-    ray = "ray"
-
-
-class OnError(StrEnum):
-    """What becomes of a line that cannot be read, or an example that the model cannot take."""
-
-    fail = "fail"
-    skip = "skip"
-
-
-CorpusName = Annotated[Path, typer.Argument(help="A file of text, pairs, CoNLL-2000 or CoNLL-U; a folder of images.")]
-KindName = Annotated[str | None, typer.Option(help="text, pairs, translation, table, conll2000, conllu or images.")]
+CorpusName = Annotated[
+    Path, typer.Argument(help="Corpus: a file of texts, pairs, CoNLL-2000 or CoNLL-U, or a folder of images.")
+]
+KindName = Annotated[
+    str | None,
+    typer.Option(
+        help="Corpus format: text, pairs, translation, table, conll2000, conllu or images. Default: detected."
+    ),
+]
 Columns = Annotated[
     str | None,
     typer.Option(
-        help="Which column is what, from 0 or by name: text=0,target=1 (text, pair, target, label). Of --kind "
-        "conll2000, the tags after the word: pos,chunk,ner."
+        help="Columns by index (from 0) or name, as text=0,target=1. Fields: text, pair, target, label. For --kind "
+        "conll2000: the names of the tag columns, as pos,chunk,ner. Default: detected."
     ),
 ]
 ReportFolder = Annotated[
-    Path, typer.Option("--output", "-o", help="The folder to write to; a stopped run goes on there.")
+    Path, typer.Option("--output", "-o", help="Output folder. Rerun with the same folder to resume.")
 ]
 
 
 @dataclass(frozen=True)
 class CorpusOptions:
-    """Which examples of a corpus are gone through, and where."""
+    """Which examples of a corpus to use, and where to run."""
 
-    limit: Annotated[int | None, typer.Option(help="At most so many examples.", min=1)] = None
-    every: Annotated[int, typer.Option(help="Only every so many examples: for files that are sorted.", min=1)] = 1
-    on_error: Annotated[OnError, typer.Option(help="Stop at what cannot be read, or pass over it.")] = OnError.fail
-    engine: Annotated[EngineName, typer.Option(help="Here, or on a Ray cluster.")] = EngineName.local
+    limit: Annotated[int | None, typer.Option(help="Maximum number of examples. Default: all.", min=1)] = None
+    every: Annotated[int, typer.Option(help="Use every Nth example (useful when the file is sorted).", min=1)] = 1
+    on_error: Annotated[
+        OnError, typer.Option(help="Stop at unreadable lines and inputs that the model cannot take, or skip them.")
+    ] = "fail"
+    engine: Annotated[Engine, typer.Option(help="Run on this machine or on a Ray cluster.")] = "local"
     address: Annotated[
-        str | None, typer.Option(help="The address of the Ray cluster; one is started here unless said.")
+        str | None, typer.Option(help="Address of the Ray cluster. Default: a new cluster on this machine.")
     ] = None
 
     def corpus(self, path: Path, kind: str | None = None, columns: str | None = None) -> "Corpus":
-        """The corpus that the options describe; `limit` and `every` are for whoever goes through it."""
+        """The corpus with these options. `limit` and `every` are applied by the run."""
         from headscope.corpora import corpus
 
-        return corpus(path, kind=kind, columns=columns_of(columns, kind), on_error=self.on_error.value)
+        return corpus(path, kind=kind, columns=parse_columns(columns, kind), on_error=self.on_error)
 
-    def works_at(self) -> Any:
-        """The engine that the options name."""
-        if self.engine == EngineName.local:
+    def engine_or_address(self) -> Any:
+        """The engine to run on."""
+        if self.engine == "local":
             if self.address is not None:
                 raise InputError("--address names a Ray cluster: add --engine ray.")
             return "local"
@@ -70,9 +65,13 @@ class CorpusOptions:
 
         return "ray" if self.address is None else Ray(self.address)
 
+    def run_options(self) -> dict[str, Any]:
+        """How much of the corpus to use and where to run, as keyword arguments of a run."""
+        return {"limit": self.limit, "every": self.every, "engine": self.engine_or_address()}
+
     def model(self, name: str, loading: Loading) -> Any:
-        """The model, or only its name for workers that load it themselves."""
-        if self.engine == EngineName.local:
+        """The model; with Ray only its name, since workers load it themselves."""
+        if self.engine == "local":
             return loading.model(name)
         chosen = [option for option, value in loading.options().items() if value]
         if chosen:
@@ -82,8 +81,8 @@ class CorpusOptions:
         return name
 
 
-def columns_of(text: str | None, kind: str | None = None) -> dict[str, int | str] | list[str] | None:
-    """Which column is what, as it is typed: `text=0,target=1`; of words with tags, `pos,chunk,ner`."""
+def parse_columns(text: str | None, kind: str | None = None) -> dict[str, int | str] | list[str] | None:
+    """Parse `--columns`: `text=0,target=1`, or for words with tags `pos,chunk,ner`."""
     if text is None:
         return None
     if kind == "conll2000":

@@ -1,4 +1,4 @@
-"""`headscope doctor`: is everything in place, and does it compute the right numbers on this machine?"""
+"""`headscope doctor`: checks the installation and that models compute the right numbers on this machine."""
 
 import importlib
 import os
@@ -38,7 +38,7 @@ class Check:
 
 
 def doctor(json: Json = False, debug: Debug = False) -> None:
-    """Check this installation: versions, devices, memory, models, and that outputs are right."""
+    """Check the installation: versions, devices, memory, models and numerical correctness."""
     checks: list[Check] = []
     for what, look in (
         ("Looking at Python and packages", _versions),

@@ -1,7 +1,7 @@
-"""`headscope examples`: where in a corpus a head, a coordinate or an MLP neuron is strongest."""
+"""`headscope examples`: the corpus examples where a head, a dimension or an MLP neuron is strongest."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.text import Text
@@ -13,6 +13,7 @@ from headscope.cli.progress import note_what_is_kept, progress_bars
 from headscope.cli.shared_options import ModelName, PrintOptions
 
 if TYPE_CHECKING:
+    from headscope.analysis.search.examples import Examples
     from headscope.runs import Progress
 
 EXAMPLE = "Example: headscope examples builtin:gpt wiki.txt 'L3.neurons[17]' -k 5"
@@ -21,17 +22,24 @@ EXAMPLE = "Example: headscope examples builtin:gpt wiki.txt 'L3.neurons[17]' -k 
 def examples(
     model: ModelName,
     corpus: CorpusName,
-    place: Annotated[str, typer.Argument(help="A head 'L3H2', a coordinate 'L3H2.query[5]', or 'L3.neurons[17]'.")],
-    k: Annotated[int, typer.Option("-k", min=1, max=20, help="How many.")] = 10,
-    lowest: Annotated[bool, typer.Option("--lowest", help="Where it is most negative.")] = False,
+    place: Annotated[
+        str, typer.Argument(help="Head 'L3H2', dimension 'L3H2.query[5]' or MLP neuron 'L3.neurons[17]'.")
+    ],
+    k: Annotated[int, typer.Option("-k", min=1, max=20, help="Number of examples.")] = 10,
+    lowest: Annotated[
+        bool, typer.Option("--lowest", help="Show the most negative values instead of the largest (not for heads).")
+    ] = False,
     folder: Annotated[
-        Path | None, typer.Option(help="Where the pass over the corpus is kept; in the user's cache unless said.")
+        Path | None, typer.Option(help="Cache folder. Default: a folder in the user's cache directory.")
     ] = None,
     *,
     loading: Loading,
     print_options: PrintOptions,
 ) -> None:
-    """Where in a corpus a head, a coordinate or an MLP neuron is strongest. The corpus is gone through once for all."""
+    """Find the corpus examples where a head, a dimension or an MLP neuron is strongest.
+
+    The corpus is read once and the result is cached.
+    """
     from headscope.analysis.search.examples import Place, cache_folder, stream_of
     from headscope.analysis.search.examples import examples as found_in
 
@@ -46,20 +54,28 @@ def examples(
 
         matches = found_in(loaded, stream, place, k=k, lowest=lowest, folder=kept, progress=progress)
     if print_options.json:
-        items = [
-            {
-                "id": match.id,
-                "tokens": match.tokens,
-                "token": match.token,
-                "value": match.value,
-                "values": [float(value) for value in match.values],
-                "key": match.key,
-            }
-            for match in matches
-        ]
-        about = {"place": str(matches.place), "model": matches.model, "corpus": matches.corpus, "lowest": lowest}
-        print_json(about | {"n_examples": matches.n_examples, "folder": str(kept), "examples": items})
-        return
+        print_json(_as_json(matches, lowest) | {"folder": str(kept)})
+    else:
+        _show(matches, lowest)
+
+
+def _as_json(matches: "Examples", lowest: bool) -> dict[str, Any]:
+    rows = [
+        {
+            "id": match.id,
+            "tokens": match.tokens,
+            "token": match.token,
+            "value": match.value,
+            "values": [float(value) for value in match.values],
+            "key": match.key,
+        }
+        for match in matches
+    ]
+    about = {"place": str(matches.place), "model": matches.model, "corpus": matches.corpus, "lowest": lowest}
+    return about | {"n_examples": matches.n_examples, "examples": rows}
+
+
+def _show(matches: "Examples", lowest: bool) -> None:
     end = "lowest" if lowest else "strongest"
     corpus_name = f"{matches.n_examples:,} examples of {printable(matches.corpus)}"
     print_text(Text(f"{matches.place} of {printable(matches.model)}: {end} in {corpus_name}", style="bold"))

@@ -1,6 +1,6 @@
-"""`headscope find`: which heads do this, by an example, by a pattern, or by what taking them out does."""
+"""`headscope find`: ranks heads by an example, by a pattern, or by the effect of ablating them."""
 
-from enum import StrEnum
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -8,10 +8,11 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
+from headscope.choices import Ablation
 from headscope.cli.console import print_json, print_note, print_text, printable, read_text, working
 from headscope.cli.load_model import Loading
 from headscope.cli.progress import progress_bars
-from headscope.cli.shared_options import InputOptions, ModelName, PrintOptions, TextGiven
+from headscope.cli.shared_options import InputOptions, InputText, ModelName, PrintOptions
 from headscope.errors import InputError
 
 if TYPE_CHECKING:
@@ -23,70 +24,87 @@ EXAMPLE = "Example: headscope find builtin:gpt 'The doctor asked the nurse a que
 MOST_TEXTS = 2000
 
 
-class Ablate(StrEnum):
-    """What becomes of a head that is taken out."""
+@dataclass(frozen=True)
+class Question:
+    """What to rank heads by: an example with both ends, a pattern or an effect."""
 
-    zero = "zero"
-    mean = "mean"
+    source: Annotated[str | None, typer.Option("--from", help="By example: the query, a word or a position.")] = None
+    to: Annotated[str | None, typer.Option("--to", help="By example: the key, a word or a position.")] = None
+    pattern: Annotated[
+        str | None, typer.Option(help="By pattern: a measure such as previous_token, induction or names.")
+    ] = None
+    effect: Annotated[
+        str | None,
+        typer.Option(help="By effect: the token whose log-probability ablating a head changes, as ' nurse'."),
+    ] = None
+    at: Annotated[
+        int | None, typer.Option(help="With --effect: position of the prediction. Default: where the model predicts.")
+    ] = None
+    by: Annotated[
+        Ablation, typer.Option(help="With --effect: replace the output of a head by zero or by its mean.")
+    ] = "zero"
+
+    def check(self) -> None:
+        """Refuse none, half a question, and more than one."""
+        is_example = self.source is not None or self.to is not None
+        if is_example + (self.pattern is not None) + (self.effect is not None) != 1:
+            raise InputError("say what to find, one of: --from she --to nurse, --pattern induction, --effect ' nurse'.")
+        if is_example and (self.source is None or self.to is None):
+            raise InputError("an example has two ends: give both --from and --to.")
+        if self.at is not None and self.effect is None:
+            raise InputError("--at says where a prediction is made: it goes with --effect.")
+
+    def example(self) -> tuple[int | str, int | str] | None:
+        """Query and key of an example, each a word or a position."""
+        return None if self.source is None or self.to is None else (_end(self.source), _end(self.to))
 
 
 def find(
     model: ModelName,
-    text: TextGiven = None,
-    source: Annotated[str | None, typer.Option("--from", help="By example: the word or position that looks.")] = None,
-    to: Annotated[str | None, typer.Option("--to", help="By example: the word or position that is looked at.")] = None,
-    pattern: Annotated[str | None, typer.Option(help="By pattern: previous_token, induction, names …")] = None,
-    effect: Annotated[str | None, typer.Option(help="By effect: the prediction that counts, as ' nurse'.")] = None,
-    at: Annotated[
-        int | None, typer.Option(help="By effect: at this position; where the model answers, unless said.")
-    ] = None,
-    by: Annotated[Ablate, typer.Option(help="By effect: a head gives zero, or its mean.")] = Ablate.zero,
-    texts: Annotated[Path | None, typer.Option(help="More texts to look in, one a line.")] = None,
-    repeated: Annotated[
-        bool, typer.Option("--repeated", help="Appearance in random tokens that repeat, where induction shows.")
-    ] = False,
-    top: Annotated[int, typer.Option(min=1, help="How many heads to show.")] = 10,
+    text: InputText = None,
     *,
+    question: Question,
+    texts: Annotated[
+        Path | None, typer.Option(help=f"File of further input texts, one per line (at most {MOST_TEXTS:,}).")
+    ] = None,
+    repeated: Annotated[
+        bool, typer.Option("--repeated", help="Also use repeated random tokens, where induction heads stand out.")
+    ] = False,
+    top: Annotated[int, typer.Option(min=1, help="Number of heads to show.")] = 10,
     input_options: InputOptions,
     loading: Loading,
     print_options: PrintOptions,
 ) -> None:
-    """Rank all heads by what they do: attention from one word to another, a pattern, or an effect on a prediction."""
-    wanted = [source is not None or to is not None, pattern is not None, effect is not None]
-    if sum(wanted) != 1:
-        raise InputError("say what to find, one of: --from she --to nurse, --pattern induction, --effect ' nurse'.")
-    if wanted[0] and (source is None or to is None):
-        raise InputError("an example has two ends: give both --from and --to.")
-    if at is not None and effect is None:
-        raise InputError("--at says where a prediction is made: it goes with --effect.")
+    """Rank all heads by attention between two words, by a pattern or by their effect on a prediction."""
+    question.check()
     has_media = input_options.image is not None or input_options.audio is not None
     if text is None and texts is None and not repeated and not has_media:
         raise InputError("there is nothing to look in: give a text, --texts FILE or --repeated.")
     sources: list[str | None] = [*([read_text(text)] if text is not None or has_media else []), *_lines(texts)]
     loaded = loading.model(model)
     with working(f"Reading for {model}"):
-        inputs = [loaded.read(text, truncate=input_options.truncate, **input_options.inputs()) for text in sources]
-    if effect is not None:
-        scores = _by_effect(loaded, inputs, effect, at, by)
+        inputs = [loaded.read(source, truncate=input_options.truncate, **input_options.inputs()) for source in sources]
+    if question.effect is not None:
+        scores = _by_effect(loaded, inputs, question.effect, question.at, question.by)
         rows = sorted(scores.items(), key=lambda score: -abs(score[1]))
     else:
-        scores = _by_looks(loaded, inputs, repeated, None if source is None else (_end(source), _end(to)), pattern)
+        scores = _by_looks(loaded, inputs, repeated, question.example(), question.pattern)
         rows = [(head, value) for head, value, _ in scores.above(len(scores))]
     if print_options.json:
         ranked = [str(head) for head, _ in rows]
         print_json({"model": model, **scores.to_json(), "ranked": ranked})
     else:
-        _show(scores, rows[:top], effect)
+        _show(scores, rows[:top], question.effect)
 
 
-def _by_effect(model: "Model", inputs: list[Any], effect: str, at: int | None, by: Ablate) -> "Scores":
+def _by_effect(model: "Model", inputs: list[Any], effect: str, at: int | None, by: Ablation) -> "Scores":
     from headscope.analysis import ablation
 
     if not inputs:
         raise InputError("an effect is on the prediction of a text: give one, or --texts FILE.")
     with progress_bars() as progress:
         report = lambda done, of: progress("Taking out heads", done, of)  # noqa: E731
-        return ablation(model, inputs, by=by.value, target=effect, position=at, progress=report)
+        return ablation(model, inputs, by=by, target=effect, position=at, progress=report)
 
 
 def _by_looks(
@@ -112,9 +130,8 @@ def _by_looks(
     return find_heads(traces, example=example) if example is not None else find_heads(traces, pattern=pattern)
 
 
-def _end(text: str | None) -> int | str:
+def _end(text: str) -> int | str:
     """A word, or a position."""
-    assert text is not None
     return int(text) if text.lstrip("-").isdecimal() else text
 
 

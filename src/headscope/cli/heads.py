@@ -1,6 +1,6 @@
-"""`headscope heads`: what every head of a model does over a corpus, as a page, tables and JSON."""
+"""`headscope heads`: reports what every head of a model does over a corpus, as HTML, Parquet and JSON."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.table import Table
@@ -24,45 +24,46 @@ def heads(
     output: ReportFolder,
     kind: KindName = None,
     columns: Columns = None,
-    no_relevance: Annotated[bool, typer.Option("--no-relevance", help="Leave out layer-wise relevance.")] = False,
-    no_importance: Annotated[
-        bool, typer.Option("--no-importance", help="Leave out gate gradients and ablation, which take longest.")
+    no_relevance: Annotated[
+        bool, typer.Option("--no-relevance", help="Skip layer-wise relevance propagation.")
     ] = False,
-    sample: Annotated[int, typer.Option(help="Relevance and importance: on so many examples.", min=2)] = 16,
+    no_importance: Annotated[
+        bool, typer.Option("--no-importance", help="Skip gate gradients and ablation, the slowest part.")
+    ] = False,
+    sample: Annotated[int, typer.Option(help="Number of examples used for relevance and importance.", min=2)] = 16,
     *,
     corpus_options: CorpusOptions,
     loading: Loading,
     print_options: PrintOptions,
 ) -> None:
-    """What every head does over a corpus, how sure it is and how much it matters: a page, Parquet and JSON."""
-    works_at, examples = corpus_options.works_at(), corpus_options.corpus(corpus, kind, columns)
+    """Report what every head does over a corpus, with confidence intervals and importance: HTML, Parquet and JSON."""
+    run_options, examples = corpus_options.run_options(), corpus_options.corpus(corpus, kind, columns)
     from headscope.reports import heads as report_of
     from headscope.reports.heads_report import check_folder
 
     check_folder(output)
     loaded = corpus_options.model(model, loading)
-
     with note_what_is_kept(output), progress_bars() as progress:
         report = report_of(
             loaded,
             examples,
             output,
-            limit=corpus_options.limit,
-            every=corpus_options.every,
             relevance=not no_relevance,
             importance=not no_importance,
             sample=sample,
-            engine=works_at,
             progress=progress,
+            **run_options,
         )
     if print_options.json:
-        roles = {str(head): verdict.to_json() for head, verdict in report.roles.items()}
-        outcome = [{"question": finding.question, "answer": finding.answer} for finding in report.outcome]
-        print_json(
-            {**report.about, "folder": str(output), "page": str(report.page), "roles": roles, "outcome": outcome}
-        )
+        print_json({**report.about, "folder": str(output), "page": str(report.page), **_findings(report)})
     else:
         _show(report)
+
+
+def _findings(report: "HeadsReport") -> dict[str, Any]:
+    roles = {str(head): verdict.to_json() for head, verdict in report.roles.items()}
+    outcome = [{"question": finding.question, "answer": finding.answer} for finding in report.outcome]
+    return {"roles": roles, "outcome": outcome}
 
 
 def _show(report: "HeadsReport") -> None:

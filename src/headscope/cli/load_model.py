@@ -1,4 +1,4 @@
-"""Loading a model for a command: options checked, a spinner while it takes its time."""
+"""Loads the model of a command, with a spinner."""
 
 import contextlib
 from collections.abc import Iterator
@@ -12,19 +12,26 @@ from headscope.cli.console import working
 if TYPE_CHECKING:
     from headscope.models import Model
 
-Device = Annotated[str | None, typer.Option(help="Where to run: cpu, cuda, cuda:1, mps. The CPU unless said.")]
-Dtype = Annotated[str | None, typer.Option(help="float32, float16, bfloat16 or float64; the checkpoint's unless said.")]
+Device = Annotated[str | None, typer.Option(help="Device to run on: cpu, cuda, cuda:1 or mps. Default: cpu.")]
+Dtype = Annotated[
+    str | None,
+    typer.Option(
+        help="Precision: float32, float16, bfloat16 or float64. Default: the checkpoint's dtype, except that "
+        "half-precision checkpoints run in float32 on a CPU."
+    ),
+]
 AllowPickle = Annotated[
-    bool, typer.Option("--allow-pickle", help="Read a pickle checkpoint, which can run code: only if you trust it.")
+    bool, typer.Option("--allow-pickle", help="Load pickle checkpoints. They can run code: use only files you trust.")
 ]
 TrustRemoteCode = Annotated[
-    bool, typer.Option("--trust-remote-code", help="Run code that comes with the model: only if you trust it.")
+    bool,
+    typer.Option("--trust-remote-code", help="Run Python code from the model's repository. Use only models you trust."),
 ]
 
 
 @dataclass(frozen=True)
 class Loading:
-    """How to load a model; one that was loaded is kept."""
+    """How to load models. Each model is loaded once."""
 
     device: Device = None
     dtype: Dtype = None
@@ -33,12 +40,12 @@ class Loading:
     loaded: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
 
     def options(self) -> dict[str, Any]:
-        """What `load_model` takes."""
+        """The options as keyword arguments of `load_model`."""
         names = ("device", "dtype", "allow_pickle", "trust_remote_code")
         return {name: getattr(self, name) for name in names}
 
     def model(self, name: str) -> "Model":
-        """The model of this name."""
+        """The model with this name."""
         if name not in self.loaded:
             self.loaded[name] = load_model(name, **self.options())
         return self.loaded[name]
@@ -61,7 +68,7 @@ def load_model(
 
 @contextlib.contextmanager
 def one_thread() -> Iterator[None]:
-    """For small models: threads that wait for each other at every step make them far slower on a busy machine."""
+    """Run on one thread: on a busy machine, small models spend most of their time waiting for other threads."""
     import torch
 
     n_threads = torch.get_num_threads()

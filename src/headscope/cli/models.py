@@ -1,4 +1,4 @@
-"""`headscope models`: the built-in models and the families we know; or what is captured of one model."""
+"""`headscope models`: lists built-in models and tested families, or reports what is captured of one model."""
 
 import json as jsonlib
 import math
@@ -14,7 +14,7 @@ from headscope.cli.console import print_json, print_text, printable
 from headscope.cli.coverage_table import coverage, short_count, show_coverage
 from headscope.cli.families import FAMILIES, WAYS
 from headscope.cli.load_model import AllowPickle, TrustRemoteCode, load_model
-from headscope.cli.shared_options import Debug, Json
+from headscope.cli.shared_options import MODEL_HELP, Debug, Json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -26,15 +26,13 @@ BUILTIN = Path(__file__).parent.parent / "builtin"
 
 
 def models(
-    model: Annotated[
-        str | None, typer.Argument(help="builtin:gpt, a folder, or a hub id; none lists what there is.")
-    ] = None,
+    model: Annotated[str | None, typer.Argument(help=f"{MODEL_HELP} Default: list what is available.")] = None,
     allow_pickle: AllowPickle = False,
     trust_remote_code: TrustRemoteCode = False,
     json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """List the built-in models and the families by way in; or tell what is captured of one model."""
+    """List built-in models and tested model families, or report what is captured of one model."""
     if model is not None:
         report = coverage(load_model(model, allow_pickle=allow_pickle, trust_remote_code=trust_remote_code))
         print_json(report) if json else show_coverage(report)

@@ -2,79 +2,124 @@
 
 import importlib
 import re
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from headscope.cli.console import print_json, print_note, print_text, working
-from headscope.cli.shared_options import Debug, Json
+from headscope.cli.shared_options import PrintOptions
 from headscope.errors import InputError, LoadError, MissingExtraError
 
 EXAMPLE = "Example: headscope serve builtin:bert --port 8765"
 UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 
 
-def serve(
-    models: Annotated[
-        list[str] | None, typer.Argument(help="Models to offer beside the built-in ones: folders or hub ids.")
-    ] = None,
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Port; the next free one if taken, 0 for any.")] = 8765,
-    host: Annotated[str, typer.Option(help="Address to listen at. Others than this machine's own are a risk.")] = (
-        "127.0.0.1"
-    ),
-    allow_hub: Annotated[bool, typer.Option("--allow-hub", help="Let the page load models from the hub.")] = False,
-    allow: Annotated[list[Path] | None, typer.Option(help="Let the page load models under this folder.")] = None,
-    save_to: Annotated[Path | None, typer.Option(help="Let the page write edited models under this folder.")] = None,
+@dataclass(frozen=True)
+class Listening:
+    """Where the server listens."""
+
+    port: Annotated[
+        int,
+        typer.Option(min=0, max=65535, help="Port. If it is taken, the next free one is used; 0 picks any free port."),
+    ] = 8765
+    host: Annotated[
+        str, typer.Option(help="Address to listen on. Others than 127.0.0.1 expose the server to your network.")
+    ] = "127.0.0.1"
+    trust_host: Annotated[list[str] | None, typer.Option(help="Host name to accept beside localhost. Repeatable.")] = (
+        None
+    )
+    no_browser: Annotated[bool, typer.Option("--no-browser", help="Print the address without opening a browser.")] = (
+        False
+    )
+
+
+@dataclass(frozen=True)
+class Permissions:
+    """What the page may load and save."""
+
+    allow_hub: Annotated[
+        bool, typer.Option("--allow-hub", help="Allow the page to load models from the Hugging Face Hub.")
+    ] = False
+    allow: Annotated[
+        list[Path] | None, typer.Option(help="Allow the page to load models from this folder. Repeatable.")
+    ] = None
+    save_to: Annotated[Path | None, typer.Option(help="Allow the page to save edited models in this folder.")] = None
+
+
+@dataclass(frozen=True)
+class Resources:
+    """What the server offers beside models, and how much it takes."""
+
     report: Annotated[
-        list[Path] | None, typer.Option(help="A folder that `headscope heads` wrote: its scores and roles are shown.")
-    ] = None,
-    trust_host: Annotated[list[str] | None, typer.Option(help="A host name to answer to, beside localhost.")] = None,
+        list[Path] | None,
+        typer.Option(help="Folder written by `headscope heads`, whose scores and roles to show. Repeatable."),
+    ] = None
     corpus: Annotated[
         Path | None,
-        typer.Option(help="Texts to start from, and to take examples of heads and neurons from: a file, or a folder."),
+        typer.Option(help="File or folder of texts: inputs to start from, and examples of heads and neurons."),
+    ] = None
+    max_memory: Annotated[
+        str, typer.Option(help="Memory limit for cached traces and running requests, at least 1MB.")
+    ] = "2GB"
+    queue: Annotated[int, typer.Option(min=1, max=1000, help="Maximum number of queued runs.")] = 8
+
+
+def serve(
+    models: Annotated[
+        list[str] | None,
+        typer.Argument(help="Models to offer beside the built-in ones: folders or hub ids. The first one opens."),
     ] = None,
-    no_browser: Annotated[bool, typer.Option("--no-browser", help="Print the address only.")] = False,
-    max_memory: Annotated[str, typer.Option(help="Memory for traces that are kept, as in 500MB or 4GB.")] = "2GB",
-    queue: Annotated[int, typer.Option(min=1, max=1000, help="Runs that may wait.")] = 8,
-    json: Json = False,
-    debug: Debug = False,
+    *,
+    listening: Listening,
+    permissions: Permissions,
+    resources: Resources,
+    print_options: PrintOptions,
 ) -> None:
-    """Open the workbench: all heads of a model on one page, in your browser."""
-    size = bytes_of(max_memory)
-    if corpus is not None and not corpus.exists():
-        raise LoadError(f"--corpus {corpus}: there is no such file or folder.")
+    """Start the workbench and open it in your browser: all heads of a model on one page."""
+    size = bytes_of(resources.max_memory)
+    if resources.corpus is not None and not resources.corpus.exists():
+        raise LoadError(f"--corpus {resources.corpus}: there is no such file or folder.")
     with working("Starting the workbench"):
-        # By name: the command line and the server do not know each other, and most commands need no server.
-        try:
-            start = importlib.import_module("headscope.server.run_server")
-        except ImportError as error:
-            if error.name is None or error.name.partition(".")[0] not in ("fastapi", "uvicorn", "starlette"):
-                raise
-            raise MissingExtraError(
-                "the workbench needs FastAPI and uvicorn: pip install 'headscope[serve]'."
-            ) from error
-    own = importlib.import_module("headscope.server.options")
-    options = own.Options(
+        server = _server_module()
+    server_options = importlib.import_module("headscope.server.options")
+    options = server_options.Options(
         models=tuple(models or ()),
-        host=host,
-        port=port,
-        allow_hub=allow_hub,
-        allow=tuple(allow or ()),
-        save_to=save_to,
-        corpus=corpus,
-        trusted_hosts=tuple(trust_host or ()),
-        reports=tuple(report or ()),
-        limits=own.Limits(waiting=queue, memory=size),
+        host=listening.host,
+        port=listening.port,
+        allow_hub=permissions.allow_hub,
+        allow=tuple(permissions.allow or ()),
+        save_to=permissions.save_to,
+        corpus=resources.corpus,
+        trusted_hosts=tuple(listening.trust_host or ()),
+        reports=tuple(resources.report or ()),
+        limits=server_options.Limits(waiting=resources.queue, memory=size),
     )
 
     def announce(address: str) -> None:
-        if json:
+        if print_options.json:
             print_json({"address": address})
         else:
             print_text(f"Headscope is at {address}", "Ctrl-C stops it.")
 
-    start.serve(options, say=print_note, announce=announce, opens_browser=not no_browser, debug=debug)
+    opens_browser, debug = not listening.no_browser, print_options.debug
+    server.serve(options, say=print_note, announce=announce, opens_browser=opens_browser, debug=debug)
+
+
+def serve_defaults() -> None:
+    """The same without any option."""
+    serve(listening=Listening(), permissions=Permissions(), resources=Resources(), print_options=PrintOptions())
+
+
+def _server_module() -> Any:
+    """The server, by name: the command line and the server do not know each other, and most commands need none."""
+    try:
+        return importlib.import_module("headscope.server.run_server")
+    except ImportError as error:
+        if error.name is None or error.name.partition(".")[0] not in ("fastapi", "uvicorn", "starlette"):
+            raise
+        raise MissingExtraError("the workbench needs FastAPI and uvicorn: pip install 'headscope[serve]'.") from error
 
 
 def bytes_of(text: str) -> int:

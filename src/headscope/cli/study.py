@@ -1,54 +1,54 @@
-"""`headscope study`: the checks that papers published, on any model, with their numbers beside."""
+"""`headscope study`: repeats a published study on any model and compares the numbers."""
 
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.table import Table
 from rich.text import Text
 
+from headscope.choices import StudyName
 from headscope.cli.console import print_json, print_text, printable
 from headscope.cli.corpus_options import CorpusOptions, ReportFolder
 from headscope.cli.load_model import Loading
 from headscope.cli.progress import note_what_is_kept, progress_bars
-from headscope.cli.shared_options import PrintOptions
+from headscope.cli.shared_options import MODEL_HELP, PrintOptions
+
+if TYPE_CHECKING:
+    from headscope.reports.studies.checks import Study
 
 EXAMPLE = "Example: headscope study voita --model builtin:translate --corpus en_ewt-ud-dev.conllu -o study --limit 300"
 
 
-class StudyName(StrEnum):
-    """A paper."""
-
-    vig = "vig"
-    voita = "voita"
-    raganato = "raganato"
-
-
 def study(
-    name: Annotated[StudyName, typer.Argument(help="The paper: vig (2019), voita (2019) or raganato (2018).")],
-    model: Annotated[str, typer.Option(help="builtin:gpt, a folder, or a hub id.")],
-    corpus: Annotated[Path, typer.Option(help="A treebank in CoNLL-U.")],
+    name: Annotated[StudyName, typer.Argument(help="Paper: Vig (2019), Voita (2019) or Raganato (2018).")],
+    model: Annotated[str, typer.Option(help=MODEL_HELP)],
+    corpus: Annotated[Path, typer.Option(help="Treebank in CoNLL-U.")],
     output: ReportFolder,
     *,
     corpus_options: CorpusOptions,
     loading: Loading,
     print_options: PrintOptions,
 ) -> None:
-    """The checks of a paper on a model and a treebank, published numbers beside ours: a table, Markdown, HTML, JSON."""
-    works_at, examples = corpus_options.works_at(), corpus_options.corpus(corpus)
+    """Repeat a published study on your model and treebank, and compare the numbers.
+
+    Writes HTML, Markdown and JSON.
+    """
+    run_options, examples = corpus_options.run_options(), corpus_options.corpus(corpus)
     from headscope.reports.studies import study as study_of
     from headscope.reports.studies.checks import check_folder
 
     check_folder(output)
     loaded = corpus_options.model(model, loading)
-
     with note_what_is_kept(output), progress_bars() as progress:
-        options: dict[str, Any] = {"limit": corpus_options.limit, "every": corpus_options.every, "engine": works_at}
-        report = study_of(name.value, loaded, examples, output, progress=progress, **options)
+        report = study_of(name, loaded, examples, output, progress=progress, **run_options)
     if print_options.json:
         print_json(report.to_json() | {"folder": str(output)})
-        return
+    else:
+        _show(report, output)
+
+
+def _show(report: "Study", output: Path) -> None:
     print_text(Text(printable(report.title), "bold"))
     print_text(
         f"{printable(report.model)} on {report.n_examples:,} examples of {printable(report.corpus)}. "

@@ -1,19 +1,19 @@
-"""`headscope trace`: run a model on one input, show what its heads did, and keep the trace."""
+"""`headscope trace`: runs a model on one input, summarises its heads and saves the trace."""
 
 import os
 import time
 from dataclasses import asdict
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.text import Text
 
+from headscope.choices import Record
 from headscope.cli.console import print_json, print_text, printable, read_text, working
 from headscope.cli.edit_options import read_edits
 from headscope.cli.load_model import Loading
-from headscope.cli.shared_options import InputOptions, ModelName, PrintOptions, TextGiven
+from headscope.cli.shared_options import InputOptions, InputText, ModelName, PrintOptions
 from headscope.cli.trace_summary import HeadFigures, answer_lines, answers, head_figures, head_table
 from headscope.errors import InputError, LoadError
 
@@ -25,31 +25,24 @@ EXAMPLE = "Example: headscope trace builtin:gpt 'The doctor asked the nurse. She
 TOKENS_SHOWN = 60
 
 
-class Record(StrEnum):
-    """How much of a run to keep."""
-
-    rows = "rows"
-    summary = "summary"
-    heads = "heads"
-    full = "full"
-
-
 def trace(
     model: ModelName,
-    text: TextGiven = None,
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="Keep the trace in this folder.")] = None,
-    record: Annotated[Record | None, typer.Option(help="How much to keep; heads, unless that does not fit.")] = None,
-    edit: Annotated[list[str] | None, typer.Option(help="An edit, as 'silence(\"L3H2\")'; may be repeated.")] = None,
-    edits: Annotated[Path | None, typer.Option(help="A file of edits, as hs.save_interventions writes it.")] = None,
-    generate: Annotated[int | None, typer.Option(help="Let the model write up to so many tokens first.")] = None,
-    top: Annotated[int, typer.Option(min=1, help="How many heads and predictions to show.")] = 8,
-    force: Annotated[bool, typer.Option("--force", help="Replace a trace that is in the folder.")] = False,
+    text: InputText = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Save the trace in this folder.")] = None,
+    record: Annotated[
+        Record | None, typer.Option(help="What to record. Default: heads, or summary if heads do not fit in memory.")
+    ] = None,
+    edit: Annotated[list[str] | None, typer.Option(help="Edit the run, as 'silence(\"L3H2\")'. Repeatable.")] = None,
+    edits: Annotated[Path | None, typer.Option(help="JSON file of edits from hs.save_interventions.")] = None,
+    generate: Annotated[int | None, typer.Option(help="Generate up to N tokens before tracing.")] = None,
+    top: Annotated[int, typer.Option(min=1, help="Number of heads and predictions to show.")] = 8,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite the trace in the folder.")] = False,
     *,
     input_options: InputOptions,
     loading: Loading,
     print_options: PrintOptions,
 ) -> None:
-    """Run a model on one input and show what its heads did; -o keeps the trace, --edit changes the run."""
+    """Run a model on one input and summarise its heads. -o saves the trace, --edit changes the run."""
     if output is not None:
         check_output(output, force)
     if generate is not None and (input_options.pair or input_options.target):
@@ -58,15 +51,10 @@ def trace(
     with working("Reading edits" if edit or edits else "Starting"):
         chosen = read_edits(edit or [], edits)
     loaded = loading.model(model)
-    options = {"record": _named(record), "truncate": input_options.truncate, **input_options.inputs()}
+    options = {"record": record, "truncate": input_options.truncate, **input_options.inputs()}
     started = time.perf_counter()
-    written = None
     with working(f"Running {model}"):
-        if generate is not None:
-            generated = loaded.generate(source, max_new_tokens=generate, interventions=chosen, **options)
-            trace, written = generated.trace, generated.text
-        else:
-            trace = loaded.run(source, chosen, **options)
+        trace, written = _run(loaded, source, chosen, generate, options)
     seconds = time.perf_counter() - started
     figures = head_figures(trace)
     if output is not None:
@@ -76,6 +64,16 @@ def trace(
         print_json(document(loaded, trace, figures, top, written, output, seconds))
     else:
         _show(loaded, trace, figures, top, written, output, seconds)
+
+
+def _run(
+    model: "Model", source: str | None, edits: Any, generate: int | None, options: dict[str, Any]
+) -> tuple["Trace", str | None]:
+    """The trace, and the text that was generated before it."""
+    if generate is None:
+        return model.run(source, edits, **options), None
+    generated = model.generate(source, max_new_tokens=generate, interventions=edits, **options)
+    return generated.trace, generated.text
 
 
 def check_output(folder: Path, force: bool) -> None:
@@ -153,7 +151,3 @@ def token_line(stack: str, tokens: Any) -> Text:
         return Text.assemble((name, "bold"), f"{len(tokens)} ({tokens.kind}{grid})")
     more = f" … {len(tokens) - TOKENS_SHOWN} more" if len(tokens) > TOKENS_SHOWN else ""
     return Text.assemble((name, "bold"), f"{len(tokens)}: {' '.join(texts)}{more}")
-
-
-def _named(record: Record | None) -> Any:
-    return None if record is None else record.value

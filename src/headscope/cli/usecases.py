@@ -27,34 +27,30 @@ class Command:
     example: str
 
 
-Schemas = Annotated[
-    Path | None, typer.Argument(help="Winogender's templates.tsv; sentences that are built in, unless given.")
-]
-Pairs = Annotated[
-    Path | None, typer.Argument(help="Pairs of sentences, two columns; three hundred built-in ones, unless given.")
-]
+Schemas = Annotated[Path | None, typer.Argument(help="Winogender's templates.tsv. Default: built-in sentences.")]
+Pairs = Annotated[Path | None, typer.Argument(help="Sentence pairs in two columns. Default: 300 built-in pairs.")]
 Texts = Annotated[
-    Path | None, typer.Argument(help="Texts of 30 tokens or more, one a line; built-in ones, unless given.")
+    Path | None, typer.Argument(help="Texts of at least 30 tokens, one per line. Default: built-in texts.")
 ]
 
 
 def bias(model: ModelName, file: Schemas = None, *, loading: Loading, print_options: PrintOptions) -> None:
-    """Do heads look at occupations differently from she and from he, and what does silencing them change?"""
+    """Measure whether heads attend to occupations differently from 'she' and 'he', and what silencing them changes."""
     _run("bias", model, file, loading, print_options)
 
 
 def antecedents(model: ModelName, file: Schemas = None, *, loading: Loading, print_options: PrintOptions) -> None:
-    """Which heads lead from a pronoun to the person it means, against the nearest noun?"""
+    """Find heads that attend from a pronoun to its antecedent rather than to the nearest noun."""
     _run("antecedents", model, file, loading, print_options)
 
 
 def between(model: ModelName, file: Pairs = None, *, loading: Loading, print_options: PrintOptions) -> None:
-    """Which heads link two sentences that belong together, against shuffled pairs?"""
+    """Find heads that link the two sentences of a pair, compared with shuffled pairs."""
     _run("between", model, _pairs(file), loading, print_options)
 
 
 def decay(model: ModelName, file: Texts = None, *, loading: Loading, print_options: PrintOptions) -> None:
-    """Which head looks less the further away a token is, and which of its neurons make it so?"""
+    """Find the head whose attention decays most with distance, and the neurons responsible."""
     _run("decay", model, _texts(file), loading, print_options)
 
 

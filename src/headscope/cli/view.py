@@ -1,15 +1,29 @@
-"""`headscope view head|model|neuron|activations`: a model on one input, saved as page, picture or numbers."""
+"""`headscope view head|model|neuron|activations`: saves a view of one input as a page, a picture or numbers."""
 
 import re
-from enum import StrEnum
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from headscope.choices import (
+    Axis,
+    By,
+    Direction,
+    Fold,
+    Form,
+    Hide,
+    Pair,
+    Stream,
+    Thumbnails,
+    Vectors,
+    What,
+    Whose,
+)
 from headscope.cli.console import working
 from headscope.cli.load_model import Loading
-from headscope.cli.shared_options import InputOptions, PrintOptions, TextGiven, spread
+from headscope.cli.shared_options import MODEL_HELP, InputOptions, InputText, PrintOptions, one_of, spread
 from headscope.cli.view_output import Appearance, Comparison, finish, is_saved, trace_of
 from headscope.errors import InputError
 
@@ -19,174 +33,110 @@ ACTIVATIONS_EXAMPLE = "Example: headscope view activations builtin:gpt 'The doct
 NEURON_EXAMPLE = "Example: headscope view neuron builtin:gpt 'The doctor asked the nurse. She' --head L3H2 -o x.html"
 
 app = typer.Typer(
-    help="Save what a model's heads did on one input: as a page, a picture or numbers.",
+    help="Save a view of one input as a page, a picture or a table.",
+    epilog=HEAD_EXAMPLE,
     no_args_is_help=True,
     rich_markup_mode="rich",
 )
 
-
-class Form(StrEnum):
-    """Lines between tokens, a matrix, over the picture or along the sound; auto: what fits the input."""
-
-    auto = "auto"
-    lines = "lines"
-    matrix = "matrix"
-    image = "image"
-    time = "time"
-
-
-class Direction(StrEnum):
-    """What a token looks at, or who looks at it."""
-
-    from_ = "from"
-    to = "to"
-
-
-class Axis(StrEnum):
-    """Tokens from top to bottom, or from left to right."""
-
-    vertical = "vertical"
-    horizontal = "horizontal"
-
-
-class What(StrEnum):
-    """What the lines stand for."""
-
-    pattern = "pattern"
-    contribution = "contribution"
-    scores = "scores"
-
-
-class By(StrEnum):
-    """What is read as one."""
-
-    tokens = "tokens"
-    words = "words"
-    sentences = "sentences"
-
-
-class Hide(StrEnum):
-    """Groups of tokens to leave out."""
-
-    special = "special"
-    first = "first"
-
-
-class Between(StrEnum):
-    """From which sentence of a pair to which."""
-
-    all = "all"
-    aa = "AA"
-    ab = "AB"
-    ba = "BA"
-    bb = "BB"
-
-
-class Thumbnails(StrEnum):
-    """How each head is pictured."""
-
-    heat = "heat"
-    lines = "lines"
-
-
-class Stream(StrEnum):
-    """What is shown of the residual stream."""
-
-    lens = "lens"
-    norm = "norm"
-    attention = "attention"
-    cross = "cross"
-    mlp = "mlp"
-    cosine = "cosine"
-
-
-class Whose(StrEnum):
-    """Whose prediction a difference follows through the layers."""
-
-    either = "either"
-    a = "A"
-    b = "B"
-
-
-ModelName = Annotated[str, typer.Argument(help="builtin:gpt, a folder, a hub id, or a folder that `trace -o` wrote.")]
+ModelName = Annotated[
+    str, typer.Argument(help=f"{MODEL_HELP} Or a folder that `headscope trace -o` wrote, without a text.")
+]
 Output = Annotated[
     Path | None,
-    typer.Option("--output", "-o", help="The file to write: .html, .png, .svg, .pdf, .csv, .json or .parquet."),
+    typer.Option(
+        "--output",
+        "-o",
+        help="Output file: .html, .png, .svg, .pdf, .csv, .json or .parquet. Default: print a table.",
+    ),
 ]
+
+
+@dataclass(frozen=True)
+class HeadLayout:
+    """How the heads of a head view are drawn."""
+
+    average: Annotated[bool, typer.Option("--average", help="Draw the mean of the heads.")] = False
+    form: Annotated[
+        Form,
+        typer.Option(help="Lines, a matrix, an image overlay or a timeline of the sound. auto fits the input."),
+    ] = "auto"
+    axis: Annotated[Axis, typer.Option(help="Tokens from top to bottom or from left to right.")] = "vertical"
+    what: Annotated[
+        What,
+        typer.Option(help="Attention weights, weight × ‖value · W_O‖ (contribution), or scores before the softmax."),
+    ] = "pattern"
+    by: Annotated[By, typer.Option(help="Unit of the rows and columns.")] = "tokens"
+    direction: Annotated[Direction, typer.Option(help="On an image: attention from each patch or to each patch.")] = (
+        "from"
+    )
+    arrows: Annotated[
+        bool,
+        typer.Option("--arrows", help="On an image: draw arrows from each patch to its strongest keys (see --mass)."),
+    ] = False
+    rollout: Annotated[
+        bool, typer.Option("--rollout", help="On an image: attention rollout through all layers up to this one.")
+    ] = False
+
+
+@dataclass(frozen=True)
+class TokenFilter:
+    """Which tokens and which weights of a head view are shown."""
+
+    hide: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar=one_of(Hide),
+            help="Hide special tokens or the first token. Rows are renormalised to sum to 1. Repeatable.",
+        ),
+    ] = None
+    off: Annotated[
+        list[str] | None, typer.Option(help="Hide one token, as POSITION or STACK:POSITION. Repeatable.")
+    ] = None
+    threshold: Annotated[float | None, typer.Option(help="Show weights from this value on (0 to 1).")] = None
+    mass: Annotated[
+        float | None, typer.Option(help="Show the strongest weights that sum to this share of each query (0 to 1).")
+    ] = None
+    top: Annotated[int | None, typer.Option(help="Show the K strongest weights of each query (1 to 64).")] = None
+    between: Annotated[Pair, typer.Option(help="For a sentence pair: AB shows queries in A and keys in B.")] = "all"
+    token: Annotated[
+        str | None,
+        typer.Option(help="Show one token: POSITION or query:POSITION as query, key:POSITION as key; -1 is the last."),
+    ] = None
 
 
 @app.command("head", epilog=HEAD_EXAMPLE)
 @spread
 def head_view(
     model: ModelName,
-    text: TextGiven = None,
+    text: InputText = None,
     output: Output = None,
-    head: Annotated[list[str] | None, typer.Option(help="A head, as L3H2; may be repeated, within one layer.")] = None,
-    layer: Annotated[str | None, typer.Option(help="All heads of a layer, as L3; the first layer unless said.")] = None,
-    average: Annotated[bool, typer.Option("--average", help="Draw the mean of the heads.")] = False,
-    form: Annotated[
-        Form, typer.Option(help="Lines between tokens, a matrix, over the picture, along the sound.")
-    ] = Form.auto,
-    axis: Annotated[Axis, typer.Option(help="Tokens from top to bottom, or from left to right.")] = Axis.vertical,
-    what: Annotated[
-        What, typer.Option(help="Weights, weights times the size of values, or scores before the softmax.")
-    ] = What.pattern,
-    by: Annotated[By, typer.Option(help="Read tokens one by one, or whole words or sentences.")] = By.tokens,
-    hide: Annotated[list[Hide] | None, typer.Option(help="Leave out special or first tokens; may be repeated.")] = None,
-    off: Annotated[
-        list[str] | None, typer.Option(help="Leave out one token, by position (or stack:position); may be repeated.")
-    ] = None,
-    threshold: Annotated[float | None, typer.Option(help="Only weights from this on.")] = None,
-    mass: Annotated[float | None, typer.Option(help="The strongest that make up this share of each query.")] = None,
-    top: Annotated[int | None, typer.Option(help="The strongest few of each query.")] = None,
-    between: Annotated[Between, typer.Option(help="Of a pair: from which sentence to which.")] = Between.all,
-    token: Annotated[
-        str | None, typer.Option(help="One token alone: 5 (or query:5) looks, key:5 is looked at; -1 is the last.")
-    ] = None,
-    direction: Annotated[
-        Direction, typer.Option(help="CorpusOptions a picture: what patches appearance at, or who at them.")
-    ] = (Direction.from_),
-    arrows: Annotated[
-        bool, typer.Option("--arrows", help="CorpusOptions a picture: from each patch to its strongest.")
-    ] = False,
-    rollout: Annotated[
-        bool, typer.Option("--rollout", help="CorpusOptions a picture: attention through all layers up to this one.")
-    ] = False,
+    head: Annotated[list[str] | None, typer.Option(help="Head, as L3H2. Repeatable within one layer.")] = None,
+    layer: Annotated[str | None, typer.Option(help="All heads of a layer, as L3. Default: the first layer.")] = None,
     *,
+    layout: HeadLayout,
+    token_filter: TokenFilter,
     input_options: InputOptions,
     comparison: Comparison,
     appearance: Appearance,
     loading: Loading,
     print_options: PrintOptions,
 ) -> None:
-    """Heads of one layer: lines between tokens, a matrix, over a picture or along a sound; without -o, a table."""
+    """Show heads of one layer as lines, a matrix, an image overlay or a timeline. Without -o: a table."""
     if head and layer:
         raise InputError("--head and --layer both say what to show: give one of them.")
-    spot = _token_spot(token)
+    options = vars(token_filter) | {
+        "hide": token_filter.hide or [],
+        "off": token_filter.off or [],
+        "pair": token_filter.between,
+        "token": _token_spot(token_filter.token),
+    }
+    del options["between"]
     trace = trace_of(model, text, output, loading, input_options)
     trace = comparison.minus(trace, model, loading, input_options)
     from headscope.views import head_view as view_of
 
-    view = view_of(
-        trace,
-        head or layer,
-        average=average,
-        form=form.value,
-        axis=axis.value,
-        what=what.value,
-        by=by.value,
-        hide=[group.value for group in hide or []],
-        off=off or [],
-        threshold=threshold,
-        mass=mass,
-        top=top,
-        pair=between.value,
-        token=spot,
-        direction=direction.value,
-        arrows=arrows,
-        rollout=rollout,
-        theme=appearance.theme.value,
-    )  # type: ignore[arg-type]
+    view = view_of(trace, head or layer, theme=appearance.theme, **vars(layout), **options)
     finish(view, output, appearance, print_options)
 
 
@@ -194,13 +144,15 @@ def head_view(
 @spread
 def model_view(
     model: ModelName,
-    text: TextGiven = None,
+    text: InputText = None,
     output: Output = None,
-    head: Annotated[str | None, typer.Option(help="The head in focus, as L3H2.")] = None,
-    thumbnails: Annotated[Thumbnails, typer.Option(help="Heads as heat maps or as lines.")] = Thumbnails.heat,
-    sort: Annotated[str, typer.Option(help="Order heads by a measure, as previous_token.")] = "",
-    colour: Annotated[str, typer.Option(help="Colour heads by a measure.")] = "",
-    least: Annotated[float, typer.Option(help="Only heads whose colour is at least this share of the range.")] = 0.0,
+    head: Annotated[str | None, typer.Option(help="Head in focus, as L3H2. Default: the first head.")] = None,
+    thumbnails: Annotated[Thumbnails, typer.Option(help="Draw heads as heat maps or as lines.")] = "heat",
+    sort: Annotated[str, typer.Option(help="Sort heads by a measure, as previous_token. Default: by layer.")] = "",
+    colour: Annotated[str, typer.Option(help="Colour heads by a measure. Default: by their attention weights.")] = "",
+    least: Annotated[
+        float, typer.Option(help="With --colour: hide heads below this share of the measure's range (0 to 1).")
+    ] = 0.0,
     *,
     input_options: InputOptions,
     comparison: Comparison,
@@ -208,21 +160,14 @@ def model_view(
     loading: Loading,
     print_options: PrintOptions,
 ) -> None:
-    """All heads of all layers on one page; without -o, the heads with their measures as a table."""
+    """Show all heads of all layers on one page. Without -o: a table of the heads with their measures."""
     trace = trace_of(model, text, output, loading, input_options)
     trace = comparison.minus(trace, model, loading, input_options)
     from headscope.views import model_view as view_of
 
+    options = {"thumbnails": thumbnails, "sort": sort, "colour": colour, "least": least}
     with working("Measuring heads"):
-        view = view_of(
-            trace,
-            head,
-            thumbnails=thumbnails.value,
-            sort=sort,
-            colour=colour,
-            least=least,
-            theme=appearance.theme.value,
-        )  # type: ignore[arg-type]
+        view = view_of(trace, head, theme=appearance.theme, **options)  # type: ignore[arg-type]
     finish(view, output, appearance, print_options)
 
 
@@ -230,19 +175,17 @@ def model_view(
 @spread
 def neuron_view(
     model: ModelName,
-    text: TextGiven = None,
+    text: InputText = None,
     output: Output = None,
-    head: Annotated[str | None, typer.Option(help="The head, as L3H2; the first unless said.")] = None,
-    token: Annotated[int, typer.Option(help="The query, by its position; -1 is the last.")] = -1,
+    head: Annotated[str | None, typer.Option(help="Head, as L3H2. Default: the first head.")] = None,
+    token: Annotated[int, typer.Option(help="Position of the query; -1 is the last.")] = -1,
     sort: Annotated[
-        str, typer.Option(help="Neurons by index, contribution, spread (with --every), or a key's position.")
+        str, typer.Option(help="Sort neurons by index, contribution, spread (with --every) or a key's position.")
     ] = "index",
     every: Annotated[
-        str | None, typer.Option(help="Vectors of all tokens instead of one query: query, key, value or mixed.")
+        Vectors | None, typer.Option(help="Show these vectors for all tokens instead of one query.")
     ] = None,
-    fold: Annotated[
-        list[str] | None, typer.Option(help="Leave a column out: key, product, value, weighted; may be repeated.")
-    ] = None,
+    fold: Annotated[list[str] | None, typer.Option(metavar=one_of(Fold), help="Hide a column. Repeatable.")] = None,
     *,
     input_options: InputOptions,
     comparison: Comparison,
@@ -250,7 +193,7 @@ def neuron_view(
     loading: Loading,
     print_options: PrintOptions,
 ) -> None:
-    """One head, neuron by neuron: query, keys, their product, softmax, values; without -o, the keys as a table."""
+    """Show one head by neuron: query, keys, products, softmax and values. Without -o: a table of the keys."""
     trace = trace_of(model, text, output, loading, input_options)
     trace = comparison.minus(trace, model, loading, input_options)
     from headscope.views import neuron_view as view_of
@@ -260,9 +203,9 @@ def neuron_view(
         head,
         token=token,
         sort=int(sort) if re.fullmatch(r"-?[0-9]{1,9}", sort) else sort,  # type: ignore[arg-type]
-        every=every,  # type: ignore[arg-type]
+        every=every,
         fold=fold or [],  # type: ignore[arg-type]
-        theme=appearance.theme.value,
+        theme=appearance.theme,
     )
     finish(view, output, appearance, print_options)
 
@@ -271,15 +214,19 @@ def neuron_view(
 @spread
 def activations_view(
     model: ModelName,
-    text: TextGiven = None,
+    text: InputText = None,
     output: Output = None,
-    token: Annotated[int, typer.Option(help="The token in focus, by its position; -1 is the last.")] = -1,
+    token: Annotated[int, typer.Option(help="Position of the token in focus; -1 is the last.")] = -1,
     stream: Annotated[
-        Stream, typer.Option(help="What each layer would predict, or norms of the stream and of what is written.")
-    ] = Stream.lens,
+        Stream,
+        typer.Option(
+            help="Per layer: the logit lens, the norm of the residual stream, the norm of what attention, "
+            "cross-attention or the MLP adds, or the cosine to the last layer."
+        ),
+    ] = "lens",
     whose: Annotated[
-        Whose, typer.Option(help="Of a difference: the prediction that differs most, or the last one of A or B.")
-    ] = Whose.either,
+        Whose, typer.Option(help="Of a difference: the prediction that changes most, or the final one of A or B.")
+    ] = "either",
     *,
     input_options: InputOptions,
     comparison: Comparison,
@@ -287,7 +234,7 @@ def activations_view(
     loading: Loading,
     print_options: PrintOptions,
 ) -> None:
-    """Layers by tokens: the logit lens, or norms of the residual stream; without -o, one token's as a table."""
+    """Show layers by tokens: the logit lens or norms of the residual stream. Without -o: a table for one token."""
     for name in (model, comparison.against_model or model):
         if is_saved(name):
             raise InputError(f"{name} holds a trace, and activations take the model: give the model and the text.")
@@ -298,7 +245,7 @@ def activations_view(
     loaded = loading.model(model)
     source = (loaded, loading.model(comparison.against_model)) if comparison.against_model else loaded
     with working("Reading activations"):
-        view = view_of(trace, source, token=token, stream=stream.value, whose=whose.value, theme=appearance.theme.value)
+        view = view_of(trace, source, token=token, stream=stream, whose=whose, theme=appearance.theme)
     finish(view, output, appearance, print_options)
 
 
@@ -307,7 +254,5 @@ def _token_spot(token: str | None) -> Any:
         return None
     side, _, place = token.rpartition(":")
     if side not in ("", "query", "key") or not place.removeprefix("-").isdecimal():
-        raise InputError(
-            f"--token {token} is no token: write 5 or query:5 for one that looks, key:5 for one looked at."
-        )
+        raise InputError(f"--token {token} is not a token: write 5 or query:5 for a query, key:5 for a key.")
     return (side or "query", int(place))

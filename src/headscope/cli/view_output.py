@@ -1,9 +1,8 @@
-"""What the commands of `headscope view` share: from options to a trace, from a view to a file or a table."""
+"""Shared by the commands of `headscope view`: from options to a trace, from a view to a file or a table."""
 
 import math
 import re
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,6 +10,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
+from headscope.choices import Theme
 from headscope.cli.console import print_json, print_text, printable, read_text, working
 from headscope.cli.load_model import Loading
 from headscope.cli.shared_options import InputOptions, PrintOptions
@@ -27,14 +27,14 @@ MEASURES_SHOWN = ("confidence", "previous_token", "first_token", "distance")
 
 
 def is_saved(model: str) -> bool:
-    """Whether this is a folder that `headscope trace -o` wrote, rather than a model."""
+    """Whether this is a trace folder rather than a model."""
     return (Path(model) / "trace.json").is_file()
 
 
 def trace_of(
     model: str, text: str | None, output: Path | None, loading: Loading, input_options: InputOptions
 ) -> "Trace":
-    """The trace that is looked at: of a run, or one that was saved."""
+    """The trace to view: of a run, or a saved one."""
     if output is not None:
         from headscope.views.save import check_path
 
@@ -54,19 +54,19 @@ def trace_of(
 
 @dataclass(frozen=True)
 class Comparison:
-    """A second run, which is subtracted from the first: of another text, of another model, or one that was saved."""
+    """A second run to subtract from the first: of another text, of another model, or a saved one."""
 
     against: Annotated[
         str | None,
-        typer.Option(help="Show what this text does less: the first text minus this one, on the tokens of both."),
+        typer.Option(help="Subtract a run of this text, on the tokens that both texts have."),
     ] = None
     against_model: Annotated[
         str | None,
-        typer.Option(help="Compare with another model (a checkpoint, say), or a folder that `trace -o` wrote."),
+        typer.Option(help="Subtract a run of this model, or a trace folder."),
     ] = None
 
     def minus(self, trace: "Trace", model: str, loading: Loading, input_options: InputOptions) -> "Trace":
-        """The difference to the other run, where one is named."""
+        """The first run minus the second, if one is named."""
         if self.against is None and self.against_model is None:
             return trace
         from headscope.traces import compare
@@ -80,28 +80,21 @@ class Comparison:
         return compare(trace, second).difference()
 
 
-class Theme(StrEnum):
-    """Light or dark, or as the reader's system has it."""
-
-    system = "system"
-    light = "light"
-    dark = "dark"
-
-
 @dataclass(frozen=True)
 class Appearance:
-    """How a page or a picture looks."""
+    """The theme of a page and the width of a picture."""
 
-    theme: Annotated[Theme, typer.Option(help="Light or dark page; as the reader's system has it, unless said.")] = (
-        Theme.system
-    )
+    theme: Annotated[Theme, typer.Option(help="Theme of the page; system follows the reader's settings.")] = "system"
     width: Annotated[
-        str | None, typer.Option(help="Of a picture for a paper: column (3.33 in), page (6.9 in), or inches.")
+        str | None,
+        typer.Option(
+            help="Width of a picture: column (3.33 in), page (6.9 in) or a number of inches. Default: fits the content."
+        ),
     ] = None
 
 
 def finish(view: "View", output: Path | None, appearance: Appearance, print_options: PrintOptions) -> None:
-    """Save the view, or print its numbers where no file is named."""
+    """Save the view, or print its numbers if no output file is named."""
     from headscope.views.save import save
     from headscope.views.table import about
 

@@ -128,10 +128,12 @@ def api(workbench: Workbench) -> FastAPI:
         app.add_exception_handler(error, answer_of)
     app.add_exception_handler(Left, lambda request, error: Response(status_code=499))
     _add_page(app, workbench)
-    _add_models_and_runs(app, workbench)
+    _add_models(app, workbench)
+    _add_runs(app, workbench)
     _add_edits(app, workbench)
     add_media(app, workbench.media)
-    _add_traces(app, workbench)
+    _add_downloads(app, workbench)
+    _add_parts(app, workbench)
     _describe(app, workbench.access)
     return app
 
@@ -146,8 +148,8 @@ def _add_page(app: FastAPI, workbench: Workbench) -> None:
         return static_file(workbench.options.static, name, request)
 
 
-def _add_models_and_runs(app: FastAPI, workbench: Workbench) -> None:
-    jobs, runs, catalogue = workbench.jobs, workbench.runs, workbench.catalogue
+def _add_models(app: FastAPI, workbench: Workbench) -> None:
+    jobs, catalogue = workbench.jobs, workbench.catalogue
 
     @app.get("/api/settings")
     async def settings() -> Settings:
@@ -170,7 +172,16 @@ def _add_models_and_runs(app: FastAPI, workbench: Workbench) -> None:
         await _await_job(jobs, jobs.submit(f"load {name}", work), request)
         return catalogue.props(name)
 
+
+def _add_runs(app: FastAPI, workbench: Workbench) -> None:
+    jobs, runs = workbench.jobs, workbench.runs
     events = _answers("A RunEvent a line.", NDJSON) | BUSY
+
+    @app.get("/api/traces", response_model=list[Remembered])
+    def history() -> Response:
+        """The cached runs, up to 200, the newest first."""
+        rows = [json.dumps(asdict(run.summary())) for run in runs.cache.newest_first()[:MOST_REMEMBERED]]
+        return Response(f"[{','.join(rows)}]", media_type="application/json")
 
     @app.post("/api/runs", responses=events, response_class=Response)
     async def run(wanted: Annotated[RunRequest, BoundedLists(MOST_LINES)], only_kept: OnlyKept = False) -> Response:
@@ -228,14 +239,8 @@ def _add_edits(app: FastAPI, workbench: Workbench) -> None:
         return SavedModel(str(folder))
 
 
-def _add_traces(app: FastAPI, workbench: Workbench) -> None:
+def _add_downloads(app: FastAPI, workbench: Workbench) -> None:
     runs, parts = workbench.runs, workbench.parts
-
-    @app.get("/api/traces", response_model=list[Remembered])
-    def history() -> Response:
-        """The runs that are remembered, up to 200, the newest first."""
-        rows = [json.dumps(asdict(run.summary())) for run in runs.cache.newest_first()[:MOST_REMEMBERED]]
-        return Response(f"[{','.join(rows)}]", media_type="application/json")
 
     @app.get("/api/traces/{id}/table", responses=_answers("A file.", *TYPES.values()), response_class=Response)
     async def table(id: Id, wanted: Annotated[TableQuery, Depends()], request: Request) -> Response:
@@ -263,6 +268,10 @@ def _add_traces(app: FastAPI, workbench: Workbench) -> None:
         work = parts.get(id, key, compute, size=size, reads=reads)
         return _download(await while_connected(request.receive, work), "text/html; charset=utf-8", "headscope.html")
 
+
+def _add_parts(app: FastAPI, workbench: Workbench) -> None:
+    """The rest of what lies under a trace: its parts, by any key that no other address has."""
+    runs, parts = workbench.runs, workbench.parts
     binary = {"type": "string", "format": "binary"}
     options = [
         {"name": name, "in": "query", "required": False, "schema": {"type": "string"}, "description": description}

@@ -11,6 +11,7 @@ from headscope.reports.report_part import PREFIX
 from headscope.server.messages import PageRequest
 from headscope.traces import Trace
 from headscope.views.neurons import query_of
+from headscope.views.selection import Selection
 from headscope.views.table import about
 from headscope.views.view import View, head_view, model_view, neuron_view
 from headscope.views.wire import Part
@@ -105,50 +106,66 @@ def view_of(trace: Trace, wanted: PageRequest, elsewhere: Container[str] = ()) -
     `elsewhere` are measures that are not the trace's, and are there all the same.
     """
     selection = wanted.selection
-    if wanted.view == "activations":
-        if selection.site:
-            trace.find(selection.site)  # says which there are
-        elif selection.token is not None:
-            raise InputError("a token was chosen, but no layer to say of which stack: give `site` too.")
-    elif wanted.view == "model":
-        site = selection.site and f"{selection.site}H{selection.head}"
-        sort, colour = (
-            measure if is_own(measure) and measure not in elsewhere else ""
-            for measure in (selection.sort, selection.colour)
-        )
-        least = selection.least if colour else 0.0
-        model_view(trace, site or None, thumbnails=selection.thumbnails, sort=sort, colour=colour, least=least)
-    elif wanted.view == "neuron":
-        sort = selection.order if selection.against is None or selection.order != "token" else selection.against
-        query = query_of(trace.layer(selection.site), selection.token) if selection.site else -1
-        head = f"{selection.site}H{selection.head}" if selection.site else None
-        return neuron_view(trace, head, token=query, sort=sort, every=selection.every, fold=selection.fold)
-    else:
-        if selection.site and not selection.shown:
-            raise InputError("no head is shown: the selection's `shown` is empty.")
-        view = head_view(
-            trace,
-            [f"{selection.site}H{index}" for index in selection.shown] if selection.site else None,
-            average=selection.average,
-            form=selection.form,
-            axis=selection.axis,
-            what=selection.what,
-            by=selection.by,
-            hide=selection.hide,
-            off=selection.off,
-            filter=selection.filter,
-            threshold=selection.threshold,
-            mass=selection.mass,
-            top=selection.top,
-            pair=selection.pair,
-            token=None if selection.token is None else (selection.token.side, selection.token.index),
-            direction=selection.direction,
-            arrows=selection.arrows,
-            rollout=selection.rollout,
-        )
-        if not selection.site:
-            return view
+    match wanted.view:
+        case "neuron":
+            return _neuron_view(trace, selection)
+        case "head":
+            view = _head_view(trace, selection)
+            return View("head", trace, selection) if selection.site else view
+        case "activations":
+            _check_activations(trace, selection)
+        case "model":
+            _check_model_view(trace, selection, elsewhere)
     return View(wanted.view, trace, selection)
+
+
+def _check_activations(trace: Trace, selection: Selection) -> None:
+    if selection.site:
+        trace.find(selection.site)  # says which there are
+    elif selection.token is not None:
+        raise InputError("a token was chosen, but no layer to say of which stack: give `site` too.")
+
+
+def _check_model_view(trace: Trace, selection: Selection, elsewhere: Container[str]) -> None:
+    site = selection.site and f"{selection.site}H{selection.head}"
+    sort, colour = (
+        measure if is_own(measure) and measure not in elsewhere else ""
+        for measure in (selection.sort, selection.colour)
+    )
+    least = selection.least if colour else 0.0
+    model_view(trace, site or None, thumbnails=selection.thumbnails, sort=sort, colour=colour, least=least)
+
+
+def _neuron_view(trace: Trace, selection: Selection) -> View:
+    sort = selection.order if selection.against is None or selection.order != "token" else selection.against
+    query = query_of(trace.layer(selection.site), selection.token) if selection.site else -1
+    head = f"{selection.site}H{selection.head}" if selection.site else None
+    return neuron_view(trace, head, token=query, sort=sort, every=selection.every, fold=selection.fold)
+
+
+def _head_view(trace: Trace, selection: Selection) -> View:
+    if selection.site and not selection.shown:
+        raise InputError("no head is shown: the selection's `shown` is empty.")
+    return head_view(
+        trace,
+        [f"{selection.site}H{index}" for index in selection.shown] if selection.site else None,
+        average=selection.average,
+        form=selection.form,
+        axis=selection.axis,
+        what=selection.what,
+        by=selection.by,
+        hide=selection.hide,
+        off=selection.off,
+        filter=selection.filter,
+        threshold=selection.threshold,
+        mass=selection.mass,
+        top=selection.top,
+        pair=selection.pair,
+        token=None if selection.token is None else (selection.token.side, selection.token.index),
+        direction=selection.direction,
+        arrows=selection.arrows,
+        rollout=selection.rollout,
+    )
 
 
 def is_own(name: str) -> bool:

@@ -2,15 +2,11 @@
 
 import json
 from pathlib import Path
-from typing import get_args
 
 import pytest
 from PIL import Image
 
-from headscope.choices import By, Theme, What
-from headscope.cli import view as command
-from headscope.cli import view_output
-from headscope.views import saved_page, selection
+from headscope.views import saved_page
 
 
 @pytest.fixture(autouse=True)
@@ -73,7 +69,7 @@ def test_what_was_left_out_is_told(call, models, tmp_path, monkeypatch):
     [
         (("--head", "L9H9"), "there is no L9H9"),
         (("--head", "L0H0", "--layer", "L1"), "give one of them"),
-        (("--token", "left:3"), "--token left:3 is no token"),
+        (("--token", "left:3"), "--token left:3 is not a token"),
         (("--top", 2, "--mass", 0.5), "two filters"),
         (("-o", "x.gif"), "'x.gif' ends in none of them"),
         (("-o", "missing/x.html"), "there is no folder missing"),
@@ -93,16 +89,6 @@ def test_help_has_an_example(call):
     for view in ("head", "model"):
         result = call("view", view, "--help")
         assert result.exit_code == 0 and f"headscope view {view} builtin:" in result.stdout
-
-
-def test_the_choices_are_those_of_python():
-    kinds = {
-        command.Form: selection.Form, command.Axis: selection.Axis, command.What: What, command.By: By,
-        command.Hide: selection.Hide, command.Between: selection.Pair, command.Thumbnails: selection.Thumbnails,
-        view_output.Theme: Theme, command.Direction: selection.Direction,
-    }  # fmt: skip
-    for mine, theirs in kinds.items():
-        assert tuple(mine) == get_args(theirs)
 
 
 def test_a_terminal_shows_the_measures_that_fit_it(call, models):
