@@ -33,6 +33,15 @@ test("components are looked into, and modules of Svelte", () => {
   expect(layers({ "app/A.svelte": component, "app/b.svelte.ts": "" })).toEqual([]);
 });
 
+test("components import slices of the workbench, not the workbench", () => {
+  const files = (path) => ({
+    [path]: '<script lang="ts">\nimport type { Workbench } from "./workbench.svelte";\n</script>',
+    "app/workbench.svelte.ts": "",
+  });
+  expect(layers(files("app/App.svelte"))).toEqual([]);
+  expect(layers(files("app/Toast.svelte"))).toEqual(["app/Toast.svelte must not import app/workbench.svelte.ts"]);
+});
+
 test("modules that import each other are refused, unless for their types alone", () => {
   const files = (first) => ({
     "data/a.ts": first,

@@ -3,7 +3,7 @@
 
 import { mount } from "svelte";
 import App from "./app/App.svelte";
-import type { Home } from "./app/workbench.svelte";
+import type { Home } from "./app/slices";
 import { noAddress, ownAddress } from "./hosts/address";
 import { fileSource } from "./hosts/file";
 import { render } from "./widget";

@@ -1,9 +1,14 @@
 /** Keys, wherever the focus is: those of the whole page, then those of the view, then moves between scales. */
 
 import { stepsOf, stepTo } from "../data/steps";
-import type { Workbench } from "./workbench.svelte";
+import type { Compared, Editing, Messages, Pending, Place, Runs, Searching, Selecting, Viewing } from "./slices";
 
-export function pressed(event: KeyboardEvent, bench: Workbench, root: HTMLElement, showKeys: () => void) {
+export function pressed(
+  event: KeyboardEvent,
+  bench: Place & Selecting & Runs & Pending & Editing & Compared & Searching & Viewing & Messages,
+  root: HTMLElement,
+  showKeys: () => void,
+) {
   if (event.defaultPrevented || event.isComposing) return;
   const target = event.target as HTMLElement;
   // A key held down since the previous page or address confirms no link.
@@ -40,7 +45,11 @@ export function pressed(event: KeyboardEvent, bench: Workbench, root: HTMLElemen
   }
 }
 
-function ofPage(event: KeyboardEvent, bench: Workbench, root: HTMLElement): boolean {
+function ofPage(
+  event: KeyboardEvent,
+  bench: Place & Selecting & Runs & Compared & Searching & Viewing & Messages,
+  root: HTMLElement,
+): boolean {
   switch (event.key) {
     case "1":
       bench.select({ scale: "model" });
@@ -86,7 +95,7 @@ function ofPage(event: KeyboardEvent, bench: Workbench, root: HTMLElement): bool
 }
 
 /** A step of the text that the model wrote, back or forth. */
-function stepped(by: 1 | -1, bench: Workbench): boolean {
+function stepped(by: 1 | -1, bench: Selecting & Runs): boolean {
   const trace = bench.shown?.trace;
   const steps = trace && stepsOf(trace);
   if (!trace || !steps) return false;
@@ -97,7 +106,7 @@ function stepped(by: 1 | -1, bench: Workbench): boolean {
 }
 
 /** Between scales, where the view itself had no use for the key. */
-function moved(event: KeyboardEvent, bench: Workbench): boolean {
+function moved(event: KeyboardEvent, bench: Selecting & Runs & Compared): boolean {
   const { selection } = bench;
   if (event.key === "Enter" && selection.scale === "model") {
     bench.select({ scale: "head", shown: [selection.head] });

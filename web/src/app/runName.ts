@@ -2,7 +2,7 @@
 
 import type { ModelProps } from "../contract";
 import { nameOf, shortened, shortName } from "./input/draft";
-import type { OpenRun } from "./workbench.svelte";
+import type { OpenRun } from "./slices";
 
 /** `gpt: The doctor asked …`, with its edits where it has any. */
 export function runName({ request, trace }: OpenRun, models: ModelProps[]): string {

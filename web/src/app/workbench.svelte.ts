@@ -17,7 +17,6 @@ import { type Report, reportOf } from "../data/report";
 import { type Address, keep, recall } from "../hosts/address";
 import { saved } from "../hosts/file";
 import { Gate } from "../hosts/gate";
-import type { OuterTheme } from "../hosts/notebookTheme";
 import { keptRun, load, run, settings, traceSource } from "../hosts/page";
 import { requestOf, sameRequest } from "../request";
 import { carried, changed, cleaned, DEFAULT, fitted, type Selection } from "../selection";
@@ -43,37 +42,28 @@ import {
 } from "./input/draft";
 import { type Link, linkText, parseLink, switchedOn } from "./link";
 import { QUEUED } from "./progress";
-
-/** What is on screen. */
-export interface OpenRun {
-  /** What was asked for; null in a saved file. */
-  request: RunRequest | null;
-  trace: TraceProps;
-  source: Source;
-  /** Which tasks of it may be computed; absent where there is no server. */
-  gate?: Gate;
-}
-
-/** A link that asks for something the server does not hold. It is computed after a click. */
-export interface PendingLink {
-  link: Link;
-  /** "run" if there is nothing to show; otherwise what is missing beside the run: "compare", "effect", task names. */
-  missing: string[];
-}
+import type {
+  Compared,
+  EarlierRun,
+  Editing,
+  Home,
+  Linked,
+  Measured,
+  Messages,
+  OpenRun,
+  Pending,
+  PendingLink,
+  Place,
+  Running,
+  Runs,
+  Searching,
+  Selecting,
+  Tasks,
+  Viewing,
+} from "./slices";
 
 /** Delay in ms before Run can be clicked, so that a click meant for the previous page does not confirm. */
 const CLICK_DELAY = 500;
-
-export interface Run {
-  request: RunRequest;
-  when: number;
-}
-
-/** Where a page lives: on a server that runs models, in a file that holds one run, or in a notebook whose kernel does. */
-export type Home =
-  | { kind: "page" }
-  | { kind: "file"; root: HTMLElement; source: Source; opensAt: string }
-  | { kind: "notebook"; source: Source; theme: OuterTheme; page(): Promise<Blob> };
 
 type Wanted = {
   request: RunRequest;
@@ -87,7 +77,22 @@ type Wanted = {
   edits?: Edit[];
 };
 
-export class Workbench {
+export class Workbench
+  implements
+    Place,
+    Selecting,
+    Runs,
+    Running,
+    Pending,
+    Editing,
+    Compared,
+    Searching,
+    Measured,
+    Tasks,
+    Viewing,
+    Messages,
+    Linked
+{
   settings = $state.raw<Settings | null>(null);
   draft = $state<Draft>(structuredClone(EMPTY));
   /** Where the run stands that is under way. */
@@ -122,7 +127,7 @@ export class Workbench {
   scores = $derived(joined([...Object.values(this.extra), this.measured]));
   saved = $state.raw<SavedProps | null>(null);
   selection = $state.raw<Selection>(DEFAULT);
-  runs = $state.raw<Run[]>([]);
+  runs = $state.raw<EarlierRun[]>([]);
   /** What the view says it draws, and what it left out. */
   line = $state("");
   notes = $state.raw<string[]>([]);
@@ -723,7 +728,7 @@ export class Workbench {
   }
 
   /** `before` is a run that this one takes the place of: where a slider was on its way. */
-  #remember(run: Run, before: RunRequest | null = null) {
+  #remember(run: EarlierRun, before: RunRequest | null = null) {
     const gone = before?.edits.length ? [run.request, before] : [run.request];
     const others = this.runs.filter((earlier) => !gone.some((request) => sameRequest(earlier.request, request)));
     this.runs = [run, ...others].slice(0, 12);
@@ -755,7 +760,7 @@ function presetOf(text: string, models: ModelProps[]) {
   return models.flatMap((model) => model.presets).find((preset) => preset.text === text);
 }
 
-function earlierRuns(): Run[] {
+function earlierRuns(): EarlierRun[] {
   try {
     return JSON.parse(sessionStorage.getItem("headscope:runs") ?? "[]");
   } catch {

@@ -17,6 +17,7 @@ import { type Cell, Layout } from "./activationsLayout";
 import { type Content, cellName, labels, paint } from "./activationsPicture";
 import { Ruler } from "./labels";
 import { pictureOf, Surface, titled } from "./surface";
+import { Updates } from "./updates";
 import type { Host, Mounted } from "./view";
 
 type Of = ActivationsOf<Window> | ActivationsOf<SignedWindow>;
@@ -35,9 +36,8 @@ class ActivationsView implements Mounted {
   private unlisten: () => void = () => undefined;
   private scroll = 0;
   private hovered: Cell | null = null;
-  private generation = 0;
+  private readonly updates: Updates;
   private frame = 0;
-  private latest: Promise<void> = Promise.resolve();
   private dragged: { x: number; scroll: number } | null = null;
 
   constructor(
@@ -48,6 +48,7 @@ class ActivationsView implements Mounted {
     this.stage.setAttribute("role", "group");
     this.stage.setAttribute("aria-label", "Layers by tokens; the table lists the numbers");
     element.append(this.stage);
+    this.updates = new Updates((problem) => host.fail(problem));
     this.surface = new Surface(this.stage, () => this.draw());
     this.stage.addEventListener("pointermove", (event) => this.point(event));
     this.stage.addEventListener("pointerleave", () => this.leave());
@@ -60,13 +61,7 @@ class ActivationsView implements Mounted {
   }
 
   update(selection: Selection): Promise<void> {
-    const generation = ++this.generation;
-    this.latest = this.show(selection, generation)
-      .catch((problem) => {
-        if (!isAborted(problem) && generation === this.generation) this.host.fail(problemOf(problem));
-      })
-      .then(() => (generation === this.generation ? undefined : this.latest));
-    return this.latest;
+    return this.updates.begin((signal) => this.show(selection, signal));
   }
 
   redraw(): void {
@@ -140,7 +135,7 @@ class ActivationsView implements Mounted {
   }
 
   destroy(): void {
-    this.generation++;
+    this.updates.end();
     this.unlisten();
     cancelAnimationFrame(this.frame);
     this.host.tip(null);
@@ -150,7 +145,7 @@ class ActivationsView implements Mounted {
 
   // Showing
 
-  private async show(selection: Selection, generation: number): Promise<void> {
+  private async show(selection: Selection, signal: AbortSignal): Promise<void> {
     const { source, trace } = this.host;
     const { stack } = siteOf(trace, selection.site);
     const of = trace.difference ? differencesOf(source, stack) : activationsOf(source, stack);
@@ -167,13 +162,13 @@ class ActivationsView implements Mounted {
     this.host.fail(null);
     if (isMoved) this.reveal();
     await of.need(...this.wanted());
-    if (generation !== this.generation) return;
+    if (signal.aborted) return;
     this.fill();
     if (isMoved) this.reveal();
     this.draw();
     this.tell();
     await of.need(...this.wanted());
-    if (generation !== this.generation) return;
+    if (signal.aborted) return;
     this.draw();
     this.tell();
   }
@@ -413,11 +408,11 @@ class ActivationsView implements Mounted {
     this.frame = requestAnimationFrame(() => {
       this.frame = 0;
       this.draw();
-      const generation = this.generation;
+      const { signal } = this.updates;
       this.of?.need(...this.wanted()).then(
-        () => generation === this.generation && this.tell(),
+        () => signal.aborted || this.tell(),
         (problem) => {
-          if (!isAborted(problem) && generation === this.generation) this.host.fail(problemOf(problem));
+          if (!isAborted(problem) && !signal.aborted) this.host.fail(problemOf(problem));
         },
       );
     });

@@ -7,7 +7,6 @@ import { headName, siteOf } from "../data/trace";
 import { loadTrees } from "../data/trees";
 import { Raster } from "../marks/raster";
 import type { Selection } from "../selection";
-import { isAborted, problemOf } from "../source";
 import { themeOf } from "../theme";
 import type { Token } from "./columns";
 import { Icons } from "./icons";
@@ -20,6 +19,7 @@ import { Scene } from "./scene";
 import { Search } from "./search";
 import { pictureOf, Surface, titled } from "./surface";
 import { tableOf } from "./table";
+import { Updates } from "./updates";
 import type { Host, Mounted } from "./view";
 
 const FADE = 0.86; // of other lines, while one token is in focus
@@ -46,9 +46,7 @@ class HeadView implements Mounted, Handled {
   private faded: Raster | null = null;
   private front: Raster | null = null;
   private scale = 1;
-  private generation = 0;
-  private latest: Promise<void> = Promise.resolve();
-  private stop = new AbortController();
+  private readonly updates: Updates;
   private exactStop = new AbortController();
   private exactTimer = 0;
   private frame = 0;
@@ -70,6 +68,7 @@ class HeadView implements Mounted, Handled {
     this.stage.setAttribute("role", "group");
     this.stage.setAttribute("aria-label", "Attention between tokens");
     element.append(this.stage);
+    this.updates = new Updates((problem) => host.fail(problem));
     this.surface = new Surface(this.stage, () => this.draw());
     this.lines = new LinesForm(this.ruler);
     this.matrix = new MatrixForm(this.ruler);
@@ -77,17 +76,8 @@ class HeadView implements Mounted, Handled {
   }
 
   update(selection: Selection): Promise<void> {
-    const generation = ++this.generation;
     this.wanted = selection;
-    this.stop.abort();
-    this.stop = new AbortController();
-    const { signal } = this.stop;
-    this.latest = this.show(selection, signal)
-      .catch((problem) => {
-        if (!isAborted(problem) && generation === this.generation) this.host.fail(problemOf(problem));
-      })
-      .then(() => (generation === this.generation ? undefined : this.latest));
-    return this.latest;
+    return this.updates.begin((signal) => this.show(selection, signal));
   }
 
   redraw(): void {
@@ -186,8 +176,7 @@ class HeadView implements Mounted, Handled {
   }
 
   destroy(): void {
-    this.generation++;
-    this.stop.abort();
+    this.updates.end();
     this.exactStop.abort();
     this.pointer.destroy();
     window.clearTimeout(this.exactTimer);

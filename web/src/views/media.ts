@@ -8,7 +8,6 @@ import { type Exact, exactRow, isInexact } from "../data/rows";
 import { siteOf } from "../data/trace";
 import type { Raster } from "../marks/raster";
 import type { Selection } from "../selection";
-import { isAborted, problemOf } from "../source";
 import { themeOf } from "../theme";
 import type { Token } from "./columns";
 import { type Label, Ruler } from "./labels";
@@ -18,6 +17,7 @@ import { PictureForm } from "./picture";
 import { Scene } from "./scene";
 import { pictureOf, Surface, titled } from "./surface";
 import { TimeForm } from "./time";
+import { Updates } from "./updates";
 import type { Host, Mounted } from "./view";
 
 const PAUSE = 80; // ms the pointer rests before exact numbers are asked for
@@ -69,11 +69,9 @@ class MediaView implements Mounted {
   private readonly ruler = new Ruler();
   private readonly stage = document.createElement("div");
   private readonly listeners = new AbortController();
-  private stop = new AbortController();
+  private readonly updates: Updates;
   private exactStop = new AbortController();
   private exactTimer = 0;
-  private generation = 0;
-  private latest: Promise<void> = Promise.resolve();
   private frame = 0;
   private loaded: { name: string; value: Loaded } | null = null;
   private wanted: Selection | null = null;
@@ -96,21 +94,14 @@ class MediaView implements Mounted {
       form instanceof PictureForm ? "Attention over the picture" : "Attention over time",
     );
     element.append(this.stage);
+    this.updates = new Updates((problem) => host.fail(problem));
     this.surface = new Surface(this.stage, () => this.draw());
     this.listen();
   }
 
   update(selection: Selection): Promise<void> {
-    const generation = ++this.generation;
     this.wanted = selection;
-    this.stop.abort();
-    this.stop = new AbortController();
-    this.latest = this.show(selection, this.stop.signal)
-      .catch((problem) => {
-        if (!isAborted(problem) && generation === this.generation) this.host.fail(problemOf(problem));
-      })
-      .then(() => (generation === this.generation ? undefined : this.latest));
-    return this.latest;
+    return this.updates.begin((signal) => this.show(selection, signal));
   }
 
   redraw(): void {
@@ -188,8 +179,7 @@ class MediaView implements Mounted {
   }
 
   destroy(): void {
-    this.generation++;
-    this.stop.abort();
+    this.updates.end();
     this.exactStop.abort();
     this.listeners.abort();
     window.clearTimeout(this.exactTimer);

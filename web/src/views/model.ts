@@ -10,7 +10,7 @@ import { drawCells, ramp, stretchedRamp } from "../marks/cells";
 import { Curves } from "../marks/lines";
 import type { Raster } from "../marks/raster";
 import type { Selection } from "../selection";
-import { isAborted, problemOf } from "../source";
+import { isAborted } from "../source";
 import { between, css, type Rgb, type Theme, themeOf } from "../theme";
 import type { Grid as Numbers, Part } from "../wire";
 import { blocksOf, type Grid, gridOf, type Place, rankedOf } from "./grid";
@@ -18,6 +18,7 @@ import { Icons } from "./icons";
 import { type Label, Ruler } from "./labels";
 import { exactPairs, isPooled, type Pair, plainly, pooledPairs, toldPair } from "./pairs";
 import { pictureOf, Surface, titled } from "./surface";
+import { Updates } from "./updates";
 import type { Host, Mounted } from "./view";
 
 const SIZES = [24, 48, 96];
@@ -39,14 +40,12 @@ class ModelView implements Mounted {
   private maps: Part<MapsProps> | null = null;
   private grid: Grid | null = null;
   private measures: Measures;
-  private latest: Promise<void> = Promise.resolve();
-  private stop = new AbortController();
+  private readonly updates: Updates;
   private tipStop = new AbortController();
   private hovered: Place | null = null;
   private pointer = { x: 0, y: 0 };
   private pairs: Pair[] = [];
   private icons: Icons | null = null;
-  private generation = 0;
 
   constructor(
     private readonly element: HTMLElement,
@@ -60,6 +59,7 @@ class ModelView implements Mounted {
     this.page.setAttribute("aria-label", "Pictures of all heads; the table lists them with their scores");
     this.scroller.append(this.page);
     element.append(this.scroller);
+    this.updates = new Updates((problem) => host.fail(problem));
     this.surface = new Surface(this.page, () => this.draw());
     this.page.append(this.hoverBox, this.focusBox);
     this.page.addEventListener("pointermove", (event) => this.point(event));
@@ -73,22 +73,7 @@ class ModelView implements Mounted {
 
   update(selection: Selection): Promise<void> {
     this.selection = selection;
-    const generation = ++this.generation;
-    this.stop.abort();
-    this.stop = new AbortController();
-    const { signal } = this.stop;
-    this.latest = this.load(signal)
-      .then(() => {
-        if (generation !== this.generation) return;
-        this.host.fail(null);
-        this.draw();
-        this.tell();
-      })
-      .catch((problem) => {
-        if (!isAborted(problem) && generation === this.generation) this.host.fail(problemOf(problem));
-      })
-      .then(() => (generation === this.generation ? undefined : this.latest));
-    return this.latest;
+    return this.updates.begin((signal) => this.show(signal));
   }
 
   redraw(): void {
@@ -139,8 +124,7 @@ class ModelView implements Mounted {
   }
 
   destroy(): void {
-    this.generation++;
-    this.stop.abort();
+    this.updates.end();
     this.leave();
     this.surface.destroy();
     this.scroller.remove();
@@ -149,6 +133,14 @@ class ModelView implements Mounted {
   private sizeWanted(): number {
     const pixels = this.layout().size * this.surface.scale;
     return SIZES.find((size) => size >= pixels) ?? 96;
+  }
+
+  private async show(signal: AbortSignal): Promise<void> {
+    await this.load(signal);
+    if (signal.aborted) return;
+    this.host.fail(null);
+    this.draw();
+    this.tell();
   }
 
   private async load(signal: AbortSignal): Promise<void> {

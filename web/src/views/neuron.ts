@@ -15,6 +15,7 @@ import { TITLES, toggled } from "./neuronLayout";
 import { NeuronPicture } from "./neuronPicture";
 import { type Content, partOf } from "./neuronTip";
 import { pictureOf, Surface, titled } from "./surface";
+import { Updates } from "./updates";
 import type { Host, Mount, Mounted } from "./view";
 
 const BIASES = {
@@ -41,9 +42,7 @@ class NeuronView implements Mounted {
   private selection: Selection | null = null;
   private base: Raster | null = null;
   private front: Raster | null = null;
-  private stop = new AbortController();
-  private latest: Promise<void> = Promise.resolve();
-  private generation = 0;
+  private readonly updates: Updates;
   private frame = 0;
   /** The query's row, kept in view when the page changes its size, until the user scrolls. */
   private held: number | null = null;
@@ -62,20 +61,13 @@ class NeuronView implements Mounted {
     this.scroller.append(this.stage, this.spacer);
     element.append(this.scroller);
     this.picture_ = new NeuronPicture(new Ruler());
+    this.updates = new Updates((problem) => host.fail(problem));
     this.surface = new Surface(this.stage, () => this.draw());
     this.listen();
   }
 
   update(selection: Selection): Promise<void> {
-    const generation = ++this.generation;
-    this.stop.abort();
-    this.stop = new AbortController();
-    this.latest = this.show(selection, this.stop.signal)
-      .catch((problem) => {
-        if (!isAborted(problem) && generation === this.generation) this.host.fail(problemOf(problem));
-      })
-      .then(() => (generation === this.generation ? undefined : this.latest));
-    return this.latest;
+    return this.updates.begin((signal) => this.show(selection, signal));
   }
 
   redraw(): void {
@@ -207,8 +199,7 @@ class NeuronView implements Mounted {
   }
 
   destroy(): void {
-    this.generation++;
-    this.stop.abort();
+    this.updates.end();
     this.listeners.abort();
     cancelAnimationFrame(this.frame);
     this.host.tip(null);
@@ -289,7 +280,7 @@ class NeuronView implements Mounted {
     const needed = selection.every ? [selection.every] : (["key", "value"] as const);
     if (needed.every((of) => vectors.has(of, first, last))) return;
     try {
-      await this.load(vectors, selection, count, this.stop.signal);
+      await this.load(vectors, selection, count, this.updates.signal);
       if (content === this.content) this.draw();
     } catch (problem) {
       if (!isAborted(problem)) this.host.fail(problemOf(problem));

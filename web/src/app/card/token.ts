@@ -4,7 +4,7 @@ import type { SiteProps, StackProps } from "../../contract";
 import { positionOf } from "../../data/reading";
 import { siteOf, stackOf } from "../../data/trace";
 import type { Selection } from "../../selection";
-import type { OpenRun } from "../workbench.svelte";
+import type { OpenRun } from "../slices";
 
 export interface TokenPlace {
   /** The run itself: what is worked out of one run is asked of it. */

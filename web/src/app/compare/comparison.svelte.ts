@@ -8,7 +8,7 @@ import { fitted, type Selection, type Side } from "../../selection";
 import { isAborted, problemOf, type SourceError } from "../../source";
 import type { Mounted } from "../../views/view";
 import { QUEUED } from "../progress";
-import type { OpenRun, Workbench } from "../workbench.svelte";
+import type { Linked, Measured, OpenRun, Place, Runs, Selecting, Tasks, Viewing } from "../slices";
 
 /** The other run, once it is there. */
 export interface Compared {
@@ -36,7 +36,7 @@ export class Comparing {
   beside: Mounted | null = null;
   #stop: AbortController | null = null;
 
-  constructor(private readonly bench: Workbench) {}
+  constructor(private readonly bench: Place & Selecting & Runs & Measured & Tasks & Viewing & Linked) {}
 
   destroy() {
     this.#stop?.abort();

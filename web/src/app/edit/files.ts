@@ -2,9 +2,9 @@
 
 import { editsFile, readEdits, saveModel } from "../../hosts/page";
 import { attempt, download } from "../save/saving";
-import type { Workbench } from "../workbench.svelte";
+import type { Editing, Messages, Runs } from "../slices";
 
-export function saveEdits(bench: Workbench) {
+export function saveEdits(bench: Runs & Messages) {
   return attempt(bench, async () => {
     if (!bench.shown) return;
     const { file, name } = await editsFile(bench.shown.trace.id);
@@ -16,7 +16,7 @@ export function saveEdits(bench: Workbench) {
   });
 }
 
-export function loadEdits(bench: Workbench, input: HTMLInputElement) {
+export function loadEdits(bench: Editing & Messages, input: HTMLInputElement) {
   return attempt(bench, async () => {
     const file = input.files?.[0];
     input.value = ""; // the same file may be chosen again
@@ -26,7 +26,7 @@ export function loadEdits(bench: Workbench, input: HTMLInputElement) {
   });
 }
 
-export function bakeModel(bench: Workbench, name: string) {
+export function bakeModel(bench: Runs & Messages, name: string) {
   return attempt(bench, async () => {
     if (!bench.shown) return;
     bench.say("Writing the model …");

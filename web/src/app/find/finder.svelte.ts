@@ -6,7 +6,7 @@ import { siteOf, stackOf } from "../../data/trace";
 import { isAborted, isNotComputed, problemOf, type SourceError } from "../../source";
 import { Painting } from "../../views/painting";
 import { floats, type Grid, type Part } from "../../wire";
-import type { Workbench } from "../workbench.svelte";
+import type { Measured, Runs, Selecting, Tasks, Viewing } from "../slices";
 import { type By, EMPTY_QUERY, type FindQuery, lacking, optionsOf, parseQuery, queryText } from "./findQuery";
 
 /** One head of the result. */
@@ -31,7 +31,7 @@ export class Finder {
   nPainted = $state(0);
   #stop: AbortController | null = null;
 
-  constructor(private readonly bench: Workbench) {}
+  constructor(private readonly bench: Selecting & Runs & Measured & Tasks & Viewing) {}
 
   /** What is still missing, in words. */
   get lacks(): string {

@@ -11,7 +11,19 @@ import { isAborted, problemOf } from "../../source";
 import { queryOf } from "../../views/neuron";
 import { shortName } from "../input/draft";
 import { TOO_LONG } from "../link";
-import type { OpenRun, Workbench } from "../workbench.svelte";
+import type {
+  Compared,
+  Linked,
+  Measured,
+  Messages,
+  OpenRun,
+  Place,
+  Runs,
+  Searching,
+  Selecting,
+  Tasks,
+  Viewing,
+} from "../slices";
 import { pythonOfTwo } from "./comparedPython";
 import { type Elsewhere, namesFile, python, setup } from "./python";
 import { csv, json } from "./tableFiles";
@@ -19,7 +31,7 @@ import { csv, json } from "./tableFiles";
 /** More than this would not fit into a page's memory. */
 const MOST_ROWS = 1_000_000;
 
-export function savePage(bench: Workbench) {
+export function savePage(bench: Place & Selecting & Runs & Tasks & Messages & Linked) {
   return attempt(bench, async () => {
     const { shown: run, selection } = bench;
     if (!run) return;
@@ -31,7 +43,7 @@ export function savePage(bench: Workbench) {
 }
 
 /** A saved page cannot ask for more: what single tokens have is read of all of them first. */
-async function readAll(bench: Workbench, { source, trace }: OpenRun): Promise<void> {
+async function readAll(bench: Selecting & Tasks & Messages, { source, trace }: OpenRun): Promise<void> {
   const { stack } = siteOf(trace, bench.selection.site);
   const count = stackOf(trace, stack).texts.length;
   const of = trace.difference ? differencesOf(source, stack) : activationsOf(source, stack);
@@ -41,13 +53,13 @@ async function readAll(bench: Workbench, { source, trace }: OpenRun): Promise<vo
   });
 }
 
-function pageOf(bench: Workbench, id: string): Blob | Promise<Blob> {
+function pageOf(bench: Place & Selecting & Runs & Linked, id: string): Blob | Promise<Blob> {
   const { home, link, selection } = bench;
   if (home.kind === "file") return copyOfPage(home.root, link);
   return home.kind === "notebook" ? home.page() : savedPage(id, selection, subtracted(bench));
 }
 
-export function savePicture(bench: Workbench) {
+export function savePicture(bench: Selecting & Runs & Viewing & Messages) {
   return attempt(bench, async () => {
     const picture = await bench.view?.picture();
     if (!picture) return;
@@ -59,7 +71,7 @@ export function savePicture(bench: Workbench) {
 }
 
 /** Every number that is drawn, as the page has it. */
-export function saveNumbers(bench: Workbench, format: "csv" | "json") {
+export function saveNumbers(bench: Selecting & Runs & Viewing & Messages, format: "csv" | "json") {
   return attempt(bench, async () => {
     const sheet = bench.view?.numbers(MOST_ROWS);
     if (!sheet) return;
@@ -78,7 +90,7 @@ export function saveNumbers(bench: Workbench, format: "csv" | "json") {
 }
 
 /** Every number there is, from the server. */
-export function saveTable(bench: Workbench, format: "csv" | "parquet" | "json") {
+export function saveTable(bench: Selecting & Runs & Messages, format: "csv" | "parquet" | "json") {
   return attempt(bench, async () => {
     const { shown: run, selection } = bench;
     if (!run) return;
@@ -121,7 +133,7 @@ function neuronOptions(selection: Selection, site: SiteProps): Record<string, st
 }
 
 /** The run that is subtracted from the one on screen, where that is what is drawn. */
-function subtracted(bench: Workbench): string {
+function subtracted(bench: Runs): string {
   return bench.pictured !== bench.shown ? (bench.other?.trace.id ?? "") : "";
 }
 
@@ -132,11 +144,11 @@ function lineFilter({ filter, threshold, mass, top }: Selection): Record<string,
 }
 
 /** In a notebook there is no address that could be passed on. */
-export function hasLink({ home }: Workbench): boolean {
+export function hasLink({ home }: Place): boolean {
   return home.kind !== "notebook" && location.protocol !== "about:";
 }
 
-export function copyLink(bench: Workbench) {
+export function copyLink(bench: Messages & Linked) {
   return attempt(bench, async () => {
     await copy(`${location.href.split("#")[0]}#${bench.link}`);
     bench.say(
@@ -145,7 +157,7 @@ export function copyLink(bench: Workbench) {
   });
 }
 
-export function copyPython(bench: Workbench) {
+export function copyPython(bench: Selecting & Runs & Compared & Searching & Measured & Messages) {
   return attempt(bench, async () => {
     if (!bench.shown) return;
     const { shown: run, other, selection, comparing } = bench;
@@ -160,7 +172,7 @@ export function copyPython(bench: Workbench) {
 }
 
 /** Measures that the run itself does not have, and the Python of what was looked for. */
-function elsewhere({ extra, finder }: Workbench): Elsewhere {
+function elsewhere({ extra, finder }: Searching & Measured): Elsewhere {
   const names = Object.values(extra).flatMap((part) => part.props.methods.map((method) => method.name));
   const search = finder.found?.props;
   const own = search ? { [search.method.name]: { code: search.python, name: "scores" } } : {};
@@ -168,18 +180,18 @@ function elsewhere({ extra, finder }: Workbench): Elsewhere {
 }
 
 /** Lines that go on from the run on screen. */
-export function copyCode(bench: Workbench, code: string) {
+export function copyCode(bench: Runs & Messages, code: string) {
   return bench.shown ? copyText(bench, `${setup(bench.shown.trace, bench.shown.request)}${code}`) : undefined;
 }
 
-export function copyText(bench: Workbench, text: string) {
+export function copyText(bench: Messages, text: string) {
   return attempt(bench, async () => {
     await copy(text);
     bench.say("Python copied: it runs as pasted.");
   });
 }
 
-export async function attempt(bench: Workbench, act: () => Promise<void>) {
+export async function attempt(bench: Messages, act: () => Promise<void>) {
   try {
     await act();
   } catch (thrown) {
@@ -189,7 +201,7 @@ export async function attempt(bench: Workbench, act: () => Promise<void>) {
   }
 }
 
-function fileName(bench: Workbench): string {
+function fileName(bench: Selecting & Runs): string {
   const { shown: run, selection } = bench;
   const model = shortName(run?.trace.model ?? "");
   const place = selection.scale !== "model" ? `-${headName(selection.site, selection.head)}` : "";

@@ -1,0 +1,171 @@
+/** What components use of the workbench, a concern each. The workbench is all of them; a component names those it uses. */
+
+import type { ModelProps, RunEvent, RunRequest, SavedProps, ScoresProps, Settings, TraceProps } from "../contract";
+import type { Relevance } from "../data/relevance";
+import type { Report } from "../data/report";
+import type { Gate } from "../hosts/gate";
+import type { OuterTheme } from "../hosts/notebookTheme";
+import type { Selection } from "../selection";
+import type { Source, SourceError } from "../source";
+import type { Mounted } from "../views/view";
+import type { Part } from "../wire";
+import type { Comparing } from "./compare/comparison.svelte";
+import type { Edits } from "./edit/edits.svelte";
+import type { Finder } from "./find/finder.svelte";
+import type { Draft } from "./input/draft";
+import type { Link } from "./link";
+
+/** What is on screen. */
+export interface OpenRun {
+  /** What was asked for; null in a saved file. */
+  request: RunRequest | null;
+  trace: TraceProps;
+  source: Source;
+  /** Which tasks of it may be computed; absent where there is no server. */
+  gate?: Gate;
+}
+
+/** A run of this tab, to come back to. */
+export interface EarlierRun {
+  request: RunRequest;
+  when: number;
+}
+
+/** A link that asks for something the server does not hold. It is computed after a click. */
+export interface PendingLink {
+  link: Link;
+  /** "run" if there is nothing to show; otherwise what is missing beside the run: "compare", "effect", task names. */
+  missing: string[];
+}
+
+/** Where a page lives: on a server that runs models, in a file that holds one run, or in a notebook whose kernel does. */
+export type Home =
+  | { kind: "page" }
+  | { kind: "file"; root: HTMLElement; source: Source; opensAt: string }
+  | { kind: "notebook"; source: Source; theme: OuterTheme; page(): Promise<Blob> };
+
+export interface Place {
+  readonly home: Home;
+  /** What the server offers, once it has said so. */
+  readonly settings: Settings | null;
+}
+
+export interface Selecting {
+  readonly selection: Selection;
+  /** Change the selection; what follows from the change is done too. */
+  select(change: Partial<Selection>, history?: "keep" | "replace"): void;
+}
+
+export interface Runs {
+  readonly shown: OpenRun | null;
+  /** A second run beside the one on screen: what it is compared with. */
+  other: OpenRun | null;
+  /** The same run without edits, where the one on screen has some. */
+  readonly base: OpenRun | null;
+  /** Whether the server does not hold that run, and the user has not asked for it. */
+  readonly isBaseAbsent: boolean;
+  /** What the view draws: the run, or where it is compared the difference to the other. */
+  readonly pictured: OpenRun | null;
+  /** What is on screen, in a few words. */
+  readonly name: string;
+  readonly saved: SavedProps | null;
+  readonly runs: EarlierRun[];
+}
+
+export interface Running {
+  draft: Draft;
+  /** The model of the form. */
+  readonly model: ModelProps | undefined;
+  /** Where the run stands that is under way. */
+  readonly progress: RunEvent | null;
+  /** Whether the server is being asked for a run that it may hold. */
+  readonly isLookingUp: boolean;
+  problem: SourceError | null;
+  wasCancelled: boolean;
+  run(request: RunRequest): Promise<void>;
+  /** Run what was typed. Edits of heads stay as they are; those of tokens belong to the input before, and are off. */
+  runTyped(request: RunRequest): Promise<void>;
+  /** Run a text with the model that is on screen, and look at it the same way. */
+  open(text: string): Promise<void>;
+  /** Another model: it is run at once, on what the user wrote, or else on its own first example. */
+  choose(name: string): Promise<void>;
+  again(): Promise<void>;
+  cancel(): void;
+}
+
+export interface Pending {
+  /** What the address asks for and the user has not confirmed yet. */
+  readonly pending: PendingLink | null;
+  /** Whether a click on Run confirms it. */
+  readonly canConfirm: boolean;
+  /** Whether the form is as the pending link filled it in. */
+  readonly isFormOfLink: boolean;
+  /** The user has seen what the address asks for, and wants it computed. */
+  confirm(): void;
+  /** What is missing beside the run is not computed, and the address no longer asks for it. */
+  dismiss(): void;
+}
+
+export interface Editing {
+  /** The edits of what is on screen. */
+  readonly edits: Edits;
+  /** Put an edit, as the Python that makes it, on top of the stack, and run. */
+  edit(call: string): void;
+}
+
+export interface Compared {
+  readonly comparing: Comparing;
+}
+
+export interface Searching {
+  /** Looking for heads. */
+  readonly finder: Finder;
+  /** The use case whose evidence is on screen, by its name; empty for none. */
+  useCase: string;
+}
+
+export interface Measured {
+  /** All measures of heads, to look up, sort and colour by. */
+  scores: Part<ScoresProps> | null;
+  /** Measures from elsewhere, the latest first: what was looked for, what a use case found, relevance, a report. */
+  extra: Record<string, Part<ScoresProps>>;
+  /** Where the answer that was chosen came from. */
+  relevance: Relevance | null;
+  /** What a report over a corpus says of this model's heads. */
+  readonly report: Report | null;
+  /** A measure of the heads on screen beside those of the trace: it can be sorted and coloured by. */
+  addMeasure(part: Part<ScoresProps>): void;
+}
+
+export interface Tasks {
+  /** The user asks for a task of the runs on screen: it may be computed. */
+  allow(task: string): void;
+}
+
+export interface Viewing {
+  view: Mounted | null;
+  /** What the view says it draws, and what it left out. */
+  line: string;
+  notes: string[];
+  viewProblem: SourceError | null;
+  isDrawn: boolean;
+  asTable: boolean;
+  /** The picture is complete. */
+  drawn(): void;
+  /** A view could not be drawn; null when it could again. */
+  viewFailed(problem: SourceError | null): void;
+}
+
+export interface Messages {
+  toast: string;
+  say(text: string): void;
+}
+
+export interface Linked {
+  /** The fragment that brings back what is on screen, and a comparison that is still pending. */
+  readonly link: string;
+  /** Write the link again: what it is compared with has changed. */
+  relinked(): void;
+  /** Two runs change places. */
+  exchange(request: RunRequest, other: RunRequest, selection: Selection): Promise<void>;
+}
