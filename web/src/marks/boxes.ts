@@ -55,3 +55,16 @@ export function roundBox(raster: Raster, box: Box, radius: number, colour: Rgb, 
     }
   }
 }
+
+/** A box of the page as pixels of a raster that has `scale` of them for each of the page's. */
+export function scaled({ x, y, width, height }: Box, scale: number): Box {
+  return { x: x * scale, y: y * scale, width: width * scale, height: height * scale };
+}
+
+export function grown({ x, y, width, height }: Box, rim: number): Box {
+  return { x: x - rim, y: y - rim, width: width + 2 * rim, height: height + 2 * rim };
+}
+
+export function contains({ x, y, width, height }: Box, atX: number, atY: number): boolean {
+  return atX >= x && atX < x + width && atY >= y && atY < y + height;
+}

@@ -100,3 +100,25 @@ function spans(cells: number, pixels: number): Int32Array {
   }
   return ranges;
 }
+
+/** Signed bytes are pooled already, so that the stronger sign wins; drawing takes the nearest. */
+export function drawSigned(
+  raster: Raster,
+  bytes: Uint8Array,
+  rows: number,
+  columns: number,
+  area: Box,
+  colours: Uint32Array,
+): void {
+  const left = Math.round(area.x);
+  const top = Math.round(area.y);
+  const width = Math.round(area.x + area.width) - left;
+  const height = Math.round(area.y + area.height) - top;
+  for (let y = Math.max(0, -top); y < height && top + y < raster.height; y++) {
+    const row = Math.min(rows - 1, Math.floor(((y + 0.5) * rows) / height)) * columns;
+    for (let x = Math.max(0, -left); x < width && left + x < raster.width; x++) {
+      const column = Math.min(columns - 1, Math.floor(((x + 0.5) * columns) / width));
+      raster.words[(top + y) * raster.width + left + x] = colours[bytes[row + column] as number] as number;
+    }
+  }
+}

@@ -8,6 +8,7 @@ import { between, type Rgb, type Theme } from "../theme";
 import type { Cells } from "./activationsCells";
 import { type Cell, type Layout, READABLE, TOP } from "./activationsLayout";
 import type { Label, Ruler } from "./labels";
+import { roundStep } from "./ticks";
 
 export interface Content {
   cells: Cells;
@@ -106,7 +107,7 @@ function tokenLabels(theme: Theme, { layout, texts, special, written, pinned }: 
   const { width } = layout.cell;
   const right = layout.left + layout.room;
   const isNumbered = width < READABLE.width;
-  const step = isNumbered ? round(READABLE.width / width) : 1;
+  const step = isNumbered ? roundStep(READABLE.width / width) : 1;
   const pinnedAt = pinned === null ? Number.NEGATIVE_INFINITY : layout.xOf(pinned);
   const labels: Label[] = [];
   for (let position = layout.visible[0]; position < layout.visible[1]; position++) {
@@ -130,12 +131,6 @@ function tokenLabels(theme: Theme, { layout, texts, special, written, pinned }: 
     });
   }
   return labels;
-}
-
-/** The next of 1, 2, 5, 10, 20, … */
-function round(least: number): number {
-  const power = 10 ** Math.floor(Math.log10(least));
-  return ([1, 2, 5].find((factor) => factor * power >= least) ?? 10) * power;
 }
 
 function cellLabels(theme: Theme, ruler: Ruler, { layout, cells, places }: Content): Label[] {

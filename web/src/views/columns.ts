@@ -9,6 +9,10 @@ export interface Token {
   index: number;
 }
 
+export function same(a: Token | null, b: Token | null): boolean {
+  return a === b || (!!a && !!b && a.side === b.side && a.index === b.index);
+}
+
 const MARGIN = 14;
 const GAP = 10; // between a token and its lines
 const LEAST = 14;

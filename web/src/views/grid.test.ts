@@ -1,7 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { SiteProps } from "../contract";
-import { blocksOf, gridOf, rankedOf } from "./grid";
-import { neighbour } from "./model";
+import { blocksOf, gridOf, headAt, neighbour, rankedOf, scrollTo } from "./grid";
 
 function layers(count: number, heads: number, stack = "model", kind: "self" | "cross" = "self"): SiteProps[] {
   return Array.from({ length: count }, (_, layer) => ({
@@ -90,5 +89,25 @@ describe("moving from head to head", () => {
     expect(step(at(0, 3), [1, 0])).toBe(at(1, 0));
     expect(step(at(1, 0), [-1, 0])).toBe(at(0, 3));
     expect(step(at(2, 1), [0, 1])).toBeUndefined();
+  });
+});
+
+describe("a head on the page", () => {
+  const grid = gridOf(layers(6, 8), 860, 720, true);
+
+  it("is under its picture and the words below, and nowhere else", () => {
+    for (const place of grid.places) {
+      expect(headAt(grid, place.x + grid.size / 2, place.y + grid.size / 2)).toBe(place);
+      expect(headAt(grid, place.x + 1, place.y + grid.size + grid.caption - 1)).toBe(place);
+    }
+    expect(headAt(grid, 2, 2)).toBeNull();
+  });
+
+  it("is scrolled to no further than needed", () => {
+    const target = { ...(grid.places[0] as (typeof grid.places)[0]), x: 500, y: 900 };
+    const view = { x: 0, y: 0, width: 400, height: 300 };
+    expect(scrollTo(target, grid, view)).toEqual({ x: 500 + grid.size + 24 - 400, y: 900 + grid.size + 24 - 300 });
+    expect(scrollTo(target, grid, { ...view, x: 600, y: 1000 })).toEqual({ x: 460, y: 876 });
+    expect(scrollTo(target, grid, { ...view, x: 450, y: 860 })).toEqual({ x: 450, y: 860 });
   });
 });

@@ -1,6 +1,7 @@
 /** Where the model view puts its heads: layers × heads in blocks, or all of them in order of a score. */
 
 import type { SiteProps } from "../contract";
+import type { Box } from "../marks/cells";
 
 export interface Place {
   site: SiteProps;
@@ -181,4 +182,38 @@ function chunks<Item>(items: Item[], size: number): Item[][] {
 
 function sum(numbers: number[]): number {
   return numbers.reduce((total, number) => total + number, 0);
+}
+
+/** The head at a point, on its picture or the words under it. */
+export function headAt(grid: Grid, x: number, y: number): Place | null {
+  const { places, size, caption } = grid;
+  const half = Math.min(5, size / 8);
+  const below = caption + half;
+  const isOn = (place: Place) =>
+    x >= place.x - half && x < place.x + size + half && y >= place.y - half && y < place.y + size + below;
+  return places.find(isOn) ?? null;
+}
+
+/** The next head in a direction: the nearest one that lies that way, in the same row or column if there is one. */
+export function neighbour(places: Place[], from: Place, [dx, dy]: [number, number]): Place | undefined {
+  let nearest: Place | undefined;
+  let least = Number.POSITIVE_INFINITY;
+  for (const place of places) {
+    const along = (place.x - from.x) * dx + (place.y - from.y) * dy;
+    const aside = Math.abs((place.x - from.x) * dy) + Math.abs((place.y - from.y) * dx);
+    const distance = along + 8 * aside;
+    if (along > 0 && distance < least) [least, nearest] = [distance, place];
+  }
+  if (nearest || !dx) return nearest;
+  // Past the end of a row comes the next one, as in reading.
+  const index = places.indexOf(from) + dx;
+  return places[index];
+}
+
+/** Where to scroll to so that a head is in view: nowhere else if it is. */
+export function scrollTo(target: Place, grid: Grid, view: Box): { x: number; y: number } {
+  const size = grid.size + 24;
+  const into = (from: number, before: number, start: number, room: number) =>
+    from - before < start ? from - before : from + size > start + room ? from + size - room : start;
+  return { x: into(target.x, 40, view.x, view.width), y: into(target.y, 24, view.y, view.height) };
 }

@@ -8,10 +8,12 @@ import { loadTrees } from "../data/trees";
 import { Raster } from "../marks/raster";
 import type { Selection } from "../selection";
 import { themeOf } from "../theme";
-import type { Token } from "./columns";
+import { same, type Token } from "./columns";
+import { linesLine, matrixLine, pooledNote } from "./headWords";
 import { Icons } from "./icons";
 import { type Label, Ruler } from "./labels";
-import { LinesForm, same } from "./lines";
+import { Later } from "./later";
+import { LinesForm } from "./lines";
 import { MatrixForm } from "./matrix";
 import { nextCell, nextHead, nextLayer, nextToken, switched } from "./navigation";
 import { type Handled, Pointer } from "./pointer";
@@ -47,8 +49,7 @@ class HeadView implements Mounted, Handled {
   private front: Raster | null = null;
   private scale = 1;
   private readonly updates: Updates;
-  private exactStop = new AbortController();
-  private exactTimer = 0;
+  private readonly later = new Later();
   private frame = 0;
   private readonly search = new Search();
   private readonly pointer: Pointer;
@@ -177,9 +178,8 @@ class HeadView implements Mounted, Handled {
 
   destroy(): void {
     this.updates.end();
-    this.exactStop.abort();
+    this.later.cancel();
     this.pointer.destroy();
-    window.clearTimeout(this.exactTimer);
     cancelAnimationFrame(this.frame);
     this.host.tip(null);
     this.surface.destroy();
@@ -301,36 +301,17 @@ class HeadView implements Mounted, Handled {
 
   private tell(): void {
     const scene = this.scene as Scene;
-    const { token, form } = scene.selection;
-    if (scene.unchanged) {
-      this.host.say(scene.unchanged, this.notes(scene));
-      return;
-    }
-    if (form === "matrix") {
-      const heads = scene.shown.length === 1 ? (scene.shown[0]?.name ?? "") : `${scene.shown.length} heads`;
-      const { queries, keys } = scene.layer;
-      const pooled = this.matrix.pooledBy(this.surface.scale);
-      const notes = this.notes(scene, this.matrix.isComplete);
-      const noun = scene.isDifference ? "differences" : "weights";
-      if (pooled > 1) notes.push(`each dot is the strongest of about ${pooled} × ${pooled} ${noun}`);
-      const whole = `${count(queries.texts.length)} × ${count(keys.texts.length)}`;
+    const { form } = scene.selection;
+    if (scene.unchanged) this.host.say(scene.unchanged, this.notes(scene));
+    else if (form === "matrix") {
       const { region } = this.matrix;
-      const part = region && `queries ${spanned(region.rows)}, keys ${spanned(region.columns)} of ${whole}`;
-      this.host.say(`${heads}, ${part ?? whole}`, notes);
-      return;
+      const pooled = this.matrix.pooledBy(this.surface.scale);
+      const notes = [...this.notes(scene, this.matrix.isComplete), ...pooledNote(scene, pooled)];
+      this.host.say(matrixLine(scene, region), notes);
+    } else {
+      const { pinned } = this.lines;
+      this.host.say(linesLine(scene, pinned, pinned ? this.lines.endsOf(pinned) : []), this.notes(scene));
     }
-    if (!token || !this.lines.pinned) {
-      this.host.say(`${count(scene.drawn)} of ${count(scene.total())} lines drawn`, this.notes(scene));
-      return;
-    }
-    let drawn = 0;
-    for (const end of this.lines.endsOf(token)) for (const flag of end.isDrawn) drawn += flag;
-    const reading = token.side === "query" ? scene.layer.queries : scene.layer.keys;
-    const verb = token.side === "query" ? "from" : "to";
-    this.host.say(
-      `${count(drawn)} of ${count(scene.total(token))} lines drawn, ${verb} ${reading.texts[token.index]}`,
-      this.notes(scene),
-    );
   }
 
   /** The first token's share is the one that the head's card shows, where it applies to what is drawn. */
@@ -359,17 +340,10 @@ class HeadView implements Mounted, Handled {
   // Exact numbers
 
   wantExact(token: Token | null): void {
-    window.clearTimeout(this.exactTimer);
-    this.exactStop.abort();
+    this.later.cancel();
     if (!token || !this.scene || !isInexact(this.scene.loaded, this.host.source)) return;
     if (this.lines.exact && same(this.lines.exact.token, token)) return;
-    this.exactStop = new AbortController();
-    const { signal } = this.exactStop;
-    this.exactTimer = window.setTimeout(() => {
-      this.makeExact(token, signal).catch(() => {
-        // What is drawn already stays: it is true, only less exact.
-      });
-    }, PAUSE);
+    this.later.after(PAUSE, (signal) => this.makeExact(token, signal));
   }
 
   private async makeExact(token: Token, signal: AbortSignal): Promise<void> {
@@ -469,34 +443,16 @@ class HeadView implements Mounted, Handled {
     this.matrix.hovered = null;
     this.matrix.chosen = null;
     this.soon();
-    window.clearTimeout(this.exactTimer);
-    this.exactStop.abort();
-    this.exactStop = new AbortController();
-    const { signal } = this.exactStop;
-    this.exactTimer = window.setTimeout(() => {
+    this.later.after(PAUSE * 2, async (signal) => {
       if (!this.scene || !this.matrix.needsWindows(this.host.source)) return;
-      this.matrix
-        .loadWindows(this.host.source, signal)
-        .then(() => {
-          if (signal.aborted) return;
-          this.draw();
-          this.tell();
-        })
-        .catch(() => {
-          // The strongest keys stay on screen.
-        });
-    }, PAUSE * 2);
+      await this.matrix.loadWindows(this.host.source, signal);
+      if (signal.aborted) return;
+      this.draw();
+      this.tell();
+    });
   }
 }
 
 function like({ width, height }: Raster): Raster {
   return new Raster(width, height);
-}
-
-function spanned([first, last]: [number, number]): string {
-  return `${count(first)}–${count(last - 1)}`;
-}
-
-function count(value: number): string {
-  return value.toLocaleString("en");
 }

@@ -1,35 +1,27 @@
 /** The head view as two columns of tokens with lines between them. */
 
 import { SEEN } from "../data/lines";
-import { number } from "../data/measures";
 import type { Exact } from "../data/rows";
-import { fillBox, roundBox } from "../marks/boxes";
-import type { Box } from "../marks/cells";
+import { fillBox, roundBox, scaled } from "../marks/boxes";
 import { Curves } from "../marks/lines";
 import type { Raster } from "../marks/raster";
 import type { Side } from "../selection";
-import { between, DARK, LIGHT, type Rgb, type Theme } from "../theme";
+import { between, type Rgb, type Theme } from "../theme";
 import { Arcs } from "./arcs";
-import { Columns, type Token } from "./columns";
+import { Columns, same, type Token } from "./columns";
+import { type Ends, endOf, strongestEnds, WORTH } from "./ends";
 import { BESIDE, ICON, type Icons } from "./icons";
 import type { Label, Ruler } from "./labels";
+import { numberLabels, shadeOf, tokenLabels } from "./linesLabels";
 import type { DrawnHead, Scene } from "./scene";
 
 const OTHER = { query: "key", key: "query" } as const;
-const WORTH = 0.005; // weights from here on are written out
-const IN_TIP = 12; // heads at most
 const PASSING = 0.25; // how much of a line is seen whose other end is out of view: they gather at the edges
 
+/** Exact numbers of one token. */
 export interface Exactly {
   token: Token;
   of: Exact;
-}
-
-/** What one token gives or gets: for each shown head the numbers of the tokens opposite, and which lines are drawn. */
-interface Ends {
-  values: Float32Array;
-  strength: Float32Array;
-  isDrawn: Uint8Array;
 }
 
 export class LinesForm {
@@ -160,37 +152,13 @@ export class LinesForm {
 
   labels(): Label[] {
     const { scene, theme, columns } = this.all();
-    const { site, queries, keys } = scene.layer;
-    const labels: Label[] = [];
-    const focus = this.focus;
-    const names = site.kind === "cross" ? { query: site.stack, key: site.key_stack } : { query: "query", key: "key" };
-    for (const side of ["query", "key"] as const) {
-      const reading = side === "query" ? queries : keys;
-      const isFocus = (index: number) => focus?.index === index && (focus.side === side || scene.isSelf);
-      const [first, last] = columns.visible(side, this.scroll);
-      for (let index = first; index < last; index++) {
-        const along = columns.at(side, index, this.scroll);
-        if (along < columns.from - 2 || along > columns.to + 2 || reading.isLater[index]) continue;
-        const hasIcon = columns.isVertical && this.icons?.has(side, index);
-        const at = this.labelPlace(side, along);
-        labels.push({
-          ...at,
-          x: at.x + (hasIcon ? (side === "query" ? -1 : 1) * (this.iconSize + BESIDE) : 0),
-          text: reading.texts[index] as string,
-          width: columns.isFlat && !columns.isVertical ? columns.pitch - 6 : columns.label[side],
-          size: columns.pitch >= 19 ? 14 : columns.pitch >= 16 ? 13 : 12,
-          colour: reading.isOff[index] || reading.isSpecial[index] ? theme.tertiary : theme.ink,
-          isBold: isFocus(index),
-          isStruck: reading.isOff[index] ?? false,
-          isWritten: reading.isWritten[index] ?? false,
-        });
-      }
-      labels.push(this.heading(side, names[side]));
-      labels.push(...this.segmentLabels(side));
-    }
+    const { focus, scroll } = this;
+    const written = { scene, theme, columns, scroll, focus, icons: this.icons, iconSize: this.iconSize };
+    const labels = tokenLabels(written);
     // Numbers of a key stand where the names of relations do.
-    if (focus?.side !== "key") labels.push(...(this.arcs?.labels(columns, this.scroll, theme) ?? []));
-    if (focus) labels.push(...this.numberLabels(focus));
+    if (focus?.side !== "key") labels.push(...(this.arcs?.labels(columns, scroll, theme) ?? []));
+    const hasRoom = this.hasNumbers || scene.shown.length === 1;
+    if (focus && hasRoom) labels.push(...numberLabels(written, focus, this.endsOf(focus)));
     return labels;
   }
 
@@ -216,21 +184,9 @@ export class LinesForm {
   tip(token: Token): string[] {
     const { scene, columns } = this.all();
     if (scene.shown.length === 1 || this.hasNumbers) return [];
-    const opposite = token.side === "query" ? scene.layer.keys : scene.layer.queries;
     const [from, to] = columns.visible(token.side, this.scroll);
     if (token.index < from || token.index >= to) return [];
-    const ends = this.endsOf(token).map(({ strength, values }, which) => {
-      const most = strength.reduce((best, weight, index) => (weight > (strength[best] as number) ? index : best), 0);
-      const name = (scene.shown[which] as DrawnHead).name;
-      return {
-        strength: strength[most] as number,
-        text: `${name}  ${token.side === "query" ? "→" : "←"} ${opposite.texts[most]}  ${number(values[most] as number)}`,
-      };
-    });
-    const worth = ends.filter((end) => end.strength >= WORTH);
-    const strongest = new Set([...worth].sort((a, b) => b.strength - a.strength).slice(0, IN_TIP));
-    const lines = worth.filter((end) => strongest.has(end)).map((end) => end.text);
-    return worth.length > IN_TIP ? [...lines, `and ${worth.length - IN_TIP} weaker heads`] : lines;
+    return strongestEnds(scene, token, this.endsOf(token));
   }
 
   /** Whether a number fits beside each token, for every head. */
@@ -244,44 +200,9 @@ export class LinesForm {
     const { scene } = this.all();
     const exact = this.exact && same(this.exact.token, token) ? this.exact : null;
     if (this.ends && same(this.ends.token, token) && this.ends.exact === exact) return this.ends.of;
-    const of = scene.shown.map((drawnHead) => this.endOf(drawnHead, token, exact));
+    const of = scene.shown.map((drawnHead) => endOf(scene, drawnHead, token, exact?.of ?? null));
     this.ends = { token, exact, of };
     return of;
-  }
-
-  private endOf(drawnHead: DrawnHead, { side, index }: Token, exact: Exactly | null): Ends {
-    const { scene } = this.all();
-    const count = this.count(OTHER[side]);
-    const end = {
-      values: new Float32Array(count).fill(Number.NaN),
-      strength: new Float32Array(count),
-      isDrawn: new Uint8Array(count),
-    };
-    const { plane, lines } = drawnHead;
-    const visit = (cell: number, other: number) => {
-      end.values[other] = plane.values[cell] as number;
-      end.strength[other] = plane.strength[cell] as number;
-      const [query, key] = side === "query" ? [index, other] : [other, index];
-      end.isDrawn[other] = lines.has(cell, query, key) ? 1 : 0;
-    };
-    if (side === "query") plane.row(index, visit);
-    else plane.column(index, visit);
-    if (!exact) return end;
-    const heads = drawnHead.head < 0 ? scene.selection.shown : [drawnHead.head];
-    end.values.fill(0);
-    for (const head of heads) {
-      const values = exact.of(head);
-      for (let i = 0; i < count; i++) end.values[i] = (end.values[i] as number) + (values[i] as number) / heads.length;
-    }
-    const { between } = scene;
-    const isOwn = side === "query" ? between.queries[index] : between.keys[index];
-    const others = side === "query" ? between.keys : between.queries;
-    for (let i = 0; i < count; i++) {
-      end.strength[i] = scene.layer.strengthOf(end.values[i] as number);
-      if (lines.floor !== null)
-        end.isDrawn[i] = isOwn && others[i] && (end.strength[i] as number) >= lines.floor ? 1 : 0;
-    }
-    return end;
   }
 
   /** The lines of a head that have an end in view; of one sign, or of both (0). */
@@ -402,95 +323,6 @@ export class LinesForm {
     }
   }
 
-  private numberLabels(token: Token): Label[] {
-    const { scene, theme, columns } = this.all();
-    const other = OTHER[token.side];
-    const [first, last] = columns.visible(other, this.scroll);
-    const isOne = scene.shown.length === 1;
-    const out = other === "key" ? 1 : -1;
-    const edge = other === "key" ? columns.end : columns.start;
-    const labels: Label[] = [];
-    if (!this.hasNumbers && !isOne) return labels;
-    this.endsOf(token).forEach((end, which) => {
-      for (let index = first; index < last; index++) {
-        if (!((end.strength[index] as number) >= WORTH)) continue;
-        const along = columns.at(other, index, this.scroll);
-        const place = columns.label[other] + columns.segment + 10 + (which + (isOne ? 0.4 : 0.5)) * columns.number;
-        const across = edge + out * place;
-        labels.push({
-          ...columns.point(along, across),
-          text: written(end.values[index] as number),
-          align: "centre",
-          width: 60,
-          size: columns.number >= 30 || !columns.isVertical ? 11 : 10,
-          colour: isOne
-            ? theme.secondary
-            : this.inkOn(
-                scene.shown[which] as DrawnHead,
-                end.strength[index] as number,
-                (end.values[index] as number) < 0,
-              ),
-          isUpright: !columns.isVertical && !columns.isFlat,
-        });
-      }
-    });
-    return labels;
-  }
-
-  /** Black or white, whichever reads better on the box of a head. */
-  private inkOn(drawnHead: DrawnHead, strength: number, isNegative: boolean): Rgb {
-    const { scene, theme } = this.all();
-    const sign = isNegative ? theme.negative : theme.positive;
-    const tone = scene.isSigned ? sign : scene.colourOf(drawnHead, theme).colour;
-    const [red, green, blue] = between(theme.background, tone, shadeOf(strength));
-    return 0.299 * red + 0.587 * green + 0.114 * blue > 128 ? LIGHT.ink : DARK.ink;
-  }
-
-  private labelPlace(side: Side, along: number): Pick<Label, "x" | "y" | "align" | "isUpright"> {
-    const { columns } = this.all();
-    const across = side === "query" ? columns.start - 10 : columns.end + 10;
-    if (columns.isVertical) return { ...columns.point(along, across), align: side === "query" ? "right" : "left" };
-    if (columns.isFlat) return { ...columns.point(along, across + (side === "query" ? -4 : 4)), align: "centre" };
-    return { ...columns.point(along, across), align: side === "query" ? "left" : "right", isUpright: true };
-  }
-
-  private heading(side: Side, text: string): Label {
-    const { theme, columns } = this.all();
-    const across = side === "query" ? columns.start - 10 : columns.end + 10;
-    const first = columns.isLong ? columns.from : columns.at(side, 0, 0) - columns.pitch / 2;
-    const place = columns.isVertical
-      ? columns.point(Math.max(16, first - 16), across)
-      : columns.point(14, across + (side === "query" ? -6 : 6));
-    const align = columns.isVertical && side === "query" ? "right" : "left";
-    return { ...place, text, align, width: 160, size: 11, colour: theme.tertiary };
-  }
-
-  /** A and B, beside the first token of each that is in view. */
-  private segmentLabels(side: Side): Label[] {
-    const { scene, theme, columns } = this.all();
-    const reading = side === "query" ? scene.layer.queries : scene.layer.keys;
-    if (!columns.segment) return [];
-    const [first, last] = columns.visible(side, this.scroll);
-    const labels: Label[] = [];
-    for (let index = first; index < last; index++) {
-      const isNew = index === first || reading.segments[index] !== reading.segments[index - 1];
-      if (!isNew) continue;
-      const along = columns.at(side, index, this.scroll);
-      const offset = 10 + columns.label[side] + columns.segment - 8;
-      const across = side === "query" ? columns.start - offset : columns.end + offset;
-      labels.push({
-        ...columns.point(along, across),
-        text: reading.segments[index] as string,
-        align: "centre",
-        width: 20,
-        size: 11,
-        colour: theme.tertiary,
-        isBold: true,
-      });
-    }
-    return labels;
-  }
-
   /** The whole input at the side: what each token gets, where the window is, what was found. */
   private paintMap(raster: Raster, scale: number, ends: Ends[] | null = null): void {
     const { scene, theme, columns } = this.all();
@@ -566,25 +398,7 @@ export class LinesForm {
   }
 }
 
-/** How opaque the box of a head is beside a token. */
-function shadeOf(strength: number): number {
-  return 0.06 + 0.74 * strength;
-}
-
-/** Numbers in a column have the same digits. */
-function written(value: number): string {
-  return Math.abs(value) < 10 ? value.toFixed(2).replace("-", "−") : number(value);
-}
-
 /** How opaque a line is: its strength, less of it when many heads share the picture. */
 function opacity(strength: number, nActive: number): number {
   return Math.min(1, strength / nActive ** 0.5);
-}
-
-export function same(a: Token | null, b: Token | null): boolean {
-  return a === b || (!!a && !!b && a.side === b.side && a.index === b.index);
-}
-
-function scaled({ x, y, width, height }: Box, scale: number): Box {
-  return { x: x * scale, y: y * scale, width: width * scale, height: height * scale };
 }

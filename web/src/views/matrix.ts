@@ -3,9 +3,10 @@
 import type { WindowProps } from "../contract";
 import { number } from "../data/measures";
 import { coded, pooled, type Region } from "../data/pooled";
-import { fillBox, frame } from "../marks/boxes";
-import { type Box, drawCells, ramp, signedRamp } from "../marks/cells";
+import { fillBox, frame, grown, scaled } from "../marks/boxes";
+import { type Box, drawCells, drawSigned, ramp, signedRamp } from "../marks/cells";
 import type { Raster } from "../marks/raster";
+import type { Side } from "../selection";
 import type { Source } from "../source";
 import type { Theme } from "../theme";
 import { floats, type Grid } from "../wire";
@@ -13,15 +14,10 @@ import { Arcs } from "./arcs";
 import type { Token } from "./columns";
 import { ICON, type Icons } from "./icons";
 import type { Label, Ruler } from "./labels";
+import { labelsOf } from "./matrixLabels";
+import { cellAt, fitted, layPanels, moved, scaledAround } from "./matrixLayout";
 import type { Painting } from "./painting";
 import type { DrawnHead, Scene } from "./scene";
-
-const MARGIN = 16;
-const GAP = 18;
-const TITLE = 22;
-const READABLE = 13; // px: cells from here on have their tokens beside them
-const MOST = 44;
-const TICKS = 26; // px, for numbers where tokens have no room
 
 export interface Spot {
   panel: number;
@@ -31,7 +27,6 @@ export interface Spot {
 
 interface Panel {
   box: Box;
-  hasRowNames: boolean;
 }
 
 interface Picture {
@@ -76,44 +71,15 @@ export class MatrixForm {
     const { rows, columns } = this.seen();
     const nRows = rows[1] - rows[0];
     const nColumns = columns[1] - columns[0];
-    const title = count > 1 ? TITLE : 0;
     const names = {
       left: Math.min(180, this.ruler.usual(scene.layer.queries.texts.slice(...rows), 13) + 14 + this.iconRoom),
       top: Math.min(120, this.ruler.usual(scene.layer.keys.texts.slice(...columns), 13) + 14 + this.iconRoom),
     };
-    let best = { abreast: 1, side: 0, isReadable: false };
-    for (const isReadable of [true, false]) {
-      const room = isReadable ? names : { left: TICKS + 6, top: TICKS };
-      for (let abreast = 1; abreast <= count; abreast++) {
-        const down = Math.ceil(count / abreast);
-        const wide = (width - 2 * MARGIN - (abreast - 1) * GAP) / abreast - room.left;
-        const tall = (height - 2 * MARGIN - (down - 1) * GAP) / down - room.top - title;
-        const side = Math.min(MOST, wide / nColumns, tall / nRows);
-        if (isReadable && side < READABLE) continue;
-        if (side > best.side + (best.isReadable ? 1e9 : 0)) best = { abreast, side, isReadable };
-      }
-      if (best.side) break;
-    }
-    this.isReadable = best.isReadable;
-    this.room = best.isReadable ? names : { left: TICKS + 6, top: TICKS };
-    // A long and thin rectangle fills its panel all the same: dots need not be square when they are no cells.
-    const side = best.isReadable ? Math.floor(best.side) : Math.max(best.side, 0.01);
-    this.cell = { width: side, height: side };
-    const panel = { width: nColumns * side, height: nRows * side };
-    const pitch = { x: panel.width + this.room.left + GAP, y: panel.height + this.room.top + title + GAP };
-    const lines = Math.ceil(count / best.abreast);
-    const left =
-      Math.max(MARGIN, (width - Math.min(count, best.abreast) * pitch.x + GAP - this.room.left * 0.5) / 2) +
-      this.room.left;
-    const top = Math.max(MARGIN, (height - lines * pitch.y + GAP) / 2.6) + this.room.top + title;
-    this.panels = scene.shown.map((_, index) => ({
-      box: {
-        x: Math.round(left + (index % best.abreast) * pitch.x),
-        y: Math.round(top + Math.floor(index / best.abreast) * pitch.y),
-        ...panel,
-      },
-      hasRowNames: true,
-    }));
+    const layout = layPanels({ width, height, count, nRows, nColumns, names });
+    this.isReadable = layout.isReadable;
+    this.room = layout.room;
+    this.cell = { width: layout.side, height: layout.side };
+    this.panels = layout.boxes.map((box) => ({ box }));
   }
 
   get isZoomed(): boolean {
@@ -134,8 +100,8 @@ export class MatrixForm {
         this.windows.get(this.windowName(drawnHead)) ??
         pooled(drawnHead.plane, this.seen(), area.height, area.width, isSigned, isRoot);
       frame(raster, grown(area, 1), theme.line, 1);
-      if (isSigned) drawSigned(raster, picture, area, colours);
-      else drawCells(raster, picture.bytes, picture.rows, picture.columns, area, colours);
+      const draw = isSigned ? drawSigned : drawCells;
+      draw(raster, picture.bytes, picture.rows, picture.columns, area, colours);
       this.paintSegments(raster, area);
       this.paintRelevance(raster, box, scale);
       this.paintIcons(raster, scale, box);
@@ -231,66 +197,10 @@ export class MatrixForm {
 
   labels(): Label[] {
     const { scene, theme } = this.all();
-    const { queries, keys } = scene.layer;
-    const { rows, columns } = this.seen();
-    const labels: Label[] = [];
-    const matched = { query: new Set<number>(), key: new Set<number>() };
-    for (const { side, index } of this.matches) matched[side].add(index);
-    this.panels.forEach(({ box }, index) => {
-      const drawnHead = scene.shown[index] as DrawnHead;
-      if (this.panels.length > 1) {
-        const { colour } = scene.colourOf(drawnHead, theme);
-        const place = { x: box.x, y: box.y - this.room.top - TITLE / 2 + 2, align: "left" as const };
-        labels.push({ ...place, text: "■", width: 20, size: 11, colour });
-        labels.push({
-          ...place,
-          x: box.x + 16,
-          text: drawnHead.name,
-          width: box.width,
-          size: 12,
-          colour: theme.secondary,
-        });
-      }
-      if (!this.isReadable) {
-        labels.push(...this.ticks(box));
-        return;
-      }
-      const size = Math.min(13, this.cell.height - 1);
-      const tone = (reading: typeof queries, side: "query" | "key", at: number) =>
-        matched[side].has(at) ? theme.accent : reading.isOff[at] || reading.isSpecial[at] ? theme.tertiary : theme.ink;
-      for (let query = rows[0]; query < rows[1]; query++) {
-        if (queries.isLater[query]) continue;
-        labels.push({
-          text: queries.texts[query] as string,
-          x: box.x - 8 - (this.icons?.has("query", query) ? this.iconSize + 2 : 0),
-          y: box.y + (query - rows[0] + 0.5) * this.cell.height,
-          align: "right",
-          width: this.room.left - 10,
-          size,
-          colour: tone(queries, "query", query),
-          isBold: this.hovered?.query === query,
-          isStruck: queries.isOff[query] ?? false,
-          isWritten: queries.isWritten[query] ?? false,
-        });
-      }
-      for (let key = columns[0]; key < columns[1]; key++) {
-        if (keys.isLater[key]) continue;
-        labels.push({
-          text: keys.texts[key] as string,
-          x: box.x + (key - columns[0] + 0.5) * this.cell.width,
-          y: box.y - 8 - (this.icons?.has("key", key) ? this.iconSize + 2 : 0),
-          align: "left",
-          width: this.room.top - 10,
-          size,
-          colour: tone(keys, "key", key),
-          isBold: this.hovered?.key === key,
-          isStruck: keys.isOff[key] ?? false,
-          isWritten: keys.isWritten[key] ?? false,
-          isUpright: true,
-        });
-      }
-    });
-    return labels;
+    const { cell, isReadable, room, matches, hovered } = this;
+    const boxes = this.panels.map(({ box }) => box);
+    const iconRoom = (side: Side, index: number) => (this.icons?.has(side, index) ? this.iconSize + 2 : 0);
+    return labelsOf({ scene, theme, boxes, seen: this.seen(), cell, isReadable, room, matches, hovered, iconRoom });
   }
 
   /** What is under the pointer, in words. */
@@ -345,57 +255,26 @@ export class MatrixForm {
   }
 
   hit(x: number, y: number): Spot | null {
-    const { rows, columns } = this.seen();
+    const seen = this.seen();
     for (const [panel, { box }] of this.panels.entries()) {
-      const row = Math.floor((y - box.y) / this.cell.height);
-      const column = Math.floor((x - box.x) / this.cell.width);
-      if (row < 0 || column < 0 || row >= rows[1] - rows[0] || column >= columns[1] - columns[0]) continue;
-      return { panel, query: rows[0] + row, key: columns[0] + column };
+      const spot = cellAt(box, this.cell, seen, x, y);
+      if (spot) return { panel, ...spot };
     }
     return null;
   }
 
   /** Zoom to a rectangle; one that is nearly everything is everything. */
   zoom(region: Region | null): void {
-    const scene = this.scene as Scene;
-    if (!region) {
-      this.region = null;
-      return;
-    }
-    const within = ([first, last]: [number, number], count: number): [number, number] => {
-      const size = Math.max(Math.min(4, count), Math.min(count, Math.round(last - first)));
-      const from = Math.max(0, Math.min(count - size, Math.round(first)));
-      return [from, from + size];
-    };
-    const rows = within(region.rows, this.rowsIn(scene));
-    const columns = within(region.columns, this.columnsIn(scene));
-    const isAll = rows[1] - rows[0] === this.rowsIn(scene) && columns[1] - columns[0] === this.columnsIn(scene);
-    this.region = isAll ? null : { rows, columns };
+    this.region = region && fitted(region, this.whole());
   }
 
   /** Closer or further, with the cell under the pointer staying where it is. */
   zoomAt(spot: Spot, factor: number): void {
-    const { rows, columns } = this.seen();
-    const around = ([first, last]: [number, number], at: number): [number, number] => {
-      const size = Math.max(4, (last - first) * factor);
-      const share = (at + 0.5 - first) / (last - first);
-      return [at + 0.5 - share * size, at + 0.5 + (1 - share) * size];
-    };
-    this.zoom({ rows: around(rows, spot.query), columns: around(columns, spot.key) });
+    this.zoom(scaledAround(this.seen(), spot, factor));
   }
 
   pan(x: number, y: number): void {
-    if (!this.region) return;
-    const { rows, columns } = this.region;
-    const down = Math.round(y / this.cell.height);
-    const across = Math.round(x / this.cell.width);
-    this.zoom({ rows: [rows[0] + down, rows[1] + down], columns: [columns[0] + across, columns[1] + across] });
-  }
-
-  /** The rectangle between two spots of one panel. */
-  span(from: Spot, to: Spot): Region {
-    const order = (a: number, b: number): [number, number] => [Math.min(a, b), Math.max(a, b) + 1];
-    return { rows: order(from.query, to.query), columns: order(from.key, to.key) };
+    if (this.region) this.zoom(moved(this.region, Math.round(y / this.cell.height), Math.round(x / this.cell.width)));
   }
 
   /** Whether the picture can be had sharper than from the strongest keys alone. */
@@ -460,8 +339,12 @@ export class MatrixForm {
   }
 
   seen(): Region {
+    return this.region ?? this.whole();
+  }
+
+  private whole(): Region {
     const scene = this.scene as Scene;
-    return this.region ?? { rows: [0, this.rowsIn(scene)], columns: [0, this.columnsIn(scene)] };
+    return { rows: [0, this.rowsIn(scene)], columns: [0, this.columnsIn(scene)] };
   }
 
   private rowsIn(scene: Scene): number {
@@ -525,57 +408,7 @@ export class MatrixForm {
     }
   }
 
-  /** Positions, where tokens have no room. */
-  private ticks(box: Box): Label[] {
-    const { theme } = this.all();
-    const { rows, columns } = this.seen();
-    const labels: Label[] = [];
-    const words = { width: 60, size: 10, colour: theme.tertiary } as const;
-    for (const at of steps(rows, box.height, 40)) {
-      const y = box.y + (at - rows[0] + 0.5) * this.cell.height;
-      labels.push({ ...words, text: String(at), x: box.x - 6, y, align: "right" });
-    }
-    for (const at of steps(columns, box.width, 52)) {
-      const x = box.x + (at - columns[0] + 0.5) * this.cell.width;
-      labels.push({ ...words, text: String(at), x, y: box.y - 10, align: "centre" });
-    }
-    return labels;
-  }
-
   private all(): { scene: Scene; theme: Theme } {
     return { scene: this.scene as Scene, theme: this.theme as Theme };
   }
-}
-
-/** Round positions, as many as have room. */
-function steps([first, last]: [number, number], pixels: number, apart: number): number[] {
-  const least = ((last - first) * apart) / Math.max(1, pixels);
-  const power = 10 ** Math.floor(Math.log10(Math.max(1, least)));
-  const step = [1, 2, 5, 10].map((factor) => factor * power).find((candidate) => candidate >= least) ?? 10 * power;
-  const positions: number[] = [];
-  for (let at = Math.ceil(first / step) * step; at < last; at += step) positions.push(at);
-  return positions;
-}
-
-/** Signed bytes are pooled already, so that the stronger sign wins; drawing takes the nearest. */
-function drawSigned(raster: Raster, { bytes, rows, columns }: Picture, area: Box, colours: Uint32Array): void {
-  const left = Math.round(area.x);
-  const top = Math.round(area.y);
-  const width = Math.round(area.x + area.width) - left;
-  const height = Math.round(area.y + area.height) - top;
-  for (let y = Math.max(0, -top); y < height && top + y < raster.height; y++) {
-    const row = Math.min(rows - 1, Math.floor(((y + 0.5) * rows) / height)) * columns;
-    for (let x = Math.max(0, -left); x < width && left + x < raster.width; x++) {
-      const column = Math.min(columns - 1, Math.floor(((x + 0.5) * columns) / width));
-      raster.words[(top + y) * raster.width + left + x] = colours[bytes[row + column] as number] as number;
-    }
-  }
-}
-
-function scaled({ x, y, width, height }: Box, scale: number): Box {
-  return { x: x * scale, y: y * scale, width: width * scale, height: height * scale };
-}
-
-function grown({ x, y, width, height }: Box, rim: number): Box {
-  return { x: x - rim, y: y - rim, width: width + 2 * rim, height: height + 2 * rim };
 }

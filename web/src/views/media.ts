@@ -9,13 +9,15 @@ import { siteOf } from "../data/trace";
 import type { Raster } from "../marks/raster";
 import type { Selection } from "../selection";
 import { themeOf } from "../theme";
-import type { Token } from "./columns";
+import { same, type Token } from "./columns";
 import { type Label, Ruler } from "./labels";
-import { same } from "./lines";
+import { Later } from "./later";
+
 import { nextHead, nextLayer, nextToken } from "./navigation";
 import { PictureForm } from "./picture";
 import { Scene } from "./scene";
 import { pictureOf, Surface, titled } from "./surface";
+import { strongestFirst } from "./table";
 import { TimeForm } from "./time";
 import { Updates } from "./updates";
 import type { Host, Mounted } from "./view";
@@ -70,8 +72,7 @@ class MediaView implements Mounted {
   private readonly stage = document.createElement("div");
   private readonly listeners = new AbortController();
   private readonly updates: Updates;
-  private exactStop = new AbortController();
-  private exactTimer = 0;
+  private readonly later = new Later();
   private frame = 0;
   private loaded: { name: string; value: Loaded } | null = null;
   private wanted: Selection | null = null;
@@ -125,31 +126,17 @@ class MediaView implements Mounted {
     return layer && !layer.isWhole ? layer.kept : null;
   }
 
-  /** The numbers of the token in focus; without one, what each token gets on average. */
   numbers(limit: number): { columns: string[]; rows: (string | number)[][]; total: number } {
-    const columns = ["head", "query position", "query token", "key position", "key token"];
     const value = VALUES[this.scene?.selection.what ?? "pattern"];
-    const { scene } = this;
-    const all: (string | number)[][] = [];
-    if (!scene) return { columns: [...columns, value], rows: all, total: 0 };
-    const { queries, keys } = scene.layer;
+    const columns = ["head", "query position", "query token", "key position", "key token", value];
+    if (!this.scene) return { columns, rows: [], total: 0 };
+    const { queries, keys } = this.scene.layer;
     const token = this.focus;
-    for (const panel of this.panels) {
+    const all = this.panels.flatMap((panel) => {
       const values = token ? this.values(panel, token) : panel.plane.received();
-      const rows: [number, (string | number)[]][] = [];
-      values.forEach((weight, index) => {
-        if (Number.isNaN(weight)) return;
-        const [query, key] = !token
-          ? [-1, index]
-          : token.side === "query"
-            ? [token.index, index]
-            : [index, token.index];
-        const from = query < 0 ? ["mean", "all queries"] : [query, queries.texts[query] as string];
-        rows.push([weight, [panel.name, ...from, key, keys.texts[key] as string, Number(weight.toPrecision(6))]]);
-      });
-      all.push(...rows.sort((a, b) => b[0] - a[0]).map(([, row]) => row));
-    }
-    return { columns: [...columns, value], rows: all.slice(0, limit), total: all.length };
+      return strongestFirst(panel.name, values, token, queries.texts, keys.texts);
+    });
+    return { columns, rows: all.slice(0, limit), total: all.length };
   }
 
   key(event: KeyboardEvent): boolean {
@@ -180,9 +167,8 @@ class MediaView implements Mounted {
 
   destroy(): void {
     this.updates.end();
-    this.exactStop.abort();
+    this.later.cancel();
     this.listeners.abort();
-    window.clearTimeout(this.exactTimer);
     cancelAnimationFrame(this.frame);
     this.host.tip(null);
     this.surface.destroy();
@@ -303,16 +289,8 @@ class MediaView implements Mounted {
   // Exact numbers
 
   private wantExact(token: Token | null): void {
-    window.clearTimeout(this.exactTimer);
-    this.exactStop.abort();
-    if (!token) return;
-    this.exactStop = new AbortController();
-    const { signal } = this.exactStop;
-    this.exactTimer = window.setTimeout(() => {
-      this.makeExact(token, signal).catch(() => {
-        // What is drawn already stays: it is true, only less exact.
-      });
-    }, PAUSE);
+    this.later.cancel();
+    if (token) this.later.after(PAUSE, (signal) => this.makeExact(token, signal));
   }
 
   private async makeExact(token: Token, signal: AbortSignal): Promise<void> {

@@ -7,22 +7,22 @@ import { diverging } from "../data/relevance";
 import { headName } from "../data/trace";
 import { fillBox, frame } from "../marks/boxes";
 import { drawCells, ramp, stretchedRamp } from "../marks/cells";
-import { Curves } from "../marks/lines";
 import type { Raster } from "../marks/raster";
 import type { Selection } from "../selection";
 import { isAborted } from "../source";
 import { between, css, type Rgb, type Theme, themeOf } from "../theme";
-import type { Grid as Numbers, Part } from "../wire";
-import { blocksOf, type Grid, gridOf, type Place, rankedOf } from "./grid";
+import type { Part } from "../wire";
+import { blocksOf, type Grid, gridOf, headAt, neighbour, type Place, rankedOf, scrollTo } from "./grid";
 import { Icons } from "./icons";
 import { type Label, Ruler } from "./labels";
+import { labelsOf } from "./modelLabels";
 import { exactPairs, isPooled, type Pair, plainly, pooledPairs, toldPair } from "./pairs";
 import { pictureOf, Surface, titled } from "./surface";
+import { drawMapLines, drawSignedLines, furthest } from "./thumbnails";
 import { Updates } from "./updates";
 import type { Host, Mounted } from "./view";
 
 const SIZES = [24, 48, 96];
-const LINE = 51; // bytes: lines are drawn from a weight of 0.04 on
 const LEAST = 13; // of a signed byte: a difference of 0.01 has the full colour only where there is none larger
 
 export function mountModel(element: HTMLElement, host: Host): Mounted {
@@ -217,7 +217,7 @@ class ModelView implements Mounted {
     const { thumbnails, colour } = this.selection as Selection;
     const grid = this.grid as Grid;
     const isSigned = this.host.trace.difference !== null;
-    const most = isSigned ? Math.max(LEAST, this.furthest()) : 0;
+    const most = isSigned ? Math.max(LEAST, furthest(this.maps?.arrays ?? {})) : 0;
     const colours = isSigned ? stretchedRamp(theme, most) : ramp(theme);
     raster.fill(theme.background);
     for (const place of grid.places) {
@@ -248,15 +248,6 @@ class ModelView implements Mounted {
     if (colour) this.paintLegend(raster, theme, scale);
   }
 
-  /** Of a difference: how far its bytes are from nothing, at most; but never blow up what is next to nothing. */
-  private furthest(): number {
-    let most = 0;
-    for (const { values } of Object.values(this.maps?.arrays ?? {})) {
-      for (const byte of values) most = Math.max(most, Math.abs(byte - 128));
-    }
-    return most;
-  }
-
   private paintLegend(raster: Raster, theme: Theme, scale: number): void {
     const { x, width } = this.legend();
     const { low, high } = this.coloured() ?? { low: 0, high: 1 };
@@ -284,69 +275,16 @@ class ModelView implements Mounted {
   }
 
   private labels(theme: Theme): Label[] {
-    const grid = this.grid as Grid;
-    const { sort, colour } = this.selection as Selection;
-    const labels: Label[] = grid.marks.map((mark) => ({
-      text: mark.text,
-      x: mark.x,
-      y: mark.y,
-      align: mark.align,
-      width: 400,
-      size: mark.isTitle ? 12 : 11,
-      colour: mark.isTitle ? theme.secondary : theme.tertiary,
-      isBold: mark.isTitle ?? false,
-    }));
-    if (colour) {
-      const { x, width } = this.legend();
-      const about = this.measures.methods.find((candidate) => candidate.name === colour);
-      const words = { y: 17, width: 200, size: 11, colour: theme.secondary } as const;
-      labels.push({ ...words, text: titleOf(colour), x: x - 44, align: "right" });
-      labels.push({ ...words, text: number(about?.low ?? 0), x: x - 8, align: "right", colour: theme.tertiary });
-      labels.push({
-        ...words,
-        text: number(about?.high ?? 1),
-        x: x + width + 8,
-        align: "left",
-        colour: theme.tertiary,
-      });
-    }
-    if (!grid.caption) return labels;
-    const isOfEach = !sort && !colour && !this.host.trace.difference;
-    for (const place of grid.places) {
-      const name = headName(place.site.site, place.head);
-      if (!this.passes(name)) continue;
-      const { text, value } = this.captionOf(name);
-      if (Number.isNaN(value) && !sort) continue;
-      const y = place.y + grid.size + 9;
-      const small = { size: 10, colour: theme.tertiary } as const;
-      const tone = sort ? theme.secondary : theme.tertiary;
-      const isStacked = grid.caption > 20;
-      const room = this.ruler.width(number(value), 10) + 4;
-      const width = isStacked ? grid.size + 6 : grid.size - room;
-      const isNamed = sort !== "" || this.ruler.width(text, 10) <= width;
-      if (!isNamed && isOfEach) {
-        // A number of a measure that is not named says nothing.
-        labels.push({ ...small, text, x: place.x, y, align: "left", width: grid.size + 6, colour: tone });
-        continue;
-      }
-      // Of a measure that all heads are coloured by, the number alone says more than a name that is cut.
-      if (isNamed) labels.push({ ...small, text, x: place.x, y, align: "left", width, colour: tone });
-      if (isStacked) {
-        const below = isNamed ? y + 12 : y;
-        labels.push({ ...small, text: number(value), x: place.x, y: below, align: "left", width: grid.size });
-      } else labels.push({ ...small, text: number(value), x: place.x + grid.size, y, align: "right", width: room });
-    }
-    return labels;
-  }
-
-  /** What is written under a head: what heads are sorted by, else coloured by, else what stands out in it. */
-  private captionOf(name: string): { text: string; value: number } {
-    const { sort, colour } = this.selection as Selection;
-    if (sort) return { text: name, value: this.measures.of(name, sort) };
-    if (colour) return { text: spoken(colour), value: this.measures.of(name, colour) };
-    if (this.host.trace.difference) return { text: "moved", value: this.measures.of(name, "total_variation") };
-    const best = this.measures.best(name);
-    return { text: spoken(best?.name ?? ""), value: best?.value ?? Number.NaN };
+    return labelsOf({
+      grid: this.grid as Grid,
+      measures: this.measures,
+      selection: this.selection as Selection,
+      isDifference: this.host.trace.difference !== null,
+      legend: this.selection?.colour ? this.legend() : null,
+      ruler: this.ruler,
+      theme,
+      passes: (name) => this.passes(name),
+    });
   }
 
   private tell(): void {
@@ -367,7 +305,7 @@ class ModelView implements Mounted {
     const notes = cells > 1 ? [`each dot is the strongest of up to ${cells} × ${cells} ${noun}`] : [];
     const { difference } = trace;
     if (difference) {
-      const most = this.furthest();
+      const most = furthest(this.maps?.arrays ?? {});
       const full = ((Math.max(LEAST, most) / 127) ** 2).toPrecision(2);
       notes.push(
         most
@@ -392,15 +330,11 @@ class ModelView implements Mounted {
 
   private reveal(target: Place): void {
     const { scroller } = this;
-    const size = (this.grid as Grid).size + 24;
-    if (target.y - 24 < scroller.scrollTop) scroller.scrollTop = target.y - 24;
-    else if (target.y + size > scroller.scrollTop + scroller.clientHeight) {
-      scroller.scrollTop = target.y + size - scroller.clientHeight;
-    }
-    if (target.x - 40 < scroller.scrollLeft) scroller.scrollLeft = target.x - 40;
-    else if (target.x + size > scroller.scrollLeft + scroller.clientWidth) {
-      scroller.scrollLeft = target.x + size - scroller.clientWidth;
-    }
+    const { scrollLeft, scrollTop, clientWidth, clientHeight } = scroller;
+    const view = { x: scrollLeft, y: scrollTop, width: clientWidth, height: clientHeight };
+    const { x, y } = scrollTo(target, this.grid as Grid, view);
+    if (y !== scrollTop) scroller.scrollTop = y;
+    if (x !== scrollLeft) scroller.scrollLeft = x;
   }
 
   private open({ site, head }: Place): void {
@@ -410,14 +344,7 @@ class ModelView implements Mounted {
 
   private placeAt(event: MouseEvent): Place | null {
     const { left, top } = this.page.getBoundingClientRect();
-    const x = event.clientX - left;
-    const y = event.clientY - top;
-    const size = this.grid?.size ?? 0;
-    const half = Math.min(5, size / 8);
-    const below = (this.grid?.caption ?? 0) + half;
-    const isOn = (place: Place) =>
-      x >= place.x - half && x < place.x + size + half && y >= place.y - half && y < place.y + size + below;
-    const place = this.grid?.places.find(isOn) ?? null;
+    const place = this.grid && headAt(this.grid, event.clientX - left, event.clientY - top);
     return place && this.passes(headName(place.site.site, place.head)) ? place : null;
   }
 
@@ -488,57 +415,6 @@ class ModelView implements Mounted {
   }
 }
 
-/** One line for each dot of the map that is strong enough. */
-function drawMapLines(
-  raster: Raster,
-  map: Numbers,
-  offset: number,
-  box: { x: number; y: number; width: number; height: number },
-  theme: Theme,
-  scale: number,
-): void {
-  const [, rows, columns] = map.shape as [number, number, number];
-  const curves = new Curves(raster, box.x + 1, box.x + box.width - 1, "across", box.y, box.y + box.height);
-  const bytes = map.values as Uint8Array;
-  for (let row = 0, cell = offset; row < rows; row++) {
-    const from = box.y + ((row + 0.5) * box.height) / rows;
-    for (let column = 0; column < columns; column++, cell++) {
-      const byte = bytes[cell] as number;
-      if (byte < LINE) continue;
-      const to = box.y + ((column + 0.5) * box.height) / columns;
-      curves.draw(from, to, (byte / 255) ** 2 * 0.6, scale);
-    }
-  }
-  curves.flush(theme.ramp[2]);
-}
-
-/** The same of a difference: those of each sign in its colour, as opaque as their share of the largest. */
-function drawSignedLines(
-  raster: Raster,
-  map: Numbers,
-  offset: number,
-  box: { x: number; y: number; width: number; height: number },
-  theme: Theme,
-  scale: number,
-  most: number,
-): void {
-  const [, rows, columns] = map.shape as [number, number, number];
-  for (const [sign, colour] of [
-    [-1, theme.negative],
-    [1, theme.positive],
-  ] as const) {
-    const curves = new Curves(raster, box.x + 1, box.x + box.width - 1, "across", box.y, box.y + box.height);
-    for (let cell = 0; cell < rows * columns; cell++) {
-      const share = (((map.values[offset + cell] as number) - 128) * sign) / most;
-      if (share < 0.2) continue;
-      const from = box.y + ((Math.floor(cell / columns) + 0.5) * box.height) / rows;
-      const to = box.y + (((cell % columns) + 0.5) * box.height) / columns;
-      curves.draw(from, to, Math.min(1, share * share), scale);
-    }
-    curves.flush(colour);
-  }
-}
-
 function around({ x, y }: { x: number; y: number }, size: number, rim: number, scale: number) {
   const side = Math.round((size + 2 * rim) * scale);
   return { x: Math.round((x - rim) * scale), y: Math.round((y - rim) * scale), width: side, height: side };
@@ -563,20 +439,4 @@ function place(box: HTMLDivElement, at: Place | null, grid: Grid, rim: number, c
   const side = `${grid.size + 2 * rim}px`;
   Object.assign(box.style, { width: side, height: side, border: `${width}px solid ${colour}` });
   box.style.transform = `translate(${at.x - rim}px, ${at.y - rim}px)`;
-}
-
-/** The next head in a direction: the nearest one that lies that way, in the same row or column if there is one. */
-export function neighbour(places: Place[], from: Place, [dx, dy]: [number, number]): Place | undefined {
-  let nearest: Place | undefined;
-  let least = Number.POSITIVE_INFINITY;
-  for (const place of places) {
-    const along = (place.x - from.x) * dx + (place.y - from.y) * dy;
-    const aside = Math.abs((place.x - from.x) * dy) + Math.abs((place.y - from.y) * dx);
-    const distance = along + 8 * aside;
-    if (along > 0 && distance < least) [least, nearest] = [distance, place];
-  }
-  if (nearest || !dx) return nearest;
-  // Past the end of a row comes the next one, as in reading.
-  const index = places.indexOf(from) + dx;
-  return places[index];
 }

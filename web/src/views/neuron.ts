@@ -2,7 +2,7 @@
 
 import type { SiteProps } from "../contract";
 import { occurrences } from "../data/find";
-import { lengthOf, loadTerms, orderOf, product, type Terms, Vectors, variation } from "../data/neuron";
+import { loadTerms, orderOf, product, type Terms, Vectors, variation } from "../data/neuron";
 import { type Reading, readingOf } from "../data/reading";
 import { headName, siteOf, stackOf } from "../data/trace";
 import { Raster } from "../marks/raster";
@@ -11,23 +11,17 @@ import { isAborted, problemOf, SourceError } from "../source";
 import { themeOf } from "../theme";
 import { Ruler } from "./labels";
 import { nextHead, nextLayer } from "./navigation";
-import { TITLES, toggled } from "./neuronLayout";
+import { toggled } from "./neuronLayout";
 import { NeuronPicture } from "./neuronPicture";
+import { NeuronRows } from "./neuronRows";
+import { tableOf } from "./neuronTable";
 import { type Content, partOf } from "./neuronTip";
+import { wordsOf } from "./neuronWords";
 import { pictureOf, Surface, titled } from "./surface";
 import { Updates } from "./updates";
 import type { Host, Mount, Mounted } from "./view";
 
-const BIASES = {
-  "": "",
-  key: "a bias for each key is added",
-  offset: "a bias for each distance is added",
-  dense: "a bias for each pair is added",
-  windows: "a bias for each pair in a window is added",
-};
 const ALL = { by: "tokens", hide: [], off: [] } satisfies Pick<Selection, "by" | "hide" | "off">;
-const WORDS = { query: "queries", key: "keys", value: "values", mixed: "outputs" };
-
 export const mountNeuron: Mount = (element, host) => new NeuronView(element, host);
 
 class NeuronView implements Mounted {
@@ -95,45 +89,7 @@ class NeuronView implements Mounted {
   }
 
   numbers(limit: number): { columns: string[]; rows: (string | number)[][]; total: number } {
-    const { content } = this;
-    if (!content) return { columns: [], rows: [], total: 0 };
-    const { terms, tokens, every, vectors } = content;
-    const total = tokens.texts.length;
-    if (!terms) {
-      const columns = ["position", "token", ...Array.from(content.order, (neuron) => `${every} ${neuron}`)];
-      const rows = tokens.texts.slice(0, limit).flatMap((text, row) => {
-        const values = vectors.row(every ?? "query", row);
-        return values ? [[row, text, ...Array.from(content.order, (neuron) => written(values[neuron]))]] : [];
-      });
-      return { columns, rows, total };
-    }
-    const named: [string, Float32Array | null][] = [
-      ["q·k", terms.dots],
-      ["capped", terms.capped],
-      ["bias", terms.bias],
-      ["weight", terms.weights],
-      ["contribution", terms.weights.map((_, key) => lengthOf(terms, key))],
-    ];
-    const known = named.filter((figure): figure is [string, Float32Array] => figure[1] !== null);
-    const columns = [
-      "query position",
-      "query token",
-      "key position",
-      "key token",
-      "masked",
-      ...known.map(([name]) => name),
-    ];
-    const rows = tokens.texts
-      .slice(0, limit)
-      .map((text, key) => [
-        terms.index,
-        content.query.text,
-        key,
-        text,
-        terms.allowed?.[key] === 0 ? "masked" : "",
-        ...known.map(([, values]) => written(values[key])),
-      ]);
-    return { columns, rows, total };
+    return this.content ? tableOf(this.content, limit) : { columns: [], rows: [], total: 0 };
   }
 
   key(event: KeyboardEvent): boolean {
@@ -228,7 +184,7 @@ class NeuronView implements Mounted {
     const query = queryOf(selection, site);
     if (site.kind === "self" && selection.token && query !== this.content?.query.row && !selection.every) {
       this.held = query;
-      this.picture_.scroll = Math.max(0, this.picture_.reveal(query, count, this.surface.height, false));
+      this.picture_.scroll = Math.max(0, this.rows(count, false).reveal(query, this.picture_.scroll));
     }
     const [terms] = await Promise.all([
       selection.every ? null : loadTerms(source, site, head, query, signal),
@@ -261,7 +217,7 @@ class NeuronView implements Mounted {
   }
 
   private async load(vectors: Vectors, selection: Selection, count: number, signal: AbortSignal): Promise<void> {
-    const [first, last] = this.picture_.visible(count, this.surface.height, selection.every !== null);
+    const [first, last] = this.rows(count, selection.every !== null).visible(this.picture_.scroll);
     if (selection.every) return vectors.load(selection.every, first, last, signal);
     const { against } = selection;
     await Promise.all([
@@ -276,7 +232,7 @@ class NeuronView implements Mounted {
     const { content, selection, vectors } = this;
     if (!content || !selection || !vectors) return;
     const count = content.tokens.texts.length;
-    const [first, last] = this.picture_.visible(count, this.surface.height, selection.every !== null);
+    const [first, last] = this.rows(count, selection.every !== null).visible(this.picture_.scroll);
     const needed = selection.every ? [selection.every] : (["key", "value"] as const);
     if (needed.every((of) => vectors.has(of, first, last))) return;
     try {
@@ -290,7 +246,7 @@ class NeuronView implements Mounted {
   private draw(): void {
     const { content, surface } = this;
     if (!content || !surface.width || !surface.height) return;
-    const tall = this.picture_.tall(content.tokens.texts.length, surface.height, content.every !== null);
+    const { tall } = this.rows(content.tokens.texts.length, content.every !== null);
     const beyond = Math.max(0, tall - surface.height);
     this.spacer.style.height = `${beyond}px`;
     this.picture_.scroll = Math.min(this.picture_.scroll, beyond);
@@ -328,31 +284,7 @@ class NeuronView implements Mounted {
   private words(): { line: string; notes: string[] } {
     const { content, selection } = this;
     if (!content || !selection) return { line: "", notes: [] };
-    const { terms, tokens } = content;
-    const count = tokens.texts.length.toLocaleString("en");
-    const notes: string[] = [];
-    const sign = this.host.trace.difference ? "A − B: " : "";
-    if (!terms) {
-      if (selection.order === "spread") notes.push("neurons that depend least on the token first");
-      const line = `${sign}${content.vectors.head}, ${WORDS[content.every ?? "query"]} of all ${count} tokens, ${content.order.length} neurons`;
-      return { line, notes };
-    }
-    const { props } = terms;
-    if (props.scaling !== null) notes.push(`q × k is scaled by ${Number(props.scaling.toPrecision(4))}`);
-    if (props.softcap !== null) notes.push(`soft cap ${props.softcap}`);
-    if (props.bias) notes.push(BIASES[props.bias]);
-    if (props.sink !== null) notes.push("a sink takes a share of each row");
-    notes.push(...props.notes);
-    const size = terms.two ? "how far q × k changed, |A − B|," : "|q × k|";
-    if (selection.order === "contribution") notes.push(`neurons by ${size} of what is attended to`);
-    if (content.against !== null)
-      notes.push(`neurons by ${size} of ${tokens.texts[content.against]} (${content.against})`);
-    const folded = this.picture_.forced;
-    if (folded.length) notes.push(`folded for want of room: ${folded.map((name) => TITLES[name]).join(", ")}`);
-    return {
-      line: `${sign}${content.vectors.head}, query ${content.query.text} (${terms.index}), ${count} keys, ${props.dim} neurons`,
-      notes,
-    };
+    return wordsOf(content, selection.order, this.host.trace.difference !== null, this.picture_.forced);
   }
 
   private reading(site: SiteProps, isKeys: boolean): Reading {
@@ -385,9 +317,13 @@ class NeuronView implements Mounted {
     this.picture_.current = this.search.places[this.search.index]?.[0] ?? -1;
   }
 
+  private rows(count: number, isEvery: boolean): NeuronRows {
+    return new NeuronRows(count, this.surface.height, isEvery);
+  }
+
   private scrollTo(row: number): void {
     const count = this.content?.tokens.texts.length ?? 0;
-    this.picture_.scroll = this.picture_.reveal(row, count, this.surface.height, this.content?.every !== null);
+    this.picture_.scroll = this.rows(count, this.content?.every !== null).reveal(row, this.picture_.scroll);
   }
 
   private listen(): void {
@@ -470,8 +406,4 @@ class NeuronView implements Mounted {
 export function queryOf({ token }: Selection, site: SiteProps): number {
   if (token && (token.side === "query" || site.kind === "self")) return Math.min(token.index, site.n_queries - 1);
   return site.n_queries - 1;
-}
-
-function written(value: number | undefined): number {
-  return Number((value ?? Number.NaN).toPrecision(6));
 }

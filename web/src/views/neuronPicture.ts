@@ -2,20 +2,16 @@
 
 import { number } from "../data/measures";
 import { type Of, product, type Terms, variation, weighted } from "../data/neuron";
-import { fillBox, frame } from "../marks/boxes";
+import { fillBox, frame, scaled } from "../marks/boxes";
 import { type Box, signedRamp } from "../marks/cells";
 import type { Raster } from "../marks/raster";
 import { drawStrip } from "../marks/strip";
 import type { Theme } from "../theme";
 import type { Label, Ruler } from "./labels";
 import { type Column, type Figure, type Heat, layOut, layOutEvery, type Name, TITLES } from "./neuronLayout";
+import { EVERY_TOP, FOOT, NeuronRows, STRIP, TOP } from "./neuronRows";
 import { type Content, type Spot, tipOf } from "./neuronTip";
 
-const TOP = { titles: 18, strip: 34, rows: 64 };
-const EVERY_TOP = { mean: 34, spread: 58, rows: 88 };
-const FOOT = 44;
-const PITCH = { least: 19, most: 34 };
-const STRIP = 18;
 const FIGURES: Record<Figure, string> = { dots: "q·k", capped: "capped", bias: "bias" };
 const WORDS: Record<Of, string> = { query: "query q", key: "key k", value: "value v", mixed: "output" };
 
@@ -29,7 +25,7 @@ export class NeuronPicture {
   private content: Content | null = null;
   private theme: Theme | null = null;
   private size = { width: 1, height: 1 };
-  private pitch = 24;
+  private rows = new NeuronRows(0, 1, false);
 
   constructor(private readonly ruler: Ruler) {}
 
@@ -37,7 +33,7 @@ export class NeuronPicture {
     this.content = content;
     this.theme = theme;
     this.size = { width, height };
-    this.pitch = this.pitchFor(content.tokens.texts.length, height, content.every !== null);
+    this.rows = new NeuronRows(content.tokens.texts.length, height, content.every !== null);
     const narrow = width < 640 ? 84 : 150;
     const tokens = Math.max(56, Math.min(narrow, this.ruler.usual(content.tokens.texts, 13) + 14));
     const { terms } = content;
@@ -53,34 +49,6 @@ export class NeuronPicture {
     ({ columns: this.columns, forced: this.forced } = layOut(room));
   }
 
-  private pitchFor(count: number, height: number, isEvery: boolean): number {
-    const room = height - (isEvery ? EVERY_TOP.rows + 12 : TOP.rows + FOOT);
-    return Math.max(PITCH.least, Math.min(PITCH.most, Math.floor(room / Math.max(1, count))));
-  }
-
-  /** How high all of it is. */
-  tall(count: number, height: number, isEvery: boolean): number {
-    const around = isEvery ? EVERY_TOP.rows + 12 : TOP.rows + FOOT;
-    return around + count * this.pitchFor(count, height, isEvery);
-  }
-
-  /** The rows in view, [first, last). */
-  visible(count: number, height: number, isEvery: boolean): [number, number] {
-    const pitch = this.pitchFor(count, height, isEvery);
-    const room = height - (isEvery ? EVERY_TOP.rows : TOP.rows + FOOT);
-    const first = Math.max(0, Math.min(count - 1, Math.floor(this.scroll / pitch)));
-    return [first, Math.min(count, Math.ceil((this.scroll + room) / pitch) + 1)];
-  }
-
-  /** Where to scroll to so that a row can be seen. */
-  reveal(row: number, count: number, height: number, isEvery: boolean): number {
-    const pitch = this.pitchFor(count, height, isEvery);
-    const room = height - (isEvery ? EVERY_TOP.rows : TOP.rows + FOOT);
-    const top = row * pitch;
-    if (top < this.scroll) return top;
-    return top + pitch > this.scroll + room ? top + pitch - room : this.scroll;
-  }
-
   paint(raster: Raster, scale: number): void {
     const { theme, content } = this.all();
     raster.fill(theme.background);
@@ -93,9 +61,9 @@ export class NeuronPicture {
     }
     const { theme: ink } = this.all();
     // Rows pass under what stays.
-    fillBox(raster, scaled({ x: 0, y: 0, width: this.size.width, height: this.firstRow }, scale), ink.background);
+    fillBox(raster, scaled({ x: 0, y: 0, width: this.size.width, height: this.rows.first }, scale), ink.background);
     if (content.terms) {
-      const y = this.footY;
+      const y = this.rows.foot;
       fillBox(raster, scaled({ x: 0, y, width: this.size.width, height: FOOT }, scale), ink.background);
       fillBox(raster, scaled({ x: 0, y, width: this.size.width, height: 1 }, scale), ink.line);
     }
@@ -107,9 +75,14 @@ export class NeuronPicture {
     const { theme, content } = this.all();
     const spot = this.hovered;
     if (!spot) return;
-    if (typeof spot.row === "number" && this.isInView(spot.row)) {
+    if (typeof spot.row === "number" && this.rows.isInView(spot.row, this.scroll)) {
       const y = this.rowY(spot.row);
-      fillBox(raster, scaled({ x: 8, y, width: this.size.width - 16, height: this.pitch }, scale), theme.accent, 0.07);
+      fillBox(
+        raster,
+        scaled({ x: 8, y, width: this.size.width - 16, height: this.rows.pitch }, scale),
+        theme.accent,
+        0.07,
+      );
     }
     if (spot.place < 0) return;
     const pairs: Name[] =
@@ -119,18 +92,19 @@ export class NeuronPicture {
           ? ["key", "product"]
           : ["value", "weighted"];
     const [first, last] = this.range();
-    const bottom = Math.min(this.size.height - (content.terms ? FOOT : 0), this.rowY(last - 1) + this.pitch);
+    const bottom = Math.min(this.size.height - (content.terms ? FOOT : 0), this.rowY(last - 1) + this.rows.pitch);
     for (const column of this.columns) {
       if (!pairs.includes(column.name) || column.isFolded) continue;
       const cell = column.width / this.count(column.name);
       const x = column.x + spot.place * cell;
-      const top = Math.max(this.firstRow, this.rowY(first));
+      const top = Math.max(this.rows.first, this.rowY(first));
       const rim = { x: x - 1, y: top, width: Math.max(cell, 1) + 2, height: bottom - top };
       frame(raster, scaled(rim, scale), theme.accent, Math.max(1, Math.round(scale)), 0.55);
       if (typeof spot.row === "number" && column.name === spot.column) {
         const y = this.rowY(spot.row);
-        const own = { x: x - 1, y: y + 1, width: Math.max(cell, 1) + 2, height: this.pitch - 2 };
-        if (this.isInView(spot.row)) frame(raster, scaled(own, scale), theme.ink, Math.max(1, Math.round(scale)));
+        const own = { x: x - 1, y: y + 1, width: Math.max(cell, 1) + 2, height: this.rows.pitch - 2 };
+        if (this.rows.isInView(spot.row, this.scroll))
+          frame(raster, scaled(own, scale), theme.ink, Math.max(1, Math.round(scale)));
       }
     }
   }
@@ -142,8 +116,8 @@ export class NeuronPicture {
     const [first, last] = this.range();
     const token = this.columns[0] as Column;
     for (let row = first; row < last; row++) {
-      const y = this.rowY(row) + this.pitch / 2;
-      if (!this.isInView(row)) continue;
+      const y = this.rowY(row) + this.rows.pitch / 2;
+      if (!this.rows.isInView(row, this.scroll)) continue;
       const isMasked = terms?.allowed?.[row] === 0;
       const isQuery = row === content.query.row;
       labels.push({
@@ -215,7 +189,7 @@ export class NeuronPicture {
     for (const column of this.columns) {
       const { name, x, width, isFolded } = column;
       if (isFolded) {
-        const at = { x: x + width / 2, y: this.firstRow + 76, align: "left" as const, width: 90, isUpright: true };
+        const at = { x: x + width / 2, y: this.rows.first + 76, align: "left" as const, width: 90, isUpright: true };
         labels.push({ ...small, ...at, text: TITLES[name as Heat] });
         continue;
       }
@@ -242,7 +216,7 @@ export class NeuronPicture {
     }
     const output = this.place("output");
     const bar = this.columns.find((column) => column.name === "softmax");
-    const y = this.footY + (FOOT - STRIP) / 2;
+    const y = this.rows.foot + (FOOT - STRIP) / 2;
     if (output) {
       const width = Math.max(40, output.x - 20 - (bar ? bar.x + bar.width : 0));
       const text = terms.two ? "output, A − B" : width > 122 ? "output, the sum of a · v" : "output";
@@ -270,14 +244,12 @@ export class NeuronPicture {
   }
 
   hit(x: number, y: number): Spot | null {
-    const { content } = this.all();
     const column = this.columns.find((candidate) => x >= candidate.x - 4 && x < candidate.x + candidate.width + 4);
     if (!column) return null;
     const still = this.still(y, x);
     if (still) return still;
-    if (y < this.firstRow || (content.terms && y > this.footY)) return null;
-    const row = Math.floor((y - this.firstRow + this.scroll) / this.pitch);
-    if (row < 0 || row >= content.tokens.texts.length) return null;
+    const row = this.rows.at(y, this.scroll);
+    if (row === null) return null;
     return { row, column: column.name, ...this.neuronAt(column, x) };
   }
 
@@ -293,29 +265,12 @@ export class NeuronPicture {
 
   // Inside
 
-  private get firstRow(): number {
-    return this.content?.every ? EVERY_TOP.rows : TOP.rows;
-  }
-
-  /** Where the rows that stay below begin: under the last row, or at the bottom. */
-  private get footY(): number {
-    const rows = (this.content?.tokens.texts.length ?? 0) * this.pitch;
-    return Math.min(this.size.height - FOOT, this.firstRow + rows + 8);
-  }
-
   private range(): [number, number] {
-    const { content } = this.all();
-    return this.visible(content.tokens.texts.length, this.size.height, content.every !== null);
+    return this.rows.visible(this.scroll);
   }
 
   private rowY(row: number): number {
-    return this.firstRow + row * this.pitch - this.scroll;
-  }
-
-  /** Whether a row's middle is between what stays above and below. */
-  private isInView(row: number): boolean {
-    const middle = this.rowY(row) + this.pitch / 2;
-    return middle > this.firstRow - 2 && middle < this.size.height - (this.content?.terms ? FOOT - 2 : 0);
+    return this.rows.top(row, this.scroll);
   }
 
   private count(name: Name): number {
@@ -357,7 +312,7 @@ export class NeuronPicture {
         ]
       : [
           ["query", TOP.strip],
-          ["output", this.footY + (FOOT - STRIP) / 2],
+          ["output", this.rows.foot + (FOOT - STRIP) / 2],
         ];
     for (const [row, top] of rows) {
       const column = this.place(row);
@@ -379,7 +334,7 @@ export class NeuronPicture {
   private paintCell(raster: Raster, scale: number, colours: Uint32Array, column: Column, row: number): void {
     const { theme, content } = this.all();
     const { terms, vectors } = content;
-    const box = { x: column.x, y: this.rowY(row) + 2, width: column.width, height: this.pitch - 4 };
+    const box = { x: column.x, y: this.rowY(row) + 2, width: column.width, height: this.rows.pitch - 4 };
     if (column.isFolded) return;
     const draw = (values: Float32Array | null, full: number) => {
       if (values) drawStrip(raster, values, this.orderOf(column.name), scaled(box, scale), colours, full);
@@ -396,7 +351,7 @@ export class NeuronPicture {
     } else if (column.name === "weighted") {
       draw(weighted(terms, vectors, row), this.full("weighted"));
     } else if (column.name === "softmax") {
-      this.bar(raster, scale, column, this.rowY(row) + this.pitch / 2, terms.weights[row] as number);
+      this.bar(raster, scale, column, this.rowY(row) + this.rows.pitch / 2, terms.weights[row] as number);
     }
   }
 
@@ -428,10 +383,10 @@ export class NeuronPicture {
       if (!column) return;
       const box = { x: column.x, y, width: column.width, height: STRIP };
       drawStrip(raster, values, this.orderOf(column.name), scaled(box, scale), colours, full);
-      frame(raster, grown(scaled(box, scale)), theme.line);
+      frame(raster, rimOf(scaled(box, scale)), theme.line);
     };
     if (terms) {
-      const y = this.footY + (FOOT - STRIP) / 2;
+      const y = this.rows.foot + (FOOT - STRIP) / 2;
       strip(this.place("query"), TOP.strip, terms.query, terms.props.largest.query ?? 1);
       strip(this.place("output"), y, terms.mixed, terms.props.largest.mixed ?? 1);
       const bar = this.columns.find((column) => column.name === "softmax");
@@ -458,19 +413,19 @@ export class NeuronPicture {
 
   private paintFolded(raster: Raster, scale: number, { x, width }: Column): void {
     const { theme } = this.all();
-    const bottom = this.footY - 8;
+    const bottom = this.rows.foot - 8;
     const height = Math.max(
       20,
-      Math.min(bottom - this.firstRow, this.rowY(this.range()[1] - 1) + this.pitch - this.firstRow),
+      Math.min(bottom - this.rows.first, this.rowY(this.range()[1] - 1) + this.rows.pitch - this.rows.first),
     );
-    fillBox(raster, scaled({ x, y: this.firstRow, width, height }, scale), theme.line, 0.45);
+    fillBox(raster, scaled({ x, y: this.rows.first, width, height }, scale), theme.line, 0.45);
   }
 
   private tint(raster: Raster, row: number, scale: number): void {
     const { theme } = this.all();
     fillBox(
       raster,
-      scaled({ x: 8, y: this.rowY(row), width: this.size.width - 16, height: this.pitch }, scale),
+      scaled({ x: 8, y: this.rowY(row), width: this.size.width - 16, height: this.rows.pitch }, scale),
       theme.tint,
     );
   }
@@ -479,7 +434,7 @@ export class NeuronPicture {
   private fade(raster: Raster, row: number, scale: number): void {
     const { theme } = this.all();
     const x = (this.columns[0] as Column).x + (this.columns[0] as Column).width;
-    const box = { x, y: this.rowY(row) + 1, width: this.size.width - x, height: this.pitch - 2 };
+    const box = { x, y: this.rowY(row) + 1, width: this.size.width - x, height: this.rows.pitch - 2 };
     fillBox(raster, scaled(box, scale), theme.background, 0.72);
   }
 
@@ -498,10 +453,6 @@ function fixed(value: number): string {
   return text.replace("-", Number(text) === 0 ? "" : "−");
 }
 
-function scaled({ x, y, width, height }: Box, scale: number): Box {
-  return { x: x * scale, y: y * scale, width: width * scale, height: height * scale };
-}
-
-function grown({ x, y, width, height }: Box): Box {
+function rimOf({ x, y, width, height }: Box): Box {
   return { x: Math.round(x) - 1, y: Math.round(y) - 1, width: Math.round(width) + 2, height: Math.round(height) + 2 };
 }

@@ -4,7 +4,7 @@ import { number } from "../data/measures";
 import { type Picture, patchesOf, strongestPatches } from "../data/media";
 import type { Plane } from "../data/plane";
 import { stackOf } from "../data/trace";
-import { fillBox, frame, roundBox } from "../marks/boxes";
+import { contains, fillBox, frame, grown, roundBox, scaled } from "../marks/boxes";
 import type { Box } from "../marks/cells";
 import { muted, place, scaledTo } from "../marks/pictures";
 import type { Raster } from "../marks/raster";
@@ -13,12 +13,9 @@ import { between, type Rgb, type Theme, themeOf } from "../theme";
 import type { Token } from "./columns";
 import type { Label, Ruler } from "./labels";
 import type { Form, Panel, Sight, Spot } from "./media";
+import { CHIP, layChips, layPictures, patchBox, patchIn, placesOf, snapped, TITLE } from "./pictureLayout";
 import { PatchRelevance } from "./pictureRelevance";
 
-const MARGIN = 16;
-const GAP = 16;
-const TITLE = 22;
-const CHIP = 22;
 const MUTED = 0.38;
 /** How weights become colour: less than in proportion, so that weak ones are seen too, and never hiding the picture. */
 const ROOT = 0.6;
@@ -69,7 +66,7 @@ export class PictureForm implements Form {
     const { sight, theme } = this.all();
     raster.fill(theme.background);
     this.paintChips(raster, scale);
-    const { grey, plain, width } = this.scaled(scale);
+    const { grey, plain, width } = this.scaledPicture(scale);
     if (this.answer) this.paintAnswer(raster, scale, this.answer, grey, width);
     sight.panels.forEach((panel, index) => {
       const box = this.boxes[index] as Box;
@@ -81,12 +78,7 @@ export class PictureForm implements Form {
       if (sight.selection.arrows) this.paintArrows(raster, scale, panel, box);
       this.paintFocus(raster, scale, box, plain, width);
       const isChosen = sight.panels.length > 1 && panel.head === sight.selection.head;
-      frame(
-        raster,
-        grown(scaledBox(box, scale), 1),
-        isChosen ? theme.accent : theme.line,
-        Math.max(1, Math.round(scale)),
-      );
+      frame(raster, grown(scaled(box, scale), 1), isChosen ? theme.accent : theme.line, Math.max(1, Math.round(scale)));
     });
   }
 
@@ -164,15 +156,15 @@ export class PictureForm implements Form {
   hit(x: number, y: number): Spot {
     const { sight } = this.all();
     for (const chip of this.chips) {
-      if (isIn(chip.box, x, y)) return { token: { side: chip.side, index: chip.index } };
+      if (contains(chip.box, x, y)) return { token: { side: chip.side, index: chip.index } };
     }
-    if (this.answer && isIn(this.answer.box, x, y)) return this.patchAt(this.answer.box, x, y);
+    if (this.answer && contains(this.answer.box, x, y)) return this.patchAt(this.answer.box, x, y);
     for (const [index, box] of this.boxes.entries()) {
       const panel = sight.panels[index] as Panel;
-      if (panel.head >= 0 && isIn({ x: box.x, y: box.y - TITLE, width: box.width * 0.4, height: TITLE }, x, y)) {
+      if (panel.head >= 0 && contains({ x: box.x, y: box.y - TITLE, width: box.width * 0.4, height: TITLE }, x, y)) {
         return { head: panel.head };
       }
-      if (isIn(box, x, y)) return this.patchAt(box, x, y);
+      if (contains(box, x, y)) return this.patchAt(box, x, y);
     }
     return null;
   }
@@ -180,7 +172,7 @@ export class PictureForm implements Form {
   tip(token: Token, { x, y }: { x: number; y: number }): string[] {
     if (!this.answer) return this.weightsTold(token);
     const { relevance, box } = this.answer;
-    if (isIn(box, x, y)) return relevance.tip(x, y, box);
+    if (contains(box, x, y)) return relevance.tip(x, y, box);
     const [first, ...lines] = this.weightsTold(token);
     return [first as string, ...this.all().sight.scene.relevanceOf(token), ...lines];
   }
@@ -272,18 +264,11 @@ export class PictureForm implements Form {
         if (patch < 0) chips.push({ side, index, text: reading.texts[index] as string });
       });
     }
-    this.chips = [];
-    let [x, y] = [MARGIN, 10];
-    for (const chip of chips) {
-      const wide = Math.min(
-        200,
-        Math.ceil(ruler.width(chip.text, 12)) + (chips.length <= 8 && sight.panels.length === 1 ? 62 : 20),
-      );
-      if (x + wide > width - MARGIN && x > MARGIN) [x, y] = [MARGIN, y + CHIP + 4];
-      this.chips.push({ ...chip, box: { x, y, width: wide, height: CHIP } });
-      x += wide + 6;
-    }
-    return chips.length ? y + CHIP + 8 : 10;
+    const isAlone = chips.length <= 8 && sight.panels.length === 1;
+    const wide = chips.map((chip) => Math.min(200, Math.ceil(ruler.width(chip.text, 12)) + (isAlone ? 62 : 20)));
+    const { boxes, bottom } = layChips(wide, width);
+    this.chips = chips.map((chip, index) => ({ ...chip, box: boxes[index] as Box }));
+    return bottom;
   }
 
   private layPanels(width: number, height: number, top: number): void {
@@ -293,38 +278,15 @@ export class PictureForm implements Form {
     const stack = stackOf(sight.host.trace, sight.scene.layer.site.key_stack);
     const relevance = PatchRelevance.of(sight.scene.answer, stack, sight.picture as Picture);
     const count = sight.panels.length + (relevance ? 1 : 0);
-    let best = { abreast: 1, wide: 0 };
-    for (let abreast = 1; abreast <= count; abreast++) {
-      const down = Math.ceil(count / abreast);
-      const room = (width - 2 * MARGIN - (abreast - 1) * GAP) / abreast;
-      const tall = (height - top - MARGIN - (down - 1) * GAP) / down - TITLE;
-      const wide = Math.min(room, tall / shape);
-      if (wide > best.wide) best = { abreast, wide };
-    }
-    const wide = Math.max(24, Math.floor(best.wide));
-    const tall = Math.max(16, Math.round(wide * shape));
-    const lines = Math.ceil(count / best.abreast);
-    const across = Math.min(count, best.abreast);
-    const left = Math.max(MARGIN, (width - across * wide - (across - 1) * GAP) / 2);
-    const free = height - top - MARGIN - lines * (tall + TITLE) - (lines - 1) * GAP;
-    const boxes = Array.from({ length: count }, (_, index) => ({
-      x: Math.round(left + (index % best.abreast) * (wide + GAP)),
-      y: Math.round(top + Math.max(0, free / 3) + TITLE + Math.floor(index / best.abreast) * (tall + TITLE + GAP)),
-      width: wide,
-      height: tall,
-    }));
+    const boxes = layPictures({ width, height, top, count, shape });
     this.answer = relevance && { relevance, box: boxes.shift() as Box };
     this.boxes = boxes;
   }
 
   private patchAt(box: Box, x: number, y: number): Spot {
-    const [rows, columns] = this.grid;
-    const cell = this.cell(box);
-    const row = Math.floor((y - box.y) / cell.height);
-    const column = Math.floor((x - box.x) / cell.width);
-    if (row >= rows || column >= columns) return null;
+    const patch = patchIn(box, this.cell(box), this.grid, x, y);
     const side = this.pointed;
-    const token = this.tokens[side][row * columns + column] as number;
+    const token = patch < 0 ? -1 : (this.tokens[side][patch] as number);
     return token >= 0 ? { token: { side, index: token } } : null;
   }
 
@@ -349,14 +311,7 @@ export class PictureForm implements Form {
   }
 
   private patchBox(box: Box, patch: number): Box {
-    const cell = this.cell(box);
-    const columns = this.grid[1];
-    return {
-      x: box.x + (patch % columns) * cell.width,
-      y: box.y + Math.floor(patch / columns) * cell.height,
-      width: cell.width,
-      height: cell.height,
-    };
+    return patchBox(box, this.cell(box), this.grid[1], patch);
   }
 
   /** The same patch (or special token) on the other side; −1 where it is not there. */
@@ -373,7 +328,7 @@ export class PictureForm implements Form {
 
   // Drawing
 
-  private scaled(scale: number): { plain: Uint32Array; grey: Uint32Array; width: number } {
+  private scaledPicture(scale: number): { plain: Uint32Array; grey: Uint32Array; width: number } {
     const { sight, theme } = this.all();
     const { width, height } = this.boxes[0] as Box;
     const size = [Math.round(width * scale), Math.round(height * scale)] as const;
@@ -419,7 +374,7 @@ export class PictureForm implements Form {
     const { strongest, weakest } = this.shares(panel);
     if (!(strongest > 0)) return;
     const isSigned = sight.selection.what === "scores" || (sight.scene.isDifference && !sight.selection.rollout);
-    const area = scaledBox(box, scale);
+    const area = scaled(box, scale);
     this.patches[side].forEach((patch, index) => {
       const value = values[index] as number;
       if (patch < 0 || !(Math.abs(value) > 0) || !Number.isFinite(value)) return;
@@ -427,7 +382,7 @@ export class PictureForm implements Form {
         ? Math.abs(value) / strongest
         : (Math.max(0, value - weakest) / (strongest - weakest || 1)) ** ROOT;
       const colour = isSigned ? (value < 0 ? theme.negative : theme.positive) : heat(theme, share);
-      fillBox(raster, snapped(scaledBox(this.patchBox(box, patch), scale), area), colour, COVER * share);
+      fillBox(raster, snapped(scaled(this.patchBox(box, patch), scale), area), colour, COVER * share);
     });
   }
 
@@ -439,14 +394,14 @@ export class PictureForm implements Form {
     width: number,
   ): void {
     const { sight, theme } = this.all();
-    const area = scaledBox(box, scale);
+    const area = scaled(box, scale);
     place(raster, grey, width, Math.round(area.x), Math.round(area.y));
     relevance.paint(raster, area, theme);
     this.paintGrid(raster, scale, box);
     const line = Math.max(1, Math.round(scale));
     for (const token of [sight.focus, sight.beside]) {
       const patch = token ? (this.patches[token.side][token.index] as number) : -1;
-      if (patch >= 0) frame(raster, grown(scaledBox(this.patchBox(box, patch), scale), line), theme.ink, line, 0.8);
+      if (patch >= 0) frame(raster, grown(scaled(this.patchBox(box, patch), scale), line), theme.ink, line, 0.8);
     }
     frame(raster, grown(area, 1), theme.line, line);
   }
@@ -457,7 +412,7 @@ export class PictureForm implements Form {
     if (Math.min(cell.width, cell.height) < GRID_FROM) return;
     const [rows, columns] = this.grid;
     const alpha = Math.min(cell.width, cell.height) < 14 ? 0.25 : 0.45;
-    const area = scaledBox(box, scale);
+    const area = scaled(box, scale);
     const [right, bottom] = [Math.min(box.width, columns * cell.width), Math.min(box.height, rows * cell.height)];
     for (let column = 1; column <= columns && column * cell.width < box.width - 0.5; column++) {
       const x = Math.round((box.x + column * cell.width) * scale);
@@ -477,15 +432,15 @@ export class PictureForm implements Form {
     if (focus) {
       const patch = this.patches[focus.side][focus.index] as number;
       if (patch >= 0) {
-        const cell = snapped(scaledBox(this.patchBox(box, patch), scale), scaledBox(box, scale));
-        this.paintPatch(raster, cell, scaledBox(box, scale), plain, width);
+        const cell = snapped(scaled(this.patchBox(box, patch), scale), scaled(box, scale));
+        this.paintPatch(raster, cell, scaled(box, scale), plain, width);
         frame(raster, grown(cell, line * 2), theme.background, line, 0.9);
         frame(raster, grown(cell, line), theme.accent, line * 2);
       }
     }
     if (beside) {
       const patch = this.patches[beside.side][beside.index] as number;
-      if (patch >= 0) frame(raster, grown(scaledBox(this.patchBox(box, patch), scale), line), theme.ink, line, 0.8);
+      if (patch >= 0) frame(raster, grown(scaled(this.patchBox(box, patch), scale), line), theme.ink, line, 0.8);
     }
   }
 
@@ -513,7 +468,7 @@ export class PictureForm implements Form {
     const head = Math.max(3, Math.min(9, cell.width * 0.35)) * scale;
     const most = leads[0]?.weight ?? 1;
     const middle = (patch: number) => {
-      const cell = scaledBox(this.patchBox(box, patch), scale);
+      const cell = scaled(this.patchBox(box, patch), scale);
       return { x: cell.x + cell.width / 2, y: cell.y + cell.height / 2 };
     };
     leads.slice(0, Math.ceil(leads.length * sight.selection.mass)).forEach(({ query, key, weight }) => {
@@ -532,7 +487,7 @@ export class PictureForm implements Form {
     const { focus, panels } = sight;
     const values = focus && panels.length === 1 ? sight.values(panels[0] as Panel, focus) : null;
     for (const chip of this.chips) {
-      const box = scaledBox(chip.box, scale);
+      const box = scaled(chip.box, scale);
       const isFocus = focus !== null && focus.side === chip.side && focus.index === chip.index;
       roundBox(raster, box, 5 * scale, isFocus ? theme.accent : theme.line);
       roundBox(raster, grown(box, -Math.max(1, Math.round(scale))), 4 * scale, isFocus ? theme.tint : theme.panel);
@@ -558,32 +513,4 @@ export class PictureForm implements Form {
 /** The upper half of the ramp: over a picture the lower one would be lost. */
 function heat(theme: Theme, share: number): Rgb {
   return between(theme.ramp[1], theme.ramp[2], share);
-}
-
-function placesOf(patches: Int32Array, cells: number): Int32Array {
-  const tokens = new Int32Array(cells).fill(-1);
-  patches.forEach((patch, token) => {
-    if (patch >= 0) tokens[patch] = token;
-  });
-  return tokens;
-}
-
-function isIn({ x, y, width, height }: Box, atX: number, atY: number): boolean {
-  return atX >= x && atX < x + width && atY >= y && atY < y + height;
-}
-
-/** On whole pixels, so that neighbours neither overlap nor leave a gap; cut at the picture's edge. */
-function snapped(box: Box, area: Box): Box {
-  const [left, top] = [Math.round(box.x), Math.round(box.y)];
-  const right = Math.min(Math.round(box.x + box.width), Math.round(area.x + area.width));
-  const bottom = Math.min(Math.round(box.y + box.height), Math.round(area.y + area.height));
-  return { x: left, y: top, width: right - left, height: bottom - top };
-}
-
-function scaledBox({ x, y, width, height }: Box, scale: number): Box {
-  return { x: x * scale, y: y * scale, width: width * scale, height: height * scale };
-}
-
-function grown({ x, y, width, height }: Box, rim: number): Box {
-  return { x: x - rim, y: y - rim, width: width + 2 * rim, height: height + 2 * rim };
 }

@@ -1,10 +1,11 @@
 /** What the pointer does in the head view: hover, pin, switch off, scroll, zoom. */
 
 import type { Selection } from "../selection";
-import type { Token } from "./columns";
+import { same, type Token } from "./columns";
 import type { Ruler } from "./labels";
-import { type LinesForm, same } from "./lines";
+import type { LinesForm } from "./lines";
 import type { MatrixForm, Spot } from "./matrix";
+import { spanOf } from "./matrixLayout";
 import type { Scene } from "./scene";
 import type { Host } from "./view";
 
@@ -182,7 +183,7 @@ export class Pointer {
     } else {
       const spot = this.view.matrix.hit(x, y);
       if (!spot || spot.panel !== drag.from.panel) return;
-      const region = this.view.matrix.span(drag.from, spot);
+      const region = spanOf(drag.from, spot);
       this.hasDragged ||= region.rows[1] - region.rows[0] > 1 && region.columns[1] - region.columns[0] > 1;
       this.view.matrix.chosen = this.hasDragged ? region : null;
       this.view.matrix.hovered = null;

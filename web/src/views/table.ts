@@ -1,5 +1,6 @@
 /** The lines that are drawn as rows of a table, strongest first of each query. */
 
+import type { Token } from "./columns";
 import type { LinesForm } from "./lines";
 import type { DrawnHead, Scene } from "./scene";
 
@@ -46,4 +47,22 @@ export function tableOf(scene: Scene, lines: LinesForm, limit: number): { rows: 
     }
   }
   return { rows, total };
+}
+
+/** Of a token: what it gives to those opposite, or gets from them; without one, what each key gets on average. */
+export function strongestFirst(
+  name: string,
+  values: Float32Array,
+  token: Token | null,
+  queries: string[],
+  keys: string[],
+): (string | number)[][] {
+  const rows: [number, (string | number)[]][] = [];
+  values.forEach((weight, index) => {
+    if (Number.isNaN(weight)) return;
+    const [query, key] = !token ? [-1, index] : token.side === "query" ? [token.index, index] : [index, token.index];
+    const from = query < 0 ? ["mean", "all queries"] : [query, queries[query] as string];
+    rows.push([weight, [name, ...from, key, keys[key] as string, Number(weight.toPrecision(6))]]);
+  });
+  return rows.sort((a, b) => b[0] - a[0]).map(([, row]) => row);
 }

@@ -2,13 +2,14 @@
 
 import { number } from "../data/measures";
 import type { Sound } from "../data/media";
-import { fillBox, frame } from "../marks/boxes";
+import { fillBox, frame, scaled } from "../marks/boxes";
 import { type Box, ramp } from "../marks/cells";
 import type { Raster } from "../marks/raster";
 import { between, type Theme, themeOf } from "../theme";
 import type { Token } from "./columns";
 import type { Label, Ruler } from "./labels";
 import type { Form, Panel, Sight, Spot } from "./media";
+import { TimeAxis } from "./timeAxis";
 
 const MARGIN = 16;
 const GAP = 12;
@@ -61,38 +62,38 @@ export class TimeForm implements Form {
   }
 
   paint(raster: Raster, scale: number): void {
-    const { sight, theme, sound } = this;
+    const { sight, theme, sound, axis } = this;
     raster.fill(theme.background);
     this.paintWave(raster, scale);
     this.paintBands(raster, scale);
     sight.panels.forEach((panel, index) => {
-      const box = scaledBox(this.boxes[index] as Box, scale);
+      const box = scaled(this.boxes[index] as Box, scale);
       frame(raster, { x: box.x - 1, y: box.y - 1, width: box.width + 2, height: box.height + 2 }, theme.line);
       this.paintPanel(raster, panel, box);
     });
     const { focus } = sight;
     const column = (index: number, colour: Theme["accent"], alpha: number) => {
-      const [from, to] = [this.at(index), this.at(index + 1)];
+      const [from, to] = [axis.left(index), axis.left(index + 1)];
       const top = this.wave.y;
       const bottom = Math.max(...this.boxes.map((box) => box.y + box.height));
       const x = Math.max(this.plot.x, from);
       const width = Math.min(Math.max(1.5, to - from), this.plot.x + this.plot.width - x);
       if (to > this.plot.x && width > 0) {
-        fillBox(raster, scaledBox({ x, y: top, width, height: bottom - top }, scale), colour, alpha);
+        fillBox(raster, scaled({ x, y: top, width, height: bottom - top }, scale), colour, alpha);
       }
     };
     if (focus && (!this.hasRows || focus.side === "key")) column(focus.index, theme.accent, 0.45);
     if (sight.beside && (!this.hasRows || sight.beside.side === "key")) column(sight.beside.index, theme.ink, 0.25);
-    const end = this.secondsAt(sound.heard);
+    const end = axis.pixelAt(sound.heard);
     if (sound.heard < sound.seconds && end > this.plot.x && end < this.plot.x + this.plot.width) {
       const height = this.bands.y + this.bands.height - this.wave.y;
-      fillBox(raster, scaledBox({ x: end, y: this.wave.y, width: 1, height }, scale), theme.warn, 0.8);
+      fillBox(raster, scaled({ x: end, y: this.wave.y, width: 1, height }, scale), theme.warn, 0.8);
     }
     this.paintRowFocus(raster, scale);
   }
 
   labels(): Label[] {
-    const { sight, theme } = this;
+    const { sight, theme, axis } = this;
     const labels: Label[] = [];
     const gutter = this.plot.x - MARGIN;
     const put = (text: string, y: number, more: Partial<Label> = {}) =>
@@ -110,8 +111,8 @@ export class TimeForm implements Form {
     if (this.bands.height)
       put("spectrogram", this.bands.y + this.bands.height / 2, { size: 11, colour: theme.tertiary });
     const y = this.bands.y + this.bands.height + AXIS / 2 + 2;
-    for (const second of this.ticks()) {
-      const x = this.secondsAt(second);
+    for (const second of axis.ticks()) {
+      const x = axis.pixelAt(second);
       put(`${Number(second.toFixed(3))} s`, y, { x, align: "centre", width: 60, size: 10, colour: theme.tertiary });
     }
     const { queries } = sight.scene.layer;
@@ -139,7 +140,7 @@ export class TimeForm implements Form {
 
   hit(x: number, y: number): Spot {
     const { sight } = this;
-    const index = this.frameAt(x);
+    const index = this.axis.frameAt(x);
     for (const [place, box] of this.boxes.entries()) {
       const panel = sight.panels[place] as Panel;
       const isBeside = y >= box.y && y < box.y + box.height;
@@ -164,10 +165,10 @@ export class TimeForm implements Form {
   }
 
   tip(token: Token, at: { x: number; y: number }): string[] {
-    const { sight } = this;
+    const { sight, axis } = this;
     const { queries } = sight.scene.layer;
-    const index = this.frameAt(at.x);
-    const when = (index: number) => `${this.secondOf(index).toFixed(2)}–${this.secondOf(index + 1).toFixed(2)} s`;
+    const index = axis.frameAt(at.x);
+    const when = (index: number) => `${axis.secondOf(index).toFixed(2)}–${axis.secondOf(index + 1).toFixed(2)} s`;
     if (this.hasRows && token.side === "query") {
       if (index < 0) return [queries.texts[token.index] as string];
       const lines = sight.panels.map(
@@ -197,9 +198,9 @@ export class TimeForm implements Form {
   }
 
   told(): { line: string; notes: string[] } {
-    const { sight, sound } = this;
+    const { sight, sound, axis } = this;
     const { focus, scene } = sight;
-    const when = (index: number) => `${this.secondOf(index).toFixed(2)} s`;
+    const when = (index: number) => `${axis.secondOf(index).toFixed(2)} s`;
     const line = this.hasRows
       ? focus?.side === "query"
         ? `what ${scene.layer.queries.texts[focus.index]} attends to in time`
@@ -228,16 +229,7 @@ export class TimeForm implements Form {
   }
 
   wheel(x: number, _y: number, delta: number): boolean {
-    const { sound } = this;
-    const [from, to] = this.seen;
-    const share = Math.max(0, Math.min(1, (x - this.plot.x) / this.plot.width));
-    const least = Math.min(sound.seconds, (8 * sound.seconds) / this.nFrames);
-    const length = Math.max(
-      least,
-      Math.min(sound.seconds, (to - from) * Math.exp(Math.max(-120, Math.min(120, delta)) * 0.003)),
-    );
-    const start = Math.max(0, Math.min(sound.seconds - length, from + share * (to - from) - share * length));
-    this.span = [start, start + length];
+    this.span = this.axis.zoomed(x, delta);
     return true;
   }
 
@@ -260,34 +252,9 @@ export class TimeForm implements Form {
     return this.span ?? [0, this.sound.seconds];
   }
 
-  private secondOf(index: number): number {
-    return (index * this.sound.seconds) / this.nFrames;
-  }
-
-  private secondsAt(second: number): number {
-    const [from, to] = this.seen;
-    return this.plot.x + ((second - from) / (to - from)) * this.plot.width;
-  }
-
-  private at(index: number): number {
-    return this.secondsAt(this.secondOf(index));
-  }
-
-  private frameAt(x: number): number {
-    if (x < this.plot.x || x >= this.plot.x + this.plot.width) return -1;
-    const [from, to] = this.seen;
-    const second = from + ((x - this.plot.x) / this.plot.width) * (to - from);
-    return Math.max(0, Math.min(this.nFrames - 1, Math.floor((second * this.nFrames) / this.sound.seconds)));
-  }
-
-  private ticks(): number[] {
-    const [from, to] = this.seen;
-    const least = ((to - from) * 64) / this.plot.width;
-    const power = 10 ** Math.floor(Math.log10(least));
-    const step = [1, 2, 5, 10].map((factor) => factor * power).find((candidate) => candidate >= least) ?? 10 * power;
-    const seconds: number[] = [];
-    for (let at = Math.ceil(from / step - 1e-9) * step; at <= to + 1e-9; at += step) seconds.push(at);
-    return seconds;
+  private get axis(): TimeAxis {
+    const { plot, seen, nFrames, sound } = this;
+    return new TimeAxis({ from: plot.x, width: plot.width }, seen, nFrames, sound.seconds);
   }
 
   private shareAfter(second: number): number {
@@ -309,7 +276,7 @@ export class TimeForm implements Form {
     const { theme, sound } = this;
     const { envelope } = sound;
     if (!envelope || !this.wave.height) return;
-    const box = scaledBox(this.wave, scale);
+    const box = scaled(this.wave, scale);
     fillBox(raster, box, theme.panel);
     const count = envelope.length / 2;
     let most = 1e-6;
@@ -342,7 +309,7 @@ export class TimeForm implements Form {
     const { spectrogram } = sound;
     if (!spectrogram || !this.bands.height) return;
     const { bytes, bands, columns } = spectrogram;
-    const box = scaledBox(this.bands, scale);
+    const box = scaled(this.bands, scale);
     const [from, to] = this.seen;
     const tones = Array.from({ length: 256 }, (_, byte) => between(theme.panel, theme.ink, (byte / 255) ** 1.5 * 0.9));
     const words = Uint32Array.from(tones, ([r, g, b]) => (0xff000000 | (b << 16) | (g << 8) | r) >>> 0);
@@ -407,11 +374,7 @@ export class TimeForm implements Form {
     for (const box of this.boxes) {
       const step = box.height / n;
       const row = { x: box.x - 1, y: box.y + focus.index * step - 1, width: box.width + 2, height: step + 2 };
-      frame(raster, scaledBox(row, scale), theme.accent, Math.max(1, Math.round(scale)));
+      frame(raster, scaled(row, scale), theme.accent, Math.max(1, Math.round(scale)));
     }
   }
-}
-
-function scaledBox({ x, y, width, height }: Box, scale: number): Box {
-  return { x: x * scale, y: y * scale, width: width * scale, height: height * scale };
 }

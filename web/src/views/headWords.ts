@@ -1,0 +1,38 @@
+/** What the head view shows, in words. */
+
+import type { Region } from "../data/pooled";
+import type { Token } from "./columns";
+import type { Ends } from "./ends";
+import type { Scene } from "./scene";
+
+/** Which heads a matrix is of, and which part of it is in view. */
+export function matrixLine({ shown, layer }: Pick<Scene, "shown" | "layer">, region: Region | null): string {
+  const heads = shown.length === 1 ? (shown[0]?.name ?? "") : `${shown.length} heads`;
+  const whole = `${count(layer.queries.texts.length)} × ${count(layer.keys.texts.length)}`;
+  const part = region && `queries ${spanned(region.rows)}, keys ${spanned(region.columns)} of ${whole}`;
+  return `${heads}, ${part ?? whole}`;
+}
+
+/** What a dot stands for, where it is several weights a side. */
+export function pooledNote({ isDifference }: Pick<Scene, "isDifference">, pooled: number): string[] {
+  const noun = isDifference ? "differences" : "weights";
+  return pooled > 1 ? [`each dot is the strongest of about ${pooled} × ${pooled} ${noun}`] : [];
+}
+
+/** How many lines there are and could be; of a pinned token, its own. */
+export function linesLine(scene: Pick<Scene, "layer" | "drawn" | "total">, pinned: Token | null, ends: Ends[]): string {
+  if (!pinned) return `${count(scene.drawn)} of ${count(scene.total())} lines drawn`;
+  let drawn = 0;
+  for (const end of ends) for (const flag of end.isDrawn) drawn += flag;
+  const reading = pinned.side === "query" ? scene.layer.queries : scene.layer.keys;
+  const verb = pinned.side === "query" ? "from" : "to";
+  return `${count(drawn)} of ${count(scene.total(pinned))} lines drawn, ${verb} ${reading.texts[pinned.index]}`;
+}
+
+function spanned([first, last]: [number, number]): string {
+  return `${count(first)}–${count(last - 1)}`;
+}
+
+function count(value: number): string {
+  return value.toLocaleString("en");
+}

@@ -1,0 +1,93 @@
+/** What is written on the model view: names of layers and heads, the legend, and words under each head. */
+
+import { type Measures, number, spoken, titleOf } from "../data/measures";
+import { headName } from "../data/trace";
+import type { Selection } from "../selection";
+import type { Theme } from "../theme";
+import type { Grid } from "./grid";
+import type { Label, Ruler } from "./labels";
+
+interface Captioned {
+  measures: Measures;
+  selection: Pick<Selection, "sort" | "colour">;
+  isDifference: boolean;
+}
+
+interface Content extends Captioned {
+  grid: Grid;
+  /** Where the colours are explained, while there are any. */
+  legend: { x: number; width: number } | null;
+  ruler: Pick<Ruler, "width">;
+  theme: Theme;
+  /** Whether the filter leaves a head in. */
+  passes(name: string): boolean;
+}
+
+export function labelsOf(content: Content): Label[] {
+  const { grid, measures, selection, isDifference, legend, ruler, theme } = content;
+  const { sort, colour } = selection;
+  const labels: Label[] = grid.marks.map((mark) => ({
+    text: mark.text,
+    x: mark.x,
+    y: mark.y,
+    align: mark.align,
+    width: 400,
+    size: mark.isTitle ? 12 : 11,
+    colour: mark.isTitle ? theme.secondary : theme.tertiary,
+    isBold: mark.isTitle ?? false,
+  }));
+  if (colour && legend) {
+    const { x, width } = legend;
+    const about = measures.methods.find((candidate) => candidate.name === colour);
+    const words = { y: 17, width: 200, size: 11, colour: theme.secondary } as const;
+    labels.push({ ...words, text: titleOf(colour), x: x - 44, align: "right" });
+    labels.push({ ...words, text: number(about?.low ?? 0), x: x - 8, align: "right", colour: theme.tertiary });
+    labels.push({
+      ...words,
+      text: number(about?.high ?? 1),
+      x: x + width + 8,
+      align: "left",
+      colour: theme.tertiary,
+    });
+  }
+  if (!grid.caption) return labels;
+  const isOfEach = !sort && !colour && !isDifference;
+  for (const place of grid.places) {
+    const name = headName(place.site.site, place.head);
+    if (!content.passes(name)) continue;
+    const { text, value } = captionOf(content, name);
+    if (Number.isNaN(value) && !sort) continue;
+    const y = place.y + grid.size + 9;
+    const small = { size: 10, colour: theme.tertiary } as const;
+    const tone = sort ? theme.secondary : theme.tertiary;
+    const isStacked = grid.caption > 20;
+    const room = ruler.width(number(value), 10) + 4;
+    const width = isStacked ? grid.size + 6 : grid.size - room;
+    const isNamed = sort !== "" || ruler.width(text, 10) <= width;
+    if (!isNamed && isOfEach) {
+      // A number of a measure that is not named says nothing.
+      labels.push({ ...small, text, x: place.x, y, align: "left", width: grid.size + 6, colour: tone });
+      continue;
+    }
+    // Of a measure that all heads are coloured by, the number alone says more than a name that is cut.
+    if (isNamed) labels.push({ ...small, text, x: place.x, y, align: "left", width, colour: tone });
+    if (isStacked) {
+      const below = isNamed ? y + 12 : y;
+      labels.push({ ...small, text: number(value), x: place.x, y: below, align: "left", width: grid.size });
+    } else labels.push({ ...small, text: number(value), x: place.x + grid.size, y, align: "right", width: room });
+  }
+  return labels;
+}
+
+/** What is written under a head: what heads are sorted by, else coloured by, else what stands out in it. */
+export function captionOf(
+  { measures, selection, isDifference }: Captioned,
+  name: string,
+): { text: string; value: number } {
+  const { sort, colour } = selection;
+  if (sort) return { text: name, value: measures.of(name, sort) };
+  if (colour) return { text: spoken(colour), value: measures.of(name, colour) };
+  if (isDifference) return { text: "moved", value: measures.of(name, "total_variation") };
+  const best = measures.best(name);
+  return { text: spoken(best?.name ?? ""), value: best?.value ?? Number.NaN };
+}

@@ -1,0 +1,93 @@
+/** Where pictures, their patches and the tokens that are none are, in the head view over a picture. */
+
+import type { Box } from "../marks/cells";
+
+export const MARGIN = 16;
+const GAP = 16;
+export const TITLE = 22;
+export const CHIP = 22;
+
+/** Chips of these widths in lines, from the top; `bottom` is where the pictures may begin. */
+export function layChips(widths: number[], room: number): { boxes: Box[]; bottom: number } {
+  let [x, y] = [MARGIN, 10];
+  const boxes = widths.map((width) => {
+    if (x + width > room - MARGIN && x > MARGIN) [x, y] = [MARGIN, y + CHIP + 4];
+    const box = { x, y, width, height: CHIP };
+    x += width + 6;
+    return box;
+  });
+  return { boxes, bottom: widths.length ? y + CHIP + 8 : 10 };
+}
+
+interface Room {
+  width: number;
+  height: number;
+  /** How much the chips took. */
+  top: number;
+  count: number;
+  /** The height of a picture for a width of 1. */
+  shape: number;
+}
+
+/** As many pictures abreast as lets them be the largest. */
+export function layPictures({ width, height, top, count, shape }: Room): Box[] {
+  let best = { abreast: 1, wide: 0 };
+  for (let abreast = 1; abreast <= count; abreast++) {
+    const down = Math.ceil(count / abreast);
+    const room = (width - 2 * MARGIN - (abreast - 1) * GAP) / abreast;
+    const tall = (height - top - MARGIN - (down - 1) * GAP) / down - TITLE;
+    const wide = Math.min(room, tall / shape);
+    if (wide > best.wide) best = { abreast, wide };
+  }
+  const wide = Math.max(24, Math.floor(best.wide));
+  const tall = Math.max(16, Math.round(wide * shape));
+  const lines = Math.ceil(count / best.abreast);
+  const across = Math.min(count, best.abreast);
+  const left = Math.max(MARGIN, (width - across * wide - (across - 1) * GAP) / 2);
+  const free = height - top - MARGIN - lines * (tall + TITLE) - (lines - 1) * GAP;
+  return Array.from({ length: count }, (_, index) => ({
+    x: Math.round(left + (index % best.abreast) * (wide + GAP)),
+    y: Math.round(top + Math.max(0, free / 3) + TITLE + Math.floor(index / best.abreast) * (tall + TITLE + GAP)),
+    width: wide,
+    height: tall,
+  }));
+}
+
+/** The patch at a point of a picture; −1 beside it. */
+export function patchIn(
+  box: Box,
+  cell: { width: number; height: number },
+  [rows, columns]: [number, number],
+  x: number,
+  y: number,
+): number {
+  const row = Math.floor((y - box.y) / cell.height);
+  const column = Math.floor((x - box.x) / cell.width);
+  return row >= rows || column >= columns ? -1 : row * columns + column;
+}
+
+export function patchBox(box: Box, cell: { width: number; height: number }, columns: number, patch: number): Box {
+  return {
+    x: box.x + (patch % columns) * cell.width,
+    y: box.y + Math.floor(patch / columns) * cell.height,
+    width: cell.width,
+    height: cell.height,
+  };
+}
+
+/** The token of each patch; −1 for one that has none. */
+export function placesOf(patches: Int32Array, cells: number): Int32Array {
+  const tokens = new Int32Array(cells).fill(-1);
+  patches.forEach((patch, token) => {
+    if (patch >= 0) tokens[patch] = token;
+  });
+  return tokens;
+}
+
+/** On whole pixels, so that neighbours neither overlap nor leave a gap; cut at the picture's edge. */
+export function snapped(box: Box, area: Box): Box {
+  const [left, top] = [Math.round(box.x), Math.round(box.y)];
+  const right = Math.min(Math.round(box.x + box.width), Math.round(area.x + area.width));
+  const bottom = Math.min(Math.round(box.y + box.height), Math.round(area.y + area.height));
+  return { x: left, y: top, width: right - left, height: bottom - top };
+}
