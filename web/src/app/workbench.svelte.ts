@@ -42,6 +42,7 @@ import {
 } from "./input/draft";
 import { type Link, linkText, parseLink, switchedOn } from "./link";
 import { QUEUED } from "./progress";
+import { earlierRuns, remembered, storeRuns } from "./runHistory";
 import type {
   Compared,
   EarlierRun,
@@ -593,7 +594,8 @@ export class Workbench
       this.#show(openRun, wanted.selection);
       if (compared?.isAbsent) this.#miss("compare", wanted);
       this.address.write(this.link, wanted.history);
-      this.#remember({ request, when: Date.now() }, before);
+      this.runs = remembered(this.runs, { request, when: Date.now() }, before);
+      storeRuns(this.runs);
       this.progress = null;
       this.isLookingUp = false;
       await this.#learn(stop.signal);
@@ -726,18 +728,6 @@ export class Workbench
     if (relevance) known.add(RELEVANCE); // it may still come
     this.select({ sort: known.has(sort) ? sort : "", colour: known.has(colour) ? colour : "" }, "replace");
   }
-
-  /** `before` is a run that this one takes the place of: where a slider was on its way. */
-  #remember(run: EarlierRun, before: RunRequest | null = null) {
-    const gone = before?.edits.length ? [run.request, before] : [run.request];
-    const others = this.runs.filter((earlier) => !gone.some((request) => sameRequest(earlier.request, request)));
-    this.runs = [run, ...others].slice(0, 12);
-    try {
-      sessionStorage.setItem("headscope:runs", JSON.stringify(this.runs));
-    } catch {
-      // Too long for this tab's store: the list then lasts until the page is reloaded.
-    }
-  }
 }
 
 /** The same without edits. */
@@ -758,12 +748,4 @@ function linkOf({ request, selection, other, edits }: Wanted): Link {
 
 function presetOf(text: string, models: ModelProps[]) {
   return models.flatMap((model) => model.presets).find((preset) => preset.text === text);
-}
-
-function earlierRuns(): EarlierRun[] {
-  try {
-    return JSON.parse(sessionStorage.getItem("headscope:runs") ?? "[]");
-  } catch {
-    return [];
-  }
 }
