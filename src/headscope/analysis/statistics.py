@@ -104,8 +104,7 @@ def _spearman(x: Sequence[float], y: Sequence[float]) -> float:
 
 def _ranks(values: Sequence[float]) -> np.ndarray:
     """Ranks from 1; equal values share the mean of theirs."""
-    values = np.asarray(values)
-    _, place, count = np.unique(values, return_inverse=True, return_counts=True)
+    _, place, count = np.unique(np.asarray(values), return_inverse=True, return_counts=True)
     last = np.cumsum(count)
     return (last - (count - 1) / 2)[place]
 

@@ -37,7 +37,7 @@ function scene(more: Partial<Selection> = {}): Scene {
 
 const rounded = (values: Float32Array) => Array.from(values, (value) => Number(value.toFixed(3)));
 const ends = (of: Scene, side: "query" | "key", index: number) =>
-  of.shown.map((drawnHead) => endOf(of, drawnHead, { side, index }, null));
+  of.drawnHeads.map((drawnHead) => endOf(of, drawnHead, { side, index }, null));
 
 describe("what a token gives or gets", () => {
   test("a query gives its row, a key gets its column", () => {
@@ -55,7 +55,7 @@ describe("what a token gives or gets", () => {
   test("exact numbers take the place of those that came first; of a mean, those of its heads", () => {
     const mean = scene({ average: true });
     const exact = (head: number) => Float32Array.of(head, 0.5, 0);
-    const end = endOf(mean, mean.shown[0] as DrawnHead, { side: "query", index: 2 }, exact);
+    const end = endOf(mean, mean.drawnHeads[0] as DrawnHead, { side: "query", index: 2 }, exact);
     expect(rounded(end.values)).toEqual([0.5, 0.5, 0]);
     expect(rounded(end.strength)).toEqual([0.5, 0.5, 0]);
   });

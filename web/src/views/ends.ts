@@ -56,7 +56,7 @@ export function strongestEnds(scene: Scene, token: Token, ends: Ends[]): string[
   const opposite = token.side === "query" ? scene.layer.keys : scene.layer.queries;
   const strongestOf = ends.map(({ strength, values }, which) => {
     const most = strength.reduce((best, weight, index) => (weight > (strength[best] as number) ? index : best), 0);
-    const name = (scene.shown[which] as DrawnHead).name;
+    const name = (scene.drawnHeads[which] as DrawnHead).name;
     return {
       strength: strength[most] as number,
       text: `${name}  ${token.side === "query" ? "→" : "←"} ${opposite.texts[most]}  ${number(values[most] as number)}`,

@@ -94,7 +94,7 @@ class HeadView implements Mounted, Handled {
     const { scene } = this;
     if (!scene) return picture;
     const theme = themeOf(this.element);
-    const heads = scene.shown.map((head) => ({
+    const heads = scene.drawnHeads.map((head) => ({
       text: head.name,
       colour: scene.colourOf(head, theme).colour,
       isBold: true,

@@ -6,8 +6,8 @@ import type { Ends } from "./ends";
 import type { Scene } from "./scene";
 
 /** Which heads a matrix is of, and which part of it is in view. */
-export function matrixLine({ shown, layer }: Pick<Scene, "shown" | "layer">, region: Region | null): string {
-  const heads = shown.length === 1 ? (shown[0]?.name ?? "") : `${shown.length} heads`;
+export function matrixLine({ drawnHeads, layer }: Pick<Scene, "drawnHeads" | "layer">, region: Region | null): string {
+  const heads = drawnHeads.length === 1 ? (drawnHeads[0]?.name ?? "") : `${drawnHeads.length} heads`;
   const whole = `${count(layer.queries.texts.length)} × ${count(layer.keys.texts.length)}`;
   const part = region && `queries ${spanned(region.rows)}, keys ${spanned(region.columns)} of ${whole}`;
   return `${heads}, ${part ?? whole}`;

@@ -61,7 +61,7 @@ export class LinesForm {
         query: this.ruler.usual(queries.texts, 14) + (this.icons ? ICON + BESIDE : 0),
         key: this.ruler.usual(keys.texts, 14) + (this.icons ? ICON + BESIDE : 0),
       },
-      nHeads: scene.shown.length,
+      nHeads: scene.drawnHeads.length,
       hasSegments: queries.segments.includes("B") || keys.segments.includes("B"),
       ...(this.arcs ? { aside: this.arcs.aside } : {}),
     });
@@ -99,7 +99,7 @@ export class LinesForm {
     this.paintRelevance(raster, scale);
     this.arcs?.paint(raster, scale, this.all().columns, this.scroll, theme);
     const curves = this.curves(raster, scale);
-    for (const drawnHead of scene.shown) {
+    for (const drawnHead of scene.drawnHeads) {
       const { colour, dashed } = scene.colourOf(drawnHead, theme);
       if (scene.isSigned) {
         this.drawLines(curves, drawnHead, scale, dashed, -1);
@@ -129,7 +129,7 @@ export class LinesForm {
     // Heads that agree would hide each other: their lines lie side by side.
     const apart = Math.min(2.2, (columns.pitch * 0.6) / ends.length);
     ends.forEach((end, which) => {
-      const { colour, dashed } = scene.colourOf(scene.shown[which] as DrawnHead, theme);
+      const { colour, dashed } = scene.colourOf(scene.drawnHeads[which] as DrawnHead, theme);
       const aside = (which - (ends.length - 1) / 2) * apart;
       const at = (columns.at(token.side, token.index, this.scroll) + aside) * scale;
       for (let index = 0; index < end.strength.length; index++) {
@@ -157,7 +157,7 @@ export class LinesForm {
     const labels = tokenLabels(written);
     // Numbers of a key stand where the names of relations do.
     if (focus?.side !== "key") labels.push(...(this.arcs?.labels(columns, scroll, theme) ?? []));
-    const hasRoom = this.hasNumbers || scene.shown.length === 1;
+    const hasRoom = this.hasNumbers || scene.drawnHeads.length === 1;
     if (focus && hasRoom) labels.push(...numberLabels(written, focus, this.endsOf(focus)));
     return labels;
   }
@@ -183,7 +183,7 @@ export class LinesForm {
   /** In words, where the numbers of several heads have no room beside the tokens: each head's strongest end. */
   tip(token: Token): string[] {
     const { scene, columns } = this.all();
-    if (scene.shown.length === 1 || this.hasNumbers) return [];
+    if (scene.drawnHeads.length === 1 || this.hasNumbers) return [];
     const [from, to] = columns.visible(token.side, this.scroll);
     if (token.index < from || token.index >= to) return [];
     return strongestEnds(scene, token, this.endsOf(token));
@@ -200,7 +200,7 @@ export class LinesForm {
     const { scene } = this.all();
     const exact = this.exact && same(this.exact.token, token) ? this.exact : null;
     if (this.ends && same(this.ends.token, token) && this.ends.exact === exact) return this.ends.of;
-    const of = scene.shown.map((drawnHead) => endOf(scene, drawnHead, token, exact?.of ?? null));
+    const of = scene.drawnHeads.map((drawnHead) => endOf(scene, drawnHead, token, exact?.of ?? null));
     this.ends = { token, exact, of };
     return of;
   }
@@ -217,7 +217,7 @@ export class LinesForm {
     const [firstQuery, lastQuery] = columns.visible("query", this.scroll);
     const [firstKey, lastKey] = columns.visible("key", this.scroll);
     const { strength, values } = plane;
-    const nActive = scene.shown.length;
+    const nActive = scene.drawnHeads.length;
     const width = 1.5 * scale;
     const draw = (cell: number, query: number, key: number, share: number) => {
       if (!lines.has(cell, query, key)) return;
@@ -306,7 +306,7 @@ export class LinesForm {
     const { scene, columns, theme } = this.all();
     const along = columns.at(side, index, this.scroll);
     const length = Math.min(columns.pitch, 26) - 3;
-    const isOne = scene.shown.length === 1;
+    const isOne = scene.drawnHeads.length === 1;
     const out = side === "key" ? 1 : -1;
     const edge = side === "key" ? columns.end : columns.start;
     const put = (offset: number, breadth: number, tone: Rgb, alpha: number) => {
@@ -347,7 +347,7 @@ export class LinesForm {
       bars ??
       (ends as Ends[]).map((end, which) => ({
         values: end.strength,
-        colour: scene.colourOf(scene.shown[which] as DrawnHead, theme).colour,
+        colour: scene.colourOf(scene.drawnHeads[which] as DrawnHead, theme).colour,
       }));
     const pixels = Math.round(long * scale);
     for (const { values, colour } of sets) {

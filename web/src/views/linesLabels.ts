@@ -60,7 +60,7 @@ export function numberLabels(content: Content, token: Token, ends: Ends[]): Labe
   const { scene, theme, columns, scroll } = content;
   const other = OTHER[token.side];
   const [first, last] = columns.visible(other, scroll);
-  const isOne = scene.shown.length === 1;
+  const isOne = scene.drawnHeads.length === 1;
   const out = other === "key" ? 1 : -1;
   const edge = other === "key" ? columns.end : columns.start;
   const labels: Label[] = [];
@@ -80,7 +80,7 @@ export function numberLabels(content: Content, token: Token, ends: Ends[]): Labe
           ? theme.secondary
           : inkOn(
               content,
-              scene.shown[which] as DrawnHead,
+              scene.drawnHeads[which] as DrawnHead,
               end.strength[index] as number,
               (end.values[index] as number) < 0,
             ),

@@ -67,7 +67,7 @@ export class MatrixForm {
     }
     this.scene = scene;
     this.theme = theme;
-    const count = scene.shown.length;
+    const count = scene.drawnHeads.length;
     const { rows, columns } = this.seen();
     const nRows = rows[1] - rows[0];
     const nColumns = columns[1] - columns[0];
@@ -94,7 +94,7 @@ export class MatrixForm {
     const isRoot = scene.isDifference || !isSigned;
     const colours = isSigned ? signedRamp(theme) : ramp(theme);
     this.panels.forEach(({ box }, index) => {
-      const drawnHead = scene.shown[index] as DrawnHead;
+      const drawnHead = scene.drawnHeads[index] as DrawnHead;
       const area = scaled(box, scale);
       const picture =
         this.windows.get(this.windowName(drawnHead)) ??
@@ -215,7 +215,7 @@ export class MatrixForm {
     ] as const) {
       lines.push(...scene.relevanceOf(token).map((text) => `${token.side}: ${text}`));
     }
-    for (const drawnHead of scene.shown) {
+    for (const drawnHead of scene.drawnHeads) {
       const value = scene.isMasked(query, key) ? Number.NEGATIVE_INFINITY : this.valueAt(drawnHead, query, key);
       lines.push(`${drawnHead.name}  ${Number.isNaN(value) ? "not among the strongest" : number(value)}`);
     }
@@ -229,7 +229,7 @@ export class MatrixForm {
     const { rows: tall, columns: wide } = this.seen();
     const rows: (string | number)[][] = [];
     let total = 0;
-    for (const drawnHead of scene.shown) {
+    for (const drawnHead of scene.drawnHeads) {
       const { plane } = drawnHead;
       const window = this.windows.get(this.windowName(drawnHead));
       const exact = window?.isExact ? window : null;
@@ -282,7 +282,7 @@ export class MatrixForm {
     const { scene } = this.all();
     if (!source.isLive || scene.layer.isWhole || scene.layer.site.no_weights || scene.selection.what === "scores")
       return false;
-    return scene.shown.some((drawnHead) => drawnHead.head >= 0 && !this.windows.has(this.windowName(drawnHead)));
+    return scene.drawnHeads.some((drawnHead) => drawnHead.head >= 0 && !this.windows.has(this.windowName(drawnHead)));
   }
 
   /** How far a brush reaches around the cell under the pointer: about three pixels, where cells are smaller. */
@@ -293,7 +293,7 @@ export class MatrixForm {
   /** Whether every weight is in the picture. */
   get isComplete(): boolean {
     const { scene } = this.all();
-    return scene.layer.isWhole || scene.shown.every((drawnHead) => this.windows.has(this.windowName(drawnHead)));
+    return scene.layer.isWhole || scene.drawnHeads.every((drawnHead) => this.windows.has(this.windowName(drawnHead)));
   }
 
   /** How many weights a side one dot stands for, 1 when none are pooled. */
@@ -307,7 +307,7 @@ export class MatrixForm {
     const box = (this.panels[0] as Panel).box;
     const size = Math.max(16, Math.min(512, Math.ceil(Math.max(box.width, box.height))));
     await Promise.all(
-      scene.shown.map(async (drawnHead) => {
+      scene.drawnHeads.map(async (drawnHead) => {
         const name = this.windowName(drawnHead);
         if (drawnHead.head < 0 || this.windows.has(name)) return;
         const key = `window/${drawnHead.name}?rows=${rows.join(":")}&columns=${columns.join(":")}&size=${size}&what=${scene.layer.what}${scene.loaded.how}`;

@@ -34,7 +34,7 @@ export function labelsOf(content: Content): Label[] {
   const matched = { query: new Set<number>(), key: new Set<number>() };
   for (const { side, index } of matches) matched[side].add(index);
   content.boxes.forEach((box, index) => {
-    const drawnHead = scene.shown[index] as DrawnHead;
+    const drawnHead = scene.drawnHeads[index] as DrawnHead;
     if (content.boxes.length > 1) {
       const { colour } = scene.colourOf(drawnHead, theme);
       const place = { x: box.x, y: box.y - room.top - TITLE / 2 + 2, align: "left" as const };

@@ -190,7 +190,7 @@ class MediaView implements Mounted {
     const scene = new Scene(value, selection, this.host.relevance);
     const panels: Panel[] = selection.rollout
       ? [{ head: -1, name: `rollout to ${site.site}`, plane: await loadRollout(source, site.site, signal) }]
-      : scene.shown;
+      : scene.drawnHeads;
     signal.throwIfAborted();
     const isOther = this.loaded?.name !== name;
     this.loaded = { name, value };

@@ -21,7 +21,7 @@ export interface DrawnHead {
 }
 
 export class Scene {
-  readonly shown: DrawnHead[];
+  readonly drawnHeads: DrawnHead[];
   readonly between: Between;
   /** How many keys each query can see. */
   private readonly reach: Int32Array;
@@ -47,7 +47,7 @@ export class Scene {
       plane,
       lines: new Lines(plane, selection, nActive, this.between),
     });
-    this.shown = isMean
+    this.drawnHeads = isMean
       ? [show(-1, `mean of ${heads.length} heads`, layer.mean(heads))]
       : heads.map((head) => show(head, headName(layer.site.site, head), layer.head(head)));
     this.relevance = { query: answer?.read(layer.queries) ?? null, key: answer?.read(layer.keys) ?? null };
@@ -67,7 +67,8 @@ export class Scene {
   get furthest(): number {
     if (this.most !== null) return this.most;
     let most = 0;
-    for (const { plane } of this.shown) for (const value of plane.values) most = Math.max(most, Math.abs(value) || 0);
+    for (const { plane } of this.drawnHeads)
+      for (const value of plane.values) most = Math.max(most, Math.abs(value) || 0);
     this.most = most;
     return most;
   }
@@ -75,13 +76,13 @@ export class Scene {
   /** That two runs do not differ in the heads shown, in words; empty where they do, or where there is one run. */
   get unchanged(): string {
     if (!this.isDifference || this.furthest >= LEAST_DIFFERENCE * SEEN) return "";
-    const [first] = this.shown;
-    return `nothing changed in ${this.shown.length === 1 && first ? first.name : "these heads"}: both runs attend alike`;
+    const [first] = this.drawnHeads;
+    return `nothing changed in ${this.drawnHeads.length === 1 && first ? first.name : "these heads"}: both runs attend alike`;
   }
 
   /** Lines are coloured by sign rather than by head. */
   get isSigned(): boolean {
-    return this.isDifference || (this.selection.what === "scores" && this.shown.length === 1);
+    return this.isDifference || (this.selection.what === "scores" && this.drawnHeads.length === 1);
   }
 
   get isSelf(): boolean {
@@ -90,7 +91,7 @@ export class Scene {
 
   /** How many lines there could be; of one token, where one is given. */
   total(token: Token | null = null): number {
-    return this.shown.length * possible(this.reach, this.between, token);
+    return this.drawnHeads.length * possible(this.reach, this.between, token);
   }
 
   /** Whether the mask keeps a query from seeing a key. */
@@ -99,17 +100,17 @@ export class Scene {
   }
 
   get drawn(): number {
-    return this.shown.reduce((sum, head) => sum + head.lines.count, 0);
+    return this.drawnHeads.reduce((sum, head) => sum + head.lines.count, 0);
   }
 
   /** What each key gets, on average over the queries and the shown heads. */
   get received(): Float32Array {
     if (this.sums) return this.sums;
     const sums = new Float32Array(this.layer.keys.texts.length);
-    for (const { plane } of this.shown) {
+    for (const { plane } of this.drawnHeads) {
       const received = plane.received();
       for (let key = 0; key < sums.length; key++) {
-        sums[key] = (sums[key] as number) + (received[key] as number) / this.shown.length;
+        sums[key] = (sums[key] as number) + (received[key] as number) / this.drawnHeads.length;
       }
     }
     this.sums = sums;
@@ -169,8 +170,8 @@ export class Scene {
     let count = 0;
     for (let query = 0; query < queries.texts.length; query++) {
       if (queries.isOff[query] || queries.isSpecial[query]) continue;
-      count += this.shown.length;
-      for (const { plane } of this.shown) sum += plane.at(query, first) || 0;
+      count += this.drawnHeads.length;
+      for (const { plane } of this.drawnHeads) sum += plane.at(query, first) || 0;
     }
     return count ? sum / count : 0;
   }

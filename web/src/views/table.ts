@@ -30,11 +30,11 @@ export function tableOf(scene: Scene, lines: LinesForm, limit: number): { rows: 
           value: end.values[other] as number,
           strength: end.strength[other] as number,
         }));
-      add(scene.shown[which] as DrawnHead, pairs);
+      add(scene.drawnHeads[which] as DrawnHead, pairs);
     });
     return { rows, total };
   }
-  for (const drawnHead of scene.shown) {
+  for (const drawnHead of scene.drawnHeads) {
     const { plane } = drawnHead;
     for (let query = 0; query < plane.nQueries; query++) {
       if (rows.length >= limit) return { rows, total: scene.drawn };
