@@ -7,32 +7,49 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from headscope.choices import Engine, OnError
+from headscope.cli.console import print_note, printable
 from headscope.cli.load_model import Loading
 from headscope.errors import InputError
 
 if TYPE_CHECKING:
     from headscope.corpora import Corpus
 
+# Kinds of which it is detected, or said, what each column holds.
+_KINDS_WITH_COLUMNS = ("pairs", "translation", "table")
+_LONGEST_SHOWN = 80
 
 CorpusName = Annotated[
     Path, typer.Argument(help="Corpus: a file of texts, pairs, CoNLL-2000 or CoNLL-U, or a folder of images.")
-]
-KindName = Annotated[
-    str | None,
-    typer.Option(
-        help="Corpus format: text, pairs, translation, table, conll2000, conllu or images. Default: detected."
-    ),
 ]
 Columns = Annotated[
     str | None,
     typer.Option(
         help="Columns by index (from 0) or name, as text=0,target=1. Fields: text, pair, target, label. For --kind "
-        "conll2000: the names of the tag columns, as pos,chunk,ner. Default: detected."
+        "conll2000: the names of the tag columns, as pos,chunk,ner. Default: detected; refused where it cannot be told."
     ),
 ]
 ReportFolder = Annotated[
     Path, typer.Option("--output", "-o", help="Output folder. Rerun with the same folder to resume.")
 ]
+
+
+@dataclass(frozen=True)
+class CorpusFormat:
+    """How to read the file of a corpus."""
+
+    kind: Annotated[
+        str | None,
+        typer.Option(
+            help="Corpus format: text, pairs, translation, table, conll2000, conllu or images. Default: detected."
+        ),
+    ] = None
+    columns: Columns = None
+
+    def corpus(self, path: Path, on_error: OnError = "fail") -> "Corpus":
+        """The corpus in this format."""
+        from headscope.corpora import corpus
+
+        return corpus(path, kind=self.kind, columns=parse_columns(self.columns, self.kind), on_error=on_error)
 
 
 @dataclass(frozen=True)
@@ -49,11 +66,9 @@ class CorpusOptions:
         str | None, typer.Option(help="Address of the Ray cluster. Default: a new cluster on this machine.")
     ] = None
 
-    def corpus(self, path: Path, kind: str | None = None, columns: str | None = None) -> "Corpus":
+    def corpus(self, path: Path, corpus_format: CorpusFormat) -> "Corpus":
         """The corpus with these options. `limit` and `every` are applied by the run."""
-        from headscope.corpora import corpus
-
-        return corpus(path, kind=kind, columns=parse_columns(columns, kind), on_error=self.on_error)
+        return corpus_format.corpus(path, self.on_error)
 
     def engine_or_address(self) -> Any:
         """The engine to run on."""
@@ -81,6 +96,20 @@ class CorpusOptions:
         return name
 
 
+def note_first_example(examples: "Corpus") -> None:
+    """Show which columns of a table are read, with its first example, so that a wrong guess is seen before a long run.
+
+    Formats with fixed columns say nothing.
+    """
+    if examples.kind not in _KINDS_WITH_COLUMNS:
+        return
+    example = next(iter(examples), None)
+    if example is not None:
+        values = {field: getattr(example, field) for field in ("text", "pair", "target", "label")}
+        fields = "; ".join(f"{field} {_shortened(value)!r}" for field, value in values.items() if value is not None)
+        print_note(printable(f"{examples.name}: {examples.about}. First example: {fields}."))
+
+
 def parse_columns(text: str | None, kind: str | None = None) -> dict[str, int | str] | list[str] | None:
     """Parse `--columns`: `text=0,target=1`, or for words with tags `pos,chunk,ner`."""
     if text is None:
@@ -94,3 +123,7 @@ def parse_columns(text: str | None, kind: str | None = None) -> dict[str, int | 
             raise InputError(f"--columns {text} cannot be read: write text=0,target=1.")
         column_of[name.strip()] = int(column) if column.strip().isdecimal() else column.strip()
     return column_of
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _LONGEST_SHOWN else f"{text[: _LONGEST_SHOWN - 1]}…"

@@ -7,7 +7,7 @@ import typer
 from rich.text import Text
 
 from headscope.cli.console import print_json, print_text, printable
-from headscope.cli.corpus_options import CorpusName
+from headscope.cli.corpus_options import CorpusFormat, CorpusName, note_first_example
 from headscope.cli.load_model import Loading
 from headscope.cli.progress import note_what_is_kept, progress_bars
 from headscope.cli.shared_options import ModelName, PrintOptions
@@ -33,6 +33,7 @@ def examples(
         Path | None, typer.Option(help="Cache folder. Default: a folder in the user's cache directory.")
     ] = None,
     *,
+    corpus_format: CorpusFormat,
     loading: Loading,
     print_options: PrintOptions,
 ) -> None:
@@ -44,8 +45,9 @@ def examples(
     from headscope.analysis.search.examples import examples as found_in
 
     Place.parse(place)
-    stream = stream_of(corpus)
+    stream = stream_of(corpus if corpus_format == CorpusFormat() else corpus_format.corpus(corpus))
     loaded = loading.model(model)
+    note_first_example(stream)
     kept = folder if folder is not None else cache_folder(loaded, stream)
     with note_what_is_kept(kept), progress_bars() as bar:
 

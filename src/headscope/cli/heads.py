@@ -7,7 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from headscope.cli.console import print_json, print_text, printable
-from headscope.cli.corpus_options import Columns, CorpusName, CorpusOptions, KindName, ReportFolder
+from headscope.cli.corpus_options import CorpusFormat, CorpusName, CorpusOptions, ReportFolder, note_first_example
 from headscope.cli.load_model import Loading
 from headscope.cli.progress import note_what_is_kept, progress_bars
 from headscope.cli.shared_options import ModelName, PrintOptions
@@ -22,8 +22,6 @@ def heads(
     model: ModelName,
     corpus: CorpusName,
     output: ReportFolder,
-    kind: KindName = None,
-    columns: Columns = None,
     no_relevance: Annotated[
         bool, typer.Option("--no-relevance", help="Skip layer-wise relevance propagation.")
     ] = False,
@@ -32,17 +30,19 @@ def heads(
     ] = False,
     sample: Annotated[int, typer.Option(help="Number of examples used for relevance and importance.", min=2)] = 16,
     *,
+    corpus_format: CorpusFormat,
     corpus_options: CorpusOptions,
     loading: Loading,
     print_options: PrintOptions,
 ) -> None:
     """Report what every head does over a corpus, with confidence intervals and importance: HTML, Parquet and JSON."""
-    run_options, examples = corpus_options.run_options(), corpus_options.corpus(corpus, kind, columns)
+    run_options, examples = corpus_options.run_options(), corpus_options.corpus(corpus, corpus_format)
     from headscope.reports import heads as report_of
     from headscope.reports.heads_report import check_folder
 
     check_folder(output)
     loaded = corpus_options.model(model, loading)
+    note_first_example(examples)
     with note_what_is_kept(output), progress_bars() as progress:
         report = report_of(
             loaded,

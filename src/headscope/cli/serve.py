@@ -4,13 +4,17 @@ import importlib
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from headscope.cli.console import print_json, print_note, print_text, working
+from headscope.cli.corpus_options import CorpusFormat, note_first_example
 from headscope.cli.shared_options import PrintOptions
 from headscope.errors import InputError, LoadError, MissingExtraError
+
+if TYPE_CHECKING:
+    from headscope.corpora import Corpus
 
 EXAMPLE = "Example: headscope serve builtin:bert --port 8765"
 UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
@@ -75,12 +79,14 @@ def serve(
     listening: Listening,
     permissions: Permissions,
     resources: Resources,
+    corpus_format: CorpusFormat,
     print_options: PrintOptions,
 ) -> None:
     """Start the workbench and open it in your browser: all heads of a model on one page."""
     size = bytes_of(resources.max_memory)
     if resources.corpus is not None and not resources.corpus.exists():
         raise LoadError(f"--corpus {resources.corpus}: there is no such file or folder.")
+    corpus = _corpus(resources.corpus, corpus_format)
     with working("Starting the workbench"):
         server = _server_module()
     server_options = importlib.import_module("headscope.server.options")
@@ -91,7 +97,7 @@ def serve(
         allow_hub=permissions.allow_hub,
         allow=tuple(permissions.allow or ()),
         save_to=permissions.save_to,
-        corpus=resources.corpus,
+        corpus=corpus,
         trusted_hosts=tuple(listening.trust_host or ()),
         reports=tuple(resources.report or ()),
         limits=server_options.Limits(waiting=resources.queue, memory=size),
@@ -109,7 +115,24 @@ def serve(
 
 def serve_defaults() -> None:
     """The same without any option."""
-    serve(listening=Listening(), permissions=Permissions(), resources=Resources(), print_options=PrintOptions())
+    serve(
+        listening=Listening(),
+        permissions=Permissions(),
+        resources=Resources(),
+        corpus_format=CorpusFormat(),
+        print_options=PrintOptions(),
+    )
+
+
+def _corpus(path: Path | None, corpus_format: CorpusFormat) -> "Path | Corpus | None":
+    """The corpus in the format that the user says; where nothing is said, the server detects it."""
+    if corpus_format == CorpusFormat():
+        return path
+    if path is None:
+        raise InputError("--kind and --columns say how to read a corpus: add --corpus FILE.")
+    examples = corpus_format.corpus(path)
+    note_first_example(examples)
+    return examples
 
 
 def _server_module() -> Any:

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from headscope.choices import StudyName
 from headscope.cli.console import print_json, print_text, printable
-from headscope.cli.corpus_options import CorpusOptions, ReportFolder
+from headscope.cli.corpus_options import CorpusFormat, CorpusOptions, ReportFolder
 from headscope.cli.load_model import Loading
 from headscope.cli.progress import note_what_is_kept, progress_bars
 from headscope.cli.shared_options import MODEL_HELP, PrintOptions
@@ -34,7 +34,7 @@ def study(
 
     Writes HTML, Markdown and JSON.
     """
-    run_options, examples = corpus_options.run_options(), corpus_options.corpus(corpus)
+    run_options, examples = corpus_options.run_options(), corpus_options.corpus(corpus, CorpusFormat())
     from headscope.reports.studies import study as study_of
     from headscope.reports.studies.checks import check_folder
 

@@ -10,12 +10,14 @@ from rich.table import Table
 from rich.text import Text
 
 from headscope.cli.console import print_json, print_text, printable
+from headscope.cli.corpus_options import Columns, CorpusFormat, note_first_example
 from headscope.cli.load_model import Loading
 from headscope.cli.progress import progress_bars
 from headscope.cli.shared_options import ModelName, PrintOptions
 from headscope.errors import InputError
 
 if TYPE_CHECKING:
+    from headscope.corpora import Corpus
     from headscope.reports.evidence import Evidence
 
 
@@ -28,7 +30,7 @@ class Command:
 
 
 Schemas = Annotated[Path | None, typer.Argument(help="Winogender's templates.tsv. Default: built-in sentences.")]
-Pairs = Annotated[Path | None, typer.Argument(help="Sentence pairs in two columns. Default: 300 built-in pairs.")]
+Pairs = Annotated[Path | None, typer.Argument(help="Tab-separated sentence pairs. Default: 300 built-in pairs.")]
 Texts = Annotated[
     Path | None, typer.Argument(help="Texts of at least 30 tokens, one per line. Default: built-in texts.")
 ]
@@ -44,14 +46,18 @@ def antecedents(model: ModelName, file: Schemas = None, *, loading: Loading, pri
     _run("antecedents", model, file, loading, print_options)
 
 
-def between(model: ModelName, file: Pairs = None, *, loading: Loading, print_options: PrintOptions) -> None:
+def between(
+    model: ModelName, file: Pairs = None, columns: Columns = None, *, loading: Loading, print_options: PrintOptions
+) -> None:
     """Find heads that link the two sentences of a pair, compared with shuffled pairs."""
-    _run("between", model, _pairs(file), loading, print_options)
+    _run("between", model, _pairs(file, columns), loading, print_options)
 
 
-def decay(model: ModelName, file: Texts = None, *, loading: Loading, print_options: PrintOptions) -> None:
+def decay(
+    model: ModelName, file: Texts = None, columns: Columns = None, *, loading: Loading, print_options: PrintOptions
+) -> None:
     """Find the head whose attention decays most with distance, and the neurons responsible."""
-    _run("decay", model, _texts(file), loading, print_options)
+    _run("decay", model, _texts(file, columns), loading, print_options)
 
 
 COMMANDS = (
@@ -90,21 +96,29 @@ def _show(evidence: "Evidence") -> None:
         print_text(table)
 
 
-def _pairs(file: Path | None) -> Any:
-    if file is None:
+def _pairs(file: Path | None, columns: str | None) -> list[tuple[str, str]] | None:
+    examples = _corpus(file, "pairs", columns)
+    if examples is None:
         return None
-    from headscope.corpora import corpus
-
-    pairs = [(example.text, example.pair) for example in corpus(file, kind="pairs")]
+    pairs = [(example.text, example.pair) for example in examples]
     return [(text, pair) for text, pair in pairs if text and pair]
 
 
-def _texts(file: Path | None) -> Any:
-    if file is None:
+def _texts(file: Path | None, columns: str | None) -> list[str] | None:
+    examples = _corpus(file, "text" if columns is None else "table", columns)
+    if examples is None:
         return None
-    from headscope.corpora import corpus
-
-    texts = [example.text for example in corpus(file, kind="text") if example.text]
+    texts = [example.text for example in examples if example.text]
     if not texts:
         raise InputError(f"{file} has no texts.")
     return texts
+
+
+def _corpus(file: Path | None, kind: str, columns: str | None) -> "Corpus | None":
+    if file is None:
+        if columns is not None:
+            raise InputError(f"--columns {columns} says what the columns of a file are: give the file too.")
+        return None
+    examples = CorpusFormat(kind, columns).corpus(file)
+    note_first_example(examples)
+    return examples

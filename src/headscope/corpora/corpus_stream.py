@@ -15,7 +15,8 @@ from headscope.corpora.conllu import read_conllu
 from headscope.corpora.example import Example, Problem
 from headscope.corpora.images import image_files, read_images
 from headscope.corpora.python_objects import dataset_columns, read_dataset, read_items
-from headscope.corpora.tables import layout_of, read_table
+from headscope.corpora.table_layout import layout_of
+from headscope.corpora.tables import read_table, rows_of
 from headscope.corpora.text import read_text
 from headscope.corpora.text_lines import MAX_LINE, check_files
 from headscope.errors import HeadscopeWarning, InputError, LoadError
@@ -174,8 +175,7 @@ def _file(path: Path, kind: str | None, columns: Any, max_line: int, options: di
         raise LoadError(f"{path} is a file, which cannot be read as {file_kind!r}.")
     else:
         head = kind_detection.first_lines(path, max_line=max_line)
-        first = [cell.strip() for cell in head[0].split("\t")] if head else []
-        layout = layout_of(first, kind, columns)
+        layout = layout_of(rows_of(head), kind, columns)
         read, file_kind, about = partial(read_table, path, layout, max_line=max_line), layout.kind, layout.about
     return Corpus(path.name, file_kind, about, read, files=[path], **options)
 

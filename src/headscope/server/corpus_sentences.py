@@ -17,7 +17,7 @@ MOST_CHARACTERS = 200
 N_LOOKED_AT = 500
 
 
-def samples_of(source: Path | None) -> list[PresetProps]:
+def samples_of(source: Path | Corpus | None) -> list[PresetProps]:
     """Inputs from the beginning of a corpus; none where it holds something else, or cannot be read."""
     if source is None:
         return []

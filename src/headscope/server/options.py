@@ -4,6 +4,8 @@ import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from headscope.corpora import Corpus
+
 MEGABYTE = 10**6
 
 
@@ -46,7 +48,7 @@ class Options:
     allow: tuple[Path, ...] = ()
     save_to: Path | None = None
     """Where the page may write models to."""
-    corpus: Path | None = None
+    corpus: Path | Corpus | None = None
     """Texts to take examples from: a file, or a folder of them."""
     trusted_hosts: tuple[str, ...] = ()
     reports: tuple[Path, ...] = ()

@@ -85,3 +85,21 @@ def test_a_use_case_that_does_not_fit_is_refused(refusal, models):
 @pytest.mark.parametrize("command", ["find", "bias", "antecedents", "between", "decay"])
 def test_help_has_an_example(call, command):
     assert f"headscope {command} builtin:" in call(command, "--help").stdout
+
+
+def test_columns_say_which_sentences_are_pairs_and_texts(call, models, tmp_path):
+    table = tmp_path / "table.tsv"
+    rows = [f"{row}\tthe cat sat\ta dog ate {'so ' * row}\tit was tired" for row in range(4)]
+    table.write_text("\n".join(["id\tfirst\tsecond\tthird", *rows]))
+    result = call("between", models / "bert", table)
+    assert result.exit_code == 2 and "which of 4 columns hold the two sentences" in result.stderr
+    result = call("between", models / "bert", table, "--columns", "text=first,pair=second", "--json")
+    assert "First example: text 'the cat sat'; pair 'a dog ate'." in result.stderr
+    long = tmp_path / "long.tsv"
+    long.write_text(f"id\tbody\n1\t{'the cat sat on the mat ' * 8}\n")
+    result = call("decay", models / "gpt", long, "--columns", "text=body", "--json")
+    assert "First example: text 'the cat sat on" in result.stderr
+
+
+def test_columns_without_a_file_are_refused(refusal, models):
+    assert "give the file too" in refusal("between", models / "bert", "--columns", "text=1,pair=2")

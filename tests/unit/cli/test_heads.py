@@ -43,6 +43,13 @@ def test_columns_say_what_is_read(call, models, tmp_path) -> None:
     result = call("heads", models / "bert", table, "-o", tmp_path / "report", "--json", *columns, *FAST)
     assert result.exit_code == 0, result.output
     assert "pair from column 2" in json.loads(result.stdout)["corpus"]["about"]
+    assert "First example: text 'the cat sat'; pair 'a dog'." in result.stderr
+
+
+def test_columns_that_cannot_be_told_are_refused_before_the_model_is_loaded(refusal, tmp_path) -> None:
+    table = tmp_path / "table.tsv"
+    table.write_text("the cat sat\ta dog\tno bird\n")
+    assert "--columns text=0,pair=1" in refusal("heads", "nowhere", table, "-o", tmp_path / "x")
 
 
 def test_images_have_a_report_too(call, models, tmp_path) -> None:

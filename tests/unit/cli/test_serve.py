@@ -9,6 +9,7 @@ import pytest
 import headscope.server.run_server
 from headscope.cli.serve import bytes_of
 from headscope.errors import InputError
+from headscope.server.corpus_sentences import samples_of
 from headscope.server.options import Options
 
 
@@ -44,6 +45,16 @@ def test_every_option_reaches_the_server(call, launches, tmp_path: Path) -> None
     assert options.allow == (tmp_path,) and options.trusted_hosts == ("lab",)
     assert options.limits.memory == 1_500_000_000 and options.limits.waiting == 3
     assert more == {"opens_browser": False, "debug": True}
+
+
+def test_columns_of_the_corpus_reach_the_server(call, launches, refusal, tmp_path: Path) -> None:
+    table = tmp_path / "table.tsv"
+    table.write_text("title\tbody\nmy cat\tthe cat sat on the mat\n")
+    assert call("serve", "--corpus", table, "--columns", "text=body", "--no-browser").exit_code == 0
+    options, _ = launches[0]
+    assert [sample.text for sample in samples_of(options.corpus)] == ["the cat sat on the mat"]
+    assert options.corpus is not None and options.corpus.name == "table.tsv"
+    assert "add --corpus FILE" in refusal("serve", "--columns", "text=body", "--no-browser")
 
 
 def test_json_is_the_address_alone(call, launches) -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from headscope.corpora import Corpus
 from headscope.models import Model
 from headscope.server.memory import Cache, Reservation
 from headscope.server.runs import Run
@@ -25,7 +26,7 @@ class Desk:
     """What tasks leave for those that come after."""
     room: Reservation
     """The memory that was reserved for this task."""
-    corpus: Path | None = None
+    corpus: Path | Corpus | None = None
     """The corpus that the server was started with."""
     other: tuple[Model, Run] | None = None
     """The run that is subtracted, with its model, where the options name one."""
