@@ -51,7 +51,7 @@ def child(mode: str, length: int, repeats: int) -> None:
         model = hs.Model(module)
 
         def run():
-            return model.run(input_ids=ids, record=mode)
+            return model.run(inputs={"input_ids": ids}, record=mode)
 
     if repeats > 1:
         run()  # warm up

@@ -43,7 +43,7 @@ def child(tile: str) -> None:
     Catalogue.load_builtin = lambda self: None
     torch.manual_seed(0)
     model = hs.Model(GPT2LMHeadModel(GPT2Config()).eval(), name="gpt2-small")
-    trace = model.run(input_ids=torch.randint(0, 50257, (1, LENGTH)))
+    trace = model.run(inputs={"input_ids": torch.randint(0, 50257, (1, LENGTH))})
     workbench = Workbench(Options(limits=Limits()), Access())
     workbench.runs.cache.put("trace", Run("trace", RunRequest("gpt2-small"), trace, 0.0), trace.nbytes())
     if tile == "computed":

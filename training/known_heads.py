@@ -33,7 +33,7 @@ def measure_heads(name: str) -> dict[str, hs.Scores]:
     """Every measure that says something about this model."""
     model = hs.load(f"builtin:{name}")
     if name == "gpt":
-        traces = [model.run(**inputs) for inputs in repeated_tokens(model, n_inputs=16, length=50, seed=1)]
+        traces = model.run(repeated_tokens(model, n_inputs=16, length=50, seed=1))
         return {name: hs.measure(name, traces) for name in ("previous_token", "duplicate_token", "induction")}
     if name == "bert":
         return {"same_word_across": hs.measure("same_word_across", model.run(PAIRS))}

@@ -40,7 +40,7 @@ def main() -> None:
     text = gpt.run("The farmer saw the housekeeper. The farmer saw")
     pair = bert.run(("The cat sat on the mat.", "A cat lay on the mat."))
     source = translate.run(("Tom bought 25 apples in Boston.", "Том купил 25 яблок в Бостоне."))
-    repeats = [gpt.run(**one) for one in hs.analysis.repeated_tokens(gpt, n_inputs=4)]
+    repeats = gpt.run(hs.analysis.repeated_tokens(gpt, n_inputs=4))
     figure, axes = plt.subplots(1, 4, figsize=(15, 4.1), layout="constrained")
     previous, induction = best("previous_token", repeats), best("induction", repeats)
     across, aligned = best("same_word_across", pair), best("same_word_across", source, "cross")

@@ -7,6 +7,8 @@ from typing import Literal
 
 # Models and runs
 Record = Literal["rows", "summary", "heads", "full"]
+# Where the tensors of a trace are.
+Keep = Literal["cpu", "device"]
 Ablation = Literal["zero", "mean"]
 OnError = Literal["fail", "skip"]
 Engine = Literal["local", "ray"]

@@ -217,7 +217,7 @@ def test_a_saved_page_has_neurons_without_a_server(bench, offline, trace, tmp_pa
 
 def test_what_has_no_queries_and_keys_is_refused_in_words(offline, tmp_path):
     family = FAMILIES["longformer"]
-    trace = Model(family.build()).run(**{name: tensor[:1] for name, tensor in family.inputs().items()})
+    trace = Model(family.build()).run(inputs={name: tensor[:1] for name, tensor in family.inputs().items()})
     offline.visit(hs.head_view(trace).save(tmp_path / "longformer.html").as_uri())
     offline.press("3")
     problem = offline.page.get_by_role("alert")

@@ -98,7 +98,7 @@ def test_induction_heads_do_the_copying(models):
     def second_half_loss(edits):
         losses = []
         for example in inputs:
-            ids, logits = example["input_ids"][0], model.run(None, edits, record="full", **example).logits
+            ids, logits = example.model_inputs["input_ids"], model.run(example, edits, record="full").logits
             losses.append(torch.nn.functional.cross_entropy(logits[:-1], ids[1:], reduction="none")[-49:].mean())
         return float(torch.stack(losses).mean())
 

@@ -27,7 +27,7 @@ def golden(shared_weights):
 
 def test_the_sorter_agrees_with_another_implementation(shared_weights, golden):
     model = hs.load(shared_weights / "nano-gpt-sort")
-    traces = model.run(input_ids=torch.tensor(golden["idx"]).long(), record="full")
+    traces = model.run(inputs={"input_ids": torch.tensor(golden["idx"]).long()}, record="full")
     assert len(traces) == 3
     for example, trace in enumerate(traces):
         for head in range(3):

@@ -9,6 +9,7 @@ import typer
 from headscope.choices import Engine, OnError
 from headscope.cli.console import print_note, printable
 from headscope.cli.load_model import Loading
+from headscope.cli.shared_options import Truncate
 from headscope.errors import InputError
 
 if TYPE_CHECKING:
@@ -61,6 +62,7 @@ class CorpusOptions:
     on_error: Annotated[
         OnError, typer.Option(help="Stop at unreadable lines and inputs that the model cannot take, or skip them.")
     ] = "fail"
+    truncate: Truncate = False
     engine: Annotated[Engine, typer.Option(help="Run on this machine or on a Ray cluster.")] = "local"
     address: Annotated[
         str | None, typer.Option(help="Address of the Ray cluster. Default: a new cluster on this machine.")
@@ -82,7 +84,7 @@ class CorpusOptions:
 
     def run_options(self) -> dict[str, Any]:
         """How much of the corpus to use and where to run, as keyword arguments of a run."""
-        return {"limit": self.limit, "every": self.every, "engine": self.engine_or_address()}
+        return {"limit": self.limit, "every": self.every, "truncate": self.truncate, "engine": self.engine_or_address()}
 
     def model(self, name: str, loading: Loading) -> Any:
         """The model; with Ray only its name, since workers load it themselves."""

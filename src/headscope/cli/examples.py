@@ -10,7 +10,7 @@ from headscope.cli.console import print_json, print_text, printable
 from headscope.cli.corpus_options import CorpusFormat, CorpusName, note_first_example
 from headscope.cli.load_model import Loading
 from headscope.cli.progress import note_what_is_kept, progress_bars
-from headscope.cli.shared_options import ModelName, PrintOptions
+from headscope.cli.shared_options import ModelName, PrintOptions, Truncate
 
 if TYPE_CHECKING:
     from headscope.analysis.search.examples import Examples
@@ -32,6 +32,7 @@ def examples(
     folder: Annotated[
         Path | None, typer.Option(help="Cache folder. Default: a folder in the user's cache directory.")
     ] = None,
+    truncate: Truncate = False,
     *,
     corpus_format: CorpusFormat,
     loading: Loading,
@@ -48,13 +49,14 @@ def examples(
     stream = stream_of(corpus if corpus_format == CorpusFormat() else corpus_format.corpus(corpus))
     loaded = loading.model(model)
     note_first_example(stream)
-    kept = folder if folder is not None else cache_folder(loaded, stream)
+    kept = folder if folder is not None else cache_folder(loaded, stream, truncate=truncate)
     with note_what_is_kept(kept), progress_bars() as bar:
 
         def progress(at: "Progress") -> None:
             bar("examples", at.n_done, at.n_examples)
 
-        matches = found_in(loaded, stream, place, k=k, lowest=lowest, folder=kept, progress=progress)
+        options = {"k": k, "lowest": lowest, "truncate": truncate}
+        matches = found_in(loaded, stream, place, folder=kept, progress=progress, **options)
     if print_options.json:
         print_json(_as_json(matches, lowest) | {"folder": str(kept)})
     else:

@@ -113,15 +113,12 @@ def _by_looks(
     from headscope.analysis import find_heads, repeated_tokens
     from headscope.analysis.search.find_heads import example_problem
 
-    ready = repeated_tokens(model) if repeated else []
+    inputs = [*inputs, *(repeated_tokens(model) if repeated else [])]
     traces: list[Trace] = []
     with progress_bars() as progress:
         for model_inputs in inputs:
-            progress("Running", len(traces), len(inputs) + len(ready))
+            progress("Running", len(traces), len(inputs))
             traces.append(model.run(model_inputs, record="heads"))
-        for model_inputs in ready:
-            progress("Running", len(traces), len(inputs) + len(ready))
-            traces.append(model.run(**model_inputs, record="heads"))
     if example is not None and len(traces) > 1:
         kept = [trace for trace in traces if example_problem(trace, example) is None]
         if kept and len(kept) < len(traces):

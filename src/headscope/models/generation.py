@@ -16,6 +16,7 @@ from headscope.interventions.intervention import pin_tokens
 from headscope.models.capture.edit_checks import intervention_list
 from headscope.models.capture.passes import Pass
 from headscope.models.inputs.prepare import extend, prepare
+from headscope.models.inputs.token_replacement import replace_tokens
 from headscope.traces import Inputs, Predictions, Trace
 
 if TYPE_CHECKING:
@@ -59,13 +60,13 @@ def generate(
         raise InputError("generate writes the target itself: give the source alone, or use run for a target of yours.")
     if num_beams < 1 or (do_sample and (temperature <= 0 or top_k < 0)):
         raise InputError("num_beams is at least 1, temperature above 0, and top_k at least 0 (0: all tokens).")
-    prompt = model.replace_tokens(prepared, interventions)
+    prompt = replace_tokens(model, prepared, interventions)
     options = {"do_sample": do_sample, "num_beams": num_beams}
     if do_sample:
         options |= {"temperature": temperature, "top_k": top_k}
     # Tokens are replaced already.
     pinned = _pin([edit for edit in interventions if edit.stage != "tokens"], prompt)
-    steps = _Steps(max_new_tokens, model._names_of_ids(), progress)
+    steps = _Steps(max_new_tokens, model.token_text, progress)
     inputs, new_ids = continue_inputs(
         model, prompt, pinned, max_new_tokens=max_new_tokens, seed=seed, cancel=cancel, steps=steps, **options
     )

@@ -71,7 +71,7 @@ def read_lens(
         if progress is not None:
             progress(n_places - place, n_places)
     whole = [torch.stack(by_place[::-1]).numpy() for by_place in (ids, logprobs, ranks, answers)]
-    name = model._names_of_ids()
+    name = model.token_text
     names = {int(token_id): name(int(token_id)) for token_id in np.unique(whole[0])}
     return Lens(whole[0].astype(np.int32), whole[1], whole[2].astype(np.int32), whole[3], names)
 
@@ -111,7 +111,7 @@ def read_lenses(
             progress(n_places - place, n_places)
     ids, left, right = (torch.stack([place[at] for place in places[::-1]]).numpy() for at in range(3))
     logprobs, ranks = (torch.stack([place[at] for place in places[::-1]], 2).numpy() for at in (3, 4))
-    name = models[0]._names_of_ids()
+    name = models[0].token_text
     known = np.unique(np.concatenate([ids.ravel(), best.numpy().ravel()]))
     names = {int(id): name(int(id)) for id in known if id >= 0}
     return LensDifference(

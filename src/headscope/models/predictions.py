@@ -46,7 +46,7 @@ def answers_of(model: "Model", batch: Batch, outputs: Any, session: Session) -> 
     labels = getattr(model.config, "id2label", None) or {}
     vocabulary = getattr(model.config, "vocab_size", None)
     is_class = logits.ndim == 2 or (logits.shape[-1] == len(labels) and logits.shape[-1] != vocabulary)
-    names: Callable[[int], str] = (lambda index: str(labels.get(index, index))) if is_class else model._names_of_ids()
+    names: Callable[[int], str] = (lambda index: str(labels.get(index, index))) if is_class else model.token_text
     answers: list[Predictions | None] = []
     for example in range(n_examples):
         if logits.ndim == 2:

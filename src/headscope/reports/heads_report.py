@@ -145,7 +145,7 @@ def heads(
     sample: int = N_SAMPLE,
     extra: Iterable[runs.Measure] = (),
     engine: "str | Engine" = "local",
-    truncate: bool = True,
+    truncate: bool = False,
     progress: Progress | None = None,
     cancel: threading.Event | None = None,
 ) -> HeadsReport:
@@ -153,8 +153,8 @@ def heads(
 
     Relevance, and importance (gate gradients, ablation), are measured on `sample` examples; a model that has no rule
     for them is reported without, and the reason. `every` takes each n-th example, for files that are sorted; `extra`
-    are further measures for the run. The run is kept in `folder` and goes on where it was stopped; without a folder it
-    is kept in a temporary one.
+    are further measures for the run. `truncate` cuts what is too long for the model, which is otherwise an error. The
+    run is kept in `folder` and goes on where it was stopped; without a folder it is kept in a temporary one.
     """
     script_and_style()  # what is missing for the page is said before hours of measuring, not after
     if folder is not None:
@@ -273,7 +273,7 @@ def copying_scores(model: Model) -> dict[str, Scores]:
         inputs = repeated_tokens(model, n_inputs=8, length=_length(model))
     except InputError:
         return {}
-    traces = [model.run(**model_inputs) for model_inputs in inputs]
+    traces = [model.run(repeated) for repeated in inputs]
     measures = measure_all(("induction", "duplicate_token"), traces)
     names = {"induction": "repeated_induction", "duplicate_token": "repeated_duplicate"}
     scores = {names[name]: measure for name, measure in measures.items()}

@@ -10,6 +10,7 @@ from headscope.analysis.attribution.logit_target import Target
 from headscope.corpora import Example
 from headscope.errors import InputError
 from headscope.models import Model
+from headscope.models.run_options import Single
 
 # Long texts cost much and show little more: those in between are asked about.
 SHORTEST, LONGEST = 20, 240
@@ -25,7 +26,7 @@ class Sample:
     about: str = ""
 
 
-def source_of(example: Example) -> Any:
+def source_of(example: Example) -> Single:
     """An example as `Model.run` takes it."""
     if example.text is None:
         return example.image

@@ -33,7 +33,7 @@ def on_paper(logits: list, *, names: str = "abc") -> SimpleNamespace:
         dtype=torch.float32,
         is_encoder_decoder=False,
         layout=SimpleNamespace(lens=("head",), no_lens=""),
-        _names_of_ids=lambda: names.__getitem__,
+        token_text=names.__getitem__,
     )
 
 

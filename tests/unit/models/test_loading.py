@@ -88,7 +88,7 @@ def test_uniform_attention_is_warned_of():
             if "c_attn" in name:
                 parameter.zero_()
     with pytest.warns(HeadscopeWarning, match="uniform everywhere"):
-        trace = Model(module).run(input_ids=FAMILIES["gpt2"].inputs()["input_ids"][:1])
+        trace = Model(module).run(inputs={"input_ids": FAMILIES["gpt2"].inputs()["input_ids"][:1]})
     assert "uniform" in trace.warnings[0]
 
 
@@ -104,14 +104,14 @@ def test_a_record_that_would_not_fit_is_refused_before_the_run():
     model = Model(FAMILIES["gpt2"].build())
     ids = FAMILIES["gpt2"].inputs()["input_ids"][:1]
     with pytest.raises(BudgetError, match=r"record='heads' would keep .* record='rows' would fit"):
-        model.run(input_ids=ids, record="heads", budget=3000)
+        model.run(inputs={"input_ids": ids}, record="heads", budget=3000)
     with pytest.raises(BudgetError, match="shorten the input"):
-        model.run(input_ids=ids, record="rows", budget=10)
-    trace = model.run(input_ids=ids, budget=15_000)
+        model.run(inputs={"input_ids": ids}, record="rows", budget=10)
+    trace = model.run(inputs={"input_ids": ids}, budget=15_000)
     assert trace.record == "summary" and "summary was kept" in trace.warnings[0]
-    assert model.run(input_ids=ids).record == "heads"
+    assert model.run(inputs={"input_ids": ids}).record == "heads"
     with pytest.raises(InputError, match="rows, summary, heads, full"):
-        model.run(input_ids=ids, record="everything")
+        model.run(inputs={"input_ids": ids}, record="everything")
 
 
 def test_the_foreseen_size_is_about_the_real_one():
@@ -120,9 +120,9 @@ def test_the_foreseen_size_is_about_the_real_one():
 
     model = Model(FAMILIES["gpt2"].build())
     ids = FAMILIES["gpt2"].inputs()["input_ids"][:1]
-    batch = ready_inputs(None, model.module, stacks=model.stacks, input_ids=ids)
+    batch = ready_inputs(None, model.module, {"input_ids": ids}, stacks=model.stacks)
     for record in ("rows", "heads"):
-        real = model.run(input_ids=ids, record=record).nbytes()
+        real = model.run(inputs={"input_ids": ids}, record=record).nbytes()
         assert record_bytes(model, batch, record) >= 0.9 * real
 
 

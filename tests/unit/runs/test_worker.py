@@ -76,13 +76,13 @@ def test_images_and_their_windows(family):
     module = FAMILIES[family].build()
     model = hs.Model(module, None, name=family)
     pixels = FAMILIES[family].inputs()["pixel_values"]
-    trace = model.run(pixel_values=pixels[:1])
+    trace = model.run(inputs={"pixel_values": pixels[:1]})
     worker = Worker(
         model,
         [runs.OfLayers("sum", lambda layer: [layer.tally(layer.pattern.sum((2, 3)), layer.queries.sum(-1))])],
         Plan(),
     )
-    inputs = {place: model.run(pixel_values=pixels[place : place + 1]).inputs for place in range(2)}
+    inputs = {place: model.run(inputs={"pixel_values": pixels[place : place + 1]}).inputs for place in range(2)}
     worker._ready = lambda examples, ledger: inputs  # type: ignore[method-assign]
     ledger = worker.shard(0, EXAMPLES[:2])
     assert set(ledger.heads) == set(trace.heads)

@@ -48,7 +48,7 @@ def test_a_changed_patch_changes_the_key_of_its_own_name(layer):
     pixels = family.inputs()["pixel_values"][:1]
     changed = pixels.clone()
     changed[..., 8:12, 20:24] += 3.0  # the patch in row 2, column 5
-    before, after = (model.run(pixel_values=image) for image in (pixels, changed))
+    before, after = (model.run(inputs={"pixel_values": image}) for image in (pixels, changed))
     moved = (before.layer(layer).key - after.layer(layer).key).abs().sum((0, 2)) > 1e-4
     names = {before.key_tokens(layer)[place].text for place in moved.nonzero()[:, 0].tolist()}
     assert "2,5" in names
@@ -58,7 +58,7 @@ def test_a_changed_patch_changes_the_key_of_its_own_name(layer):
 
 def test_a_trace_keeps_the_order_of_its_patches_on_disk(tmp_path):
     family = tiny_models.FAMILIES["swin"]
-    trace = hs.Model(family.build()).run(pixel_values=family.inputs()["pixel_values"][:1])
+    trace = hs.Model(family.build()).run(inputs={"pixel_values": family.inputs()["pixel_values"][:1]})
     again = hs.Trace.load(trace.save(tmp_path / "trace"))
     assert again.key_tokens("L1").texts == trace.key_tokens("L1").texts
     assert again.key_tokens("L1").texts[0] == "2,2"

@@ -98,7 +98,7 @@ def test_a_saved_trace_loads_bit_for_bit(name, dtype, tmp_path):
 @pytest.mark.parametrize("record", RECORDS)
 def test_every_record_of_a_model_loads_bit_for_bit(record, tmp_path):
     model = Model(FAMILIES["gpt2"].build())
-    trace = model.run(input_ids=FAMILIES["gpt2"].inputs()["input_ids"][:1], record=record)
+    trace = model.run(inputs={"input_ids": FAMILIES["gpt2"].inputs()["input_ids"][:1]}, record=record)
     trace.save(tmp_path)
     loaded = load_trace(tmp_path)
     assert_equal(loaded, trace)

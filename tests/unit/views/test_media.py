@@ -118,7 +118,7 @@ def test_a_figure_of_who_looks_and_of_arrows(vit):
 def test_every_family_of_images_is_shown_over_its_picture(name):
     family = tiny_models.FAMILIES[name]
     model = hs.Model(family.build())
-    trace = model.run(**{key: value[:1] for key, value in family.inputs().items()})
+    trace = model.run(inputs={key: value[:1] for key, value in family.inputs().items()})
     stack = next(stack for stack, tokens in trace.tokens.items() if tokens.kind == "patches")
     sites = [site for site, layer in trace.layers.items() if layer.key_stack == stack]
     assert sites

@@ -26,7 +26,7 @@ def run(request):
     """A family's trace, and the patterns that its own code returns."""
     family = FAMILIES[request.param]
     inputs = {name: tensor[:1] for name, tensor in family.inputs().items()}
-    trace = Model(family.build()).run(**inputs, record="heads")
+    trace = Model(family.build()).run(inputs=inputs, record="heads")
     with torch.no_grad():
         own = family.attentions(family.build()(**inputs, output_attentions=True))
     return request.param, trace, own
@@ -188,7 +188,7 @@ def test_what_is_not_there_is_refused(key, error, error_text):
 
 def test_a_model_without_queries_and_keys_says_so_and_what_to_do():
     family = FAMILIES["longformer"]
-    trace = Model(family.build()).run(**{name: tensor[:1] for name, tensor in family.inputs().items()})
+    trace = Model(family.build()).run(inputs={name: tensor[:1] for name, tensor in family.inputs().items()})
     reason = part(trace, "trace").props.layers[0].no_neurons
     assert "gives no queries and keys" in reason
     with pytest.raises(NotRecordedError, match="gives no queries and keys"):

@@ -16,7 +16,7 @@ from headscope.views.wire import Coded, decode
 @pytest.mark.parametrize("name", FAMILIES)
 def test_every_family_gives_valid_parts(name):
     family = FAMILIES[name]
-    trace = Model(family.build()).run(**{key: value[:1] for key, value in family.inputs().items()})
+    trace = Model(family.build()).run(inputs={key: value[:1] for key, value in family.inputs().items()})
     trace = trace[0] if isinstance(trace, list) else trace
     props = decode(part(trace, "trace").encode()).props
     stacks = {stack["name"]: stack for stack in props["stacks"]}

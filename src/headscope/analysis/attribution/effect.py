@@ -86,6 +86,7 @@ def effect(
         raise InputError("effect compares one input at a time.")
     if inputs.needs_target:
         inputs = model.run(inputs, record="rows").inputs
+        assert inputs is not None  # runs always keep them
     stack = _stack(inputs)
     n_tokens = len(inputs.tokens[stack])
     size = getattr(model.config, "vocab_size", None) or 1

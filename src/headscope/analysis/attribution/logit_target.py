@@ -1,7 +1,7 @@
 """Questions: which answer of a model is meant, a logit at some positions of some input, and passes that give it."""
 
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -51,15 +51,11 @@ def ask(
     *,
     cancel: threading.Event | None = None,
 ) -> list[Question]:
-    """The questions about one source or a list of them; whatever `model.run` takes, or ready inputs as a dictionary.
+    """The questions about one source or a list of them, as `model.run` takes them.
 
     Without a position, where the model answers: a causal model's last token, the masked ones, every step of a decoder.
     """
-    if isinstance(source, list) and any(isinstance(part, Mapping) and "role" not in part for part in source):
-        return [asked for part in source for asked in ask(model, part, position, interventions, cancel=cancel)]
-    is_ready = isinstance(source, Mapping) and "role" not in source
-    plain_source, ready = (None, dict(source)) if is_ready else (source, {})
-    traces = model.run(plain_source, interventions, record="rows", cancel=cancel, **ready)
+    traces = model.run(source, interventions, record="rows", cancel=cancel)
     return [_question(model, trace, position) for trace in (traces if isinstance(traces, list) else [traces])]
 
 
@@ -182,4 +178,4 @@ def is_classifier(model: Model, size: int) -> bool:
 
 def name_of(model: Model, answer_id: int, size: int) -> str:
     """How a person reads an answer: a class label or a token."""
-    return str(model.config.id2label[answer_id]) if is_classifier(model, size) else model._names_of_ids()(answer_id)
+    return str(model.config.id2label[answer_id]) if is_classifier(model, size) else model.token_text(answer_id)

@@ -27,9 +27,9 @@ def copying(model: Model, *, n_inputs: int = 8, length: int = 25, seed: int = 0)
     """
     table = _unembedding(model)
     samples_by_head: dict[Head, list[Sample]] = {}
-    for ready in repeated_tokens(model, n_inputs=n_inputs, length=length, n_repeats=1, seed=seed):
-        trace = model.run(**ready)
-        ids = ready["input_ids"][0]
+    for inputs in repeated_tokens(model, n_inputs=n_inputs, length=length, n_repeats=1, seed=seed):
+        trace = model.run(inputs)
+        ids = inputs.model_inputs["input_ids"]
         ordinary = ids.shape[0] - length
         columns = (table[ids[ordinary:]] - table.mean(0)).T  # [model, token]
         for layer in model.layout.layers:

@@ -1,18 +1,18 @@
 """Random tokens, repeated: the input on which induction and previous-token heads show themselves."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import torch
 
 from headscope.errors import InputError
 from headscope.models import Model
+from headscope.traces import Inputs
 
 
 def repeated_tokens(
     model: Model, *, n_inputs: int = 8, length: int = 50, n_repeats: int = 2, seed: int = 0
-) -> list[dict[str, Any]]:
-    """Ready inputs `[beginning] + random tokens × n_repeats`; run them with `model.run(**one)`.
+) -> list[Inputs]:
+    """Inputs `[beginning] + random tokens × n_repeats`, each as `model.run` takes it.
 
     Random tokens leave nothing to guess from meaning: a head that finds what followed last time can only be copying.
     """
@@ -30,5 +30,5 @@ def repeated_tokens(
         # Drawn without repetition, so that a token's earlier occurrence is the one we put there.
         drawn = ordinary[torch.randperm(len(ordinary), generator=generator)[:length]].repeat(n_repeats)
         start = torch.tensor([begin] if begin is not None and begin < size else [], dtype=torch.long)
-        inputs.append({"input_ids": torch.cat([start, drawn])[None]})
+        inputs.append(model.read(inputs={"input_ids": torch.cat([start, drawn])}))
     return inputs

@@ -151,6 +151,7 @@ def examples(
     k: int = 10,
     lowest: bool = False,
     folder: str | Path | None = None,
+    truncate: bool = False,
     progress: Report | None = None,
     cancel: threading.Event | None = None,
 ) -> Examples:
@@ -159,7 +160,8 @@ def examples(
     A place is a head ("L3H2": where its attention is strongest, the first and special tokens apart), a coordinate of
     its query, key or value ("L3H2.query[5]"), or an MLP neuron ("L3.neurons[17]"). The first question goes through the
     corpus once, for every place of the model, and keeps the result in `folder` (by default one of its own in the user's
-    cache); those that follow read it there. Stopped, the same call goes on. Texts too long for the model are cut.
+    cache); those that follow read it there. Stopped, the same call goes on. `truncate` cuts texts that are
+    too long for the model, which are otherwise an error.
 
     >>> import headscope as hs, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -176,9 +178,9 @@ def examples(
         raise InputError("this module was not probed yet: run it once before.")
     table, row = asked.row(loaded)
     stream = stream_of(source)
-    folder = Path(folder) if folder is not None else cache_folder(loaded, stream)
+    folder = Path(folder) if folder is not None else cache_folder(loaded, stream, truncate=truncate)
     measure = TopExamples(str(folder))
-    done = run(loaded, stream, [measure], folder, shard_size=SHARD, truncate=True, progress=progress, cancel=cancel)
+    done = run(loaded, stream, [measure], folder, shard_size=SHARD, truncate=truncate, progress=progress, cancel=cancel)
     occurrences = read_row(done, table, row, lowest=lowest)[:k]
     texts = _texts(stream, {occurrence.number for occurrence in occurrences})
     items = [
@@ -207,13 +209,14 @@ def stream_of(source: Any) -> Corpus:
     return corpus(every)
 
 
-def cache_folder(model: Model, stream: Corpus) -> Path:
+def cache_folder(model: Model, stream: Corpus, *, truncate: bool = False) -> Path:
     """A folder in the user's cache for this model on this corpus, with this version of everything that counts."""
     packages = [version(name) for name in ("headscope", "torch", "transformers", "tokenizers", "numpy", "pyarrow")]
     contents = [
         identity(model),
         stream.survey(),
         stream.limit,
+        truncate,
         stream.name,
         KEPT,
         torch.get_num_threads(),

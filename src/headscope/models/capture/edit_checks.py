@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from torch import Tensor
 
-from headscope.errors import InputError, InterventionError, UnknownHeadError
+from headscope.errors import InterventionError, UnknownHeadError
 from headscope.interventions import Intervention
 from headscope.interventions.edits import (
     Apply,
@@ -182,37 +182,3 @@ def _parts(intervention: Intervention, heads: slice) -> list[tuple[Intervention,
     return [
         (replace(intervention, edit=edit), slice(heads.start + i, heads.start + i + 1)) for i, edit in enumerate(edits)
     ]
-
-
-def replace_ids(ids: Tensor, interventions: Sequence[Intervention], tokens: Tokens, tokenizer) -> Tensor:
-    """The token ids [token] after every `replace_token`."""
-    for intervention in interventions:
-        if intervention.stage != "tokens" or not isinstance(intervention.edit, ReplaceToken):
-            continue
-        assert intervention.tokens is not None  # replace_token always names its tokens
-        ids = ids.clone()
-        ids[tokens.positions(intervention.tokens)] = _id_of(intervention.edit.token, tokenizer)
-    return ids
-
-
-def _id_of(token: int | str | None, tokenizer) -> int:
-    if isinstance(token, int):
-        if tokenizer is not None and not 0 <= token < len(tokenizer):
-            raise InterventionError(f"there is no token {token}: the vocabulary has {len(tokenizer)} tokens.")
-        return token
-    if tokenizer is None:
-        raise InputError("the model has no tokenizer: name the new token by its id.")
-    if token is None:
-        for name in ("mask_token_id", "unk_token_id", "eos_token_id"):
-            token_id = getattr(tokenizer, name, None)
-            if token_id is not None:
-                return int(token_id)
-        raise InterventionError("the tokenizer has no mask or unknown token: say which token to put in place.")
-    if (known := tokenizer.get_vocab().get(token)) is not None:
-        return int(known)
-    for text in (token, f" {token}"):
-        ids = tokenizer(text, add_special_tokens=False)["input_ids"]
-        if len(ids) == 1:
-            return int(ids[0])
-    pieces = tokenizer.convert_ids_to_tokens(tokenizer(token, add_special_tokens=False)["input_ids"])
-    raise InterventionError(f"{token!r} is not one token of this tokenizer but {len(pieces)}: {pieces}.")

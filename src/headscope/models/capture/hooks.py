@@ -17,16 +17,16 @@ from headscope.models.layout import AttentionLayer, Layout
 from headscope.sites import Site
 
 if TYPE_CHECKING:
-    from headscope.models.model import Model
+    from headscope.models.probed_module import ProbedModule
 
 
-def session_of(model: "Model") -> Session | None:
+def session_of(model: "ProbedModule") -> Session | None:
     """The session of this model that the calling context carries."""
     session = current_session.get()
     return session if isinstance(session, Session) and session.model is model else None
 
 
-def watch_pass(model: "Model") -> RemovableHandle:
+def watch_pass(model: "ProbedModule") -> RemovableHandle:
     """Tell the session that a pass begins; probe the model first if these inputs reach parts not seen yet."""
     forward = inspect.signature(type(model.module).forward)
     names = [name for name in forward.parameters if name != "self"]
@@ -46,7 +46,7 @@ def watch_pass(model: "Model") -> RemovableHandle:
     return model.module.register_forward_pre_hook(begin, with_kwargs=True)
 
 
-def watch_layers(model: "Model") -> list[RemovableHandle]:
+def watch_layers(model: "ProbedModule") -> list[RemovableHandle]:
     """Hooks for everything that the layout names."""
     layout, handles = model.layout, []
     for name in dict.fromkeys(layer.module for layer in layout.layers if layer.way == "traced"):
@@ -69,7 +69,7 @@ def _by_module(places: dict[Site, str]) -> dict[str, list[Site]]:
     return sites_by_module
 
 
-def _watch_traced(model: "Model", name: str) -> list[RemovableHandle]:
+def _watch_traced(model: "ProbedModule", name: str) -> list[RemovableHandle]:
     module = model.module.get_submodule(name)
 
     def begin(module: nn.Module, args: tuple, kwargs: dict[str, Any]) -> None:
@@ -88,7 +88,7 @@ def _watch_traced(model: "Model", name: str) -> list[RemovableHandle]:
     ]
 
 
-def _watch_bands(model: "Model", name: str, layers: list[AttentionLayer]) -> RemovableHandle:
+def _watch_bands(model: "ProbedModule", name: str, layers: list[AttentionLayer]) -> RemovableHandle:
     module = model.module.get_submodule(name)
     names = [parameter for parameter in inspect.signature(type(module).forward).parameters if parameter != "self"]
 
@@ -112,7 +112,7 @@ def _watch_bands(model: "Model", name: str, layers: list[AttentionLayer]) -> Rem
     return module.register_forward_hook(end, with_kwargs=True)
 
 
-def _watch_block(model: "Model", name: str, sites: list[Site]) -> list[RemovableHandle]:
+def _watch_block(model: "ProbedModule", name: str, sites: list[Site]) -> list[RemovableHandle]:
     module = model.module.get_submodule(name)
     layers = {
         site.stack: max(block.layer for block in model.layout.blocks if block.stack == site.stack) for site in sites
@@ -141,7 +141,7 @@ def _watch_block(model: "Model", name: str, sites: list[Site]) -> list[Removable
     return [module.register_forward_pre_hook(begin, with_kwargs=True), module.register_forward_hook(end)]
 
 
-def _watch_neurons(model: "Model", name: str, sites: list[Site]) -> RemovableHandle:
+def _watch_neurons(model: "ProbedModule", name: str, sites: list[Site]) -> RemovableHandle:
     module = model.module.get_submodule(name)
 
     def begin(module: nn.Module, args: tuple):
@@ -166,7 +166,7 @@ def _writers(layout: Layout) -> dict[str, list[tuple[Site, str]]]:
     return writers
 
 
-def _watch_writer(model: "Model", name: str, writers: list[tuple[Site, str]]) -> RemovableHandle:
+def _watch_writer(model: "ProbedModule", name: str, writers: list[tuple[Site, str]]) -> RemovableHandle:
     def end(module: nn.Module, args: tuple, output: Any) -> None:
         session = session_of(model)
         if session is not None and session.observers and isinstance(output, Tensor):

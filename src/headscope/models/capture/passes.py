@@ -21,6 +21,7 @@ from headscope.models.capture.nan_check import check_output
 from headscope.models.capture.session import Observer, Session
 from headscope.models.capture.to_traces import traces_of
 from headscope.models.inputs.batch import Batch, collate
+from headscope.models.inputs.token_replacement import replace_tokens
 from headscope.models.predictions import answers_of, logits_of
 from headscope.traces import Inputs, Tokens, Trace
 
@@ -72,7 +73,7 @@ class Pass:
         self.model = model
         self.batch = batch.to(model.device, model.dtype)
         if not model.has_layout:
-            model.probe(**self.batch.model_inputs)
+            model.probe(inputs=self.batch.model_inputs)
         self.interventions = intervention_list(interventions)
         resolve(self.interventions, model.layout)
         for example in batch.examples:
@@ -86,7 +87,7 @@ class Pass:
     def of(cls, model: "Model", inputs: Sequence[Inputs], interventions: Sequence[Intervention] = ()) -> "Pass":
         """The pass of several inputs: tokens replaced, then padded to one batch."""
         interventions = intervention_list(interventions)
-        edited = [model.replace_tokens(example, interventions) for example in inputs]
+        edited = [replace_tokens(model, example, interventions) for example in inputs]
         batch = replace(collate(edited, model.module, model.processor), examples=list(inputs))
         return cls(model, batch, interventions, edited=edited)
 

@@ -256,7 +256,7 @@ class Session:
         if not layers:
             raise CaptureError(
                 f"{name} computes attention that the probe did not see. Probe the model with inputs that reach it: "
-                "model.probe(**inputs)."
+                "model.probe(inputs={…})."
             )
         return layers[self.count(name) % len(layers)]
 

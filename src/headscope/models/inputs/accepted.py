@@ -58,7 +58,8 @@ class Intake:
         elif processor is not None:
             raise InputError(
                 f"{type(processor).__name__} is not something that prepares inputs: give a Hugging Face tokenizer, "
-                "image processor, feature extractor or processor, or none and ready model inputs (`input_ids=…`)."
+                "image processor, feature extractor or processor, or none and ready model inputs "
+                "(`run(inputs={'input_ids': …})`)."
             )
         return cls(module, config, stacks=tuple(stacks) if stacks else None, **parts)
 

@@ -1,7 +1,7 @@
 """One input ready for the model, several of them as one batch, and model inputs that a person made themselves."""
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -130,20 +130,22 @@ def _real(examples: Sequence[Inputs], name: str, mask: str) -> Tensor:
     return real
 
 
-def ready_inputs(processor: Any, module: nn.Module, *, stacks: Sequence[str] | None = None, **ready: Any) -> Batch:
+def ready_inputs(
+    processor: Any, module: nn.Module, inputs: Mapping[str, Any], *, stacks: Sequence[str] | None = None
+) -> Batch:
     """Model inputs that a person made: checked, given a batch axis where it is missing, and otherwise left as they are.
 
     Padding on either side is read from `attention_mask`. The examples are cut free of padding on the right; one padded
     on the left keeps its mask, since models with absolute positions read it differently without.
     """
     intake = Intake.of(processor, module, stacks)
-    if not ready:
+    if not inputs:
         raise InputError(f"there is nothing to run: {intake.name} takes {intake.takes}.")
     arguments = intake.arguments
-    unknown = [name for name in ready if arguments and name not in arguments]
+    unknown = [name for name in inputs if arguments and name not in arguments]
     if unknown:
         raise InputError(f"{intake.name} takes no {unknown[0]!r}: its inputs are {', '.join(arguments)}.")
-    tensors = {name: _with_batch_axis(name, value, intake) for name, value in ready.items() if value is not None}
+    tensors = {name: _with_batch_axis(name, value, intake) for name, value in inputs.items() if value is not None}
     if not any(value.ndim for value in tensors.values()):
         raise InputError(f"there is nothing to run: give {intake.main!r}.")
     _check_sizes(tensors)
@@ -162,8 +164,8 @@ def ready_inputs(processor: Any, module: nn.Module, *, stacks: Sequence[str] | N
     examples = [_example(intake, tensors, roles, real, row) for row in range(n)]
     for stack, tokens in examples[0].tokens.items():
         real.setdefault(stack, torch.ones(n, len(tokens), dtype=torch.bool))
-    inputs = {name: value if value.ndim else value.item() for name, value in tensors.items()}
-    return Batch(inputs, real, examples)
+    batched = {name: value if value.ndim else value.item() for name, value in tensors.items()}
+    return Batch(batched, real, examples)
 
 
 def _with_batch_axis(name: str, value: Any, intake: Intake) -> Tensor:
@@ -173,7 +175,7 @@ def _with_batch_axis(name: str, value: Any, intake: Intake) -> Tensor:
     except (ValueError, TypeError) as error:
         raise InputError(
             f"{name!r} is not a tensor, an array or a list of equally long rows of numbers ({error}). "
-            "Pad the rows and give `attention_mask=`, or give a list of texts."
+            "Pad the rows and give an `attention_mask` too, or give a list of texts."
         ) from error
     if tensor.ndim == 0:
         return tensor
@@ -256,7 +258,7 @@ def _check_pixels(tensors: dict[str, Tensor], intake: Intake) -> None:
     if is_fixed and tuple(pixels.shape[2:]) != (size, size):
         raise InputError(
             f"'pixel_values' has shape {list(pixels.shape)}: {intake.name} has positions for {size}×{size} pixels. "
-            "Resize the image, or pass `interpolate_pos_encoding=True`."
+            "Resize the image, or add 'interpolate_pos_encoding': True to `inputs=`."
         )
 
 

@@ -135,7 +135,7 @@ def _without_processor(
     if size is None:
         raise InputError(
             f"{intake.name} has no image processor and does not say how large its images are: give one to "
-            f"`hs.Model(module, processor)`, or give the ready tensor: `{name}=…`."
+            f"`hs.Model(module, processor)`, or give the ready tensor: `inputs={{'{name}': …}}`."
         )
     height, width = _both(size)
     warnings.warn(
@@ -227,7 +227,7 @@ def audio_inputs(
     if extractor is None:
         raise InputError(
             f"{intake.name} has no feature extractor, so sound cannot be turned into what it takes: give one to "
-            f"`hs.Model(module, feature_extractor)`, or give the ready tensor: `{name}=…`."
+            f"`hs.Model(module, feature_extractor)`, or give the ready tensor: `inputs={{'{name}': …}}`."
         )
     rate = int(getattr(extractor, "sampling_rate", 16000))
     samples = _within(samples_of(source, sampling_rate, rate), rate, extractor, truncate)

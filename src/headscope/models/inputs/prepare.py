@@ -38,24 +38,27 @@ def prepare(
     truncate: bool = False,
     sampling_rate: int | None = None,
     stacks: Sequence[str] | None = None,
-    **ready: Any,
+    inputs: Mapping[str, Any] | None = None,
 ) -> Inputs | list[Inputs]:
     """Make anything a person gives ready for the model: one `Inputs`, or a list of them for a list.
 
     A tuple is a sentence pair, or source and target of an encoder-decoder; a list of role-and-content dictionaries is
-    a chat. A `Path` is a file; a string is one only where the model takes no text. Ready inputs with a batch axis of
-    one give one `Inputs`. `stacks` are the names of the model's stacks, where they are known.
+    a chat. A `Path` is a file; a string is one only where the model takes no text. `inputs` are ready tensors by
+    name; with one example in them (a batch axis of one, or none) they give one `Inputs`. `stacks` are the names of the
+    model's stacks, where they are known.
     """
-    if isinstance(source, Mapping) and "role" not in source:
-        source, ready = None, {**source, **ready}
-    if ready:
-        if any(part is not None for part in (source, pair, target, image, audio)):
-            raise InputError(f"give either something to read or ready model inputs ({', '.join(ready)}), not both.")
-        examples = ready_inputs(processor, module, stacks=stacks, **ready).examples
+    if inputs is not None:
+        check_alone(inputs, source=source, pair=pair, target=target, image=image, audio=audio)
+        examples = ready_inputs(processor, module, inputs, stacks=stacks).examples
         return examples[0] if len(examples) == 1 else examples
     intake = Intake.of(processor, module, stacks)
     options = {"truncate": truncate, "sampling_rate": sampling_rate}
     rows = _rows(source, intake)
+    if any(_is_ready(row) for row in (source, *(rows or []))):
+        raise InputError(
+            "a dictionary of tensors is not something to read: give it as `model.run(inputs={…})`, or make an input of "
+            "it with `model.read(inputs={…})`."
+        )
     if rows is None:
         return _prepare_example(intake, source, pair=pair, target=target, image=image, audio=audio, **options)
     beside = {"pair": pair, "target": target, "image": image, "audio": audio}
@@ -64,6 +67,23 @@ def prepare(
         _prepare_example(intake, row, **{name: column[place] for name, column in columns.items()}, **options)
         for place, row in enumerate(rows)
     ]
+
+
+def check_alone(inputs: Mapping[str, Any], **sources: Any) -> None:
+    """Refuse ready inputs together with something to read: which of the two to run is not ours to choose."""
+    if isinstance(inputs, Inputs):
+        raise InputError("`inputs=` takes ready tensors by name; the inputs of a trace are given as the source.")
+    if not isinstance(inputs, Mapping):
+        raise InputError(
+            f"`inputs=` takes ready tensors by name, as {{'input_ids': …}}, not {type(inputs).__name__}. Several "
+            "examples are the rows of each tensor."
+        )
+    both = [name for name, source in sources.items() if source is not None]
+    if both:
+        raise InputError(
+            f"`inputs=` holds ready model inputs ({', '.join(inputs)}), and {', '.join(f'`{name}`' for name in both)} "
+            "was given too: give either something to read or ready inputs, not both."
+        )
 
 
 def extend(
@@ -119,6 +139,10 @@ def _column(name: str, value: Any, n: int) -> list:
     if value is not None and name in ("pair", "target"):
         raise InputError(f"with a list of inputs, `{name}=` must be a list of {n} texts too.")
     return [value] * n
+
+
+def _is_ready(source: Any) -> bool:
+    return isinstance(source, Mapping) and "role" not in source
 
 
 def _is_chat(source: Any) -> bool:
@@ -214,7 +238,7 @@ def _kind(source: Any, intake: Intake) -> str | None:
         if not media:
             raise InputError(
                 f"{intake.name} takes {intake.takes}, not an array of shape {list(source.shape)}: if these are token "
-                f"ids, give them as `{intake.main}=`."
+                f"ids, give them as `inputs={{'{intake.main}': …}}`."
             )
         return media[0] if len(media) == 1 else "audio" if source.ndim == 1 else "image"
     raise InputError(
@@ -274,9 +298,10 @@ def _check_text(intake: Intake, name: str, text: Any) -> None:
     if not text.strip():
         raise InputError(f"the {name} is empty: there is nothing to attend to. Give at least one word.")
     if intake.tokenizer is None:
+        ids = "decoder_input_ids" if name == "target" else intake.name_for("text")
         raise InputError(
             f"{intake.name} has no tokenizer, so it cannot read text: pass one (`hs.Model(module, tokenizer)`), or "
-            f"give the token ids yourself: `{intake.name_for('text') if name != 'target' else 'decoder_input_ids'}=…`."
+            f"give the token ids yourself: `inputs={{'{ids}': …}}`."
         )
 
 

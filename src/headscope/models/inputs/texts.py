@@ -149,6 +149,6 @@ def _shift_right(intake: Intake, labels: Tensor) -> Tensor:
     if start is None:
         raise InputError(
             f"{intake.name} does not say which token its decoder starts with: set `config.decoder_start_token_id`, or "
-            "give `decoder_input_ids=` yourself."
+            "give `decoder_input_ids` among `inputs=`."
         )
     return torch.cat([torch.tensor([start]), labels[:-1]])

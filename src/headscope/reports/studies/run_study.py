@@ -77,10 +77,12 @@ def study(
     limit: int | None = None,
     every: int = 1,
     engine: Any = "local",
+    truncate: bool = False,
     progress: Progress | None = None,
     cancel: threading.Event | None = None,
 ) -> Study:
-    """The checks of a paper ("vig", "voita", "raganato") on a model and a treebank; written into `folder`."""
+    """The checks of a paper ("vig", "voita", "raganato") on a model and a treebank; written into `folder`. `truncate`
+    cuts sentences that are too long for the model, which are otherwise an error."""
     if name not in STUDIES:
         raise InputError(f"there is no study {name!r}: the studies are {', '.join(STUDIES)}.")
     check_folder(folder)
@@ -96,7 +98,7 @@ def study(
         measures,
         Path(folder) / "run",
         engine=engine,
-        truncate=True,
+        truncate=truncate,
         progress=lambda state: tell("measuring", state.n_done, state.n_examples),
         cancel=cancel,
     )

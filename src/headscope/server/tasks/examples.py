@@ -40,7 +40,14 @@ def _examples(desk: Desk, options: ExamplesOptions) -> Part:
 
     k = max(1, min(options.k, KEPT))
     matches = examples(
-        desk.model, desk.corpus, options.place, k=k, lowest=options.lowest, progress=progress, cancel=desk.cancel
+        desk.model,
+        desk.corpus,
+        options.place,
+        k=k,
+        lowest=options.lowest,
+        truncate=True,
+        progress=progress,
+        cancel=desk.cancel,
     )
     rows, values = zip(*map(_example_props, matches), strict=True) if len(matches) else ((), ())
     props = ExamplesProps(str(matches.place), matches.corpus, matches.n_examples, matches.lowest, list(rows))

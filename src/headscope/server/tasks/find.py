@@ -170,10 +170,7 @@ def _traces(desk: Desk, trace: Trace, options: FindOptions) -> tuple[list[Trace]
     if options.over == "repeated":
         inputs = repeated_tokens(desk.model)
         steps = Steps(len(inputs), desk.progress, desk.cancel)
-        traces = [
-            _next(steps) or desk.model.run(**model_inputs, record="heads", cancel=desk.cancel)
-            for model_inputs in inputs
-        ]
+        traces = [_next(steps) or desk.model.run(repeated, record="heads", cancel=desk.cancel) for repeated in inputs]
         return traces, [""] * len(traces)
     texts = _texts(desk, options)
     steps = Steps(len(texts), desk.progress, desk.cancel)
@@ -192,7 +189,7 @@ def _traces(desk: Desk, trace: Trace, options: FindOptions) -> tuple[list[Trace]
 def _traces_code(options: FindOptions, calls: list[str]) -> str:
     """The line of Python that makes the traces; none for the run on screen, which is there."""
     if options.over == "repeated":
-        return "traces = [model.run(**inputs) for inputs in hs.analysis.repeated_tokens(model)]\n"
+        return "traces = model.run(hs.analysis.repeated_tokens(model))\n"
     return "" if options.over == "run" else f"traces = [{', '.join(calls)}]\n"
 
 

@@ -55,7 +55,7 @@ def test_it_is_what_two_whole_runs_say(gpt: hs.Model) -> None:
 
 def test_a_classifier_answers_once() -> None:
     model = hs.Model(FAMILIES["vit"].build())
-    effect = hs.effect(model, model.run(pixel_values=image()["pixel_values"][:1]), [hs.silence("L0")])
+    effect = hs.effect(model, model.run(inputs={"pixel_values": image()["pixel_values"][:1]}), [hs.silence("L0")])
     assert effect.positions == () and len(effect.kl) == 1 and effect.loss is None
 
 

@@ -15,6 +15,7 @@ from headscope.analysis.statistics import mean_scores, per_layer, rank_correlati
 from headscope.errors import Cancelled, CaptureError, HeadscopeError, InputError
 from headscope.models import Model
 from headscope.sites import Head
+from headscope.traces import Inputs
 
 
 @cache
@@ -22,28 +23,30 @@ def build_model(name: str) -> Model:
     return Model(FAMILIES[name].build().double())
 
 
-def sources(name: str) -> list[dict[str, Tensor]]:
+def sources(name: str) -> list[Inputs]:
     """Two inputs, of different lengths where the model takes text."""
-    rows = [{key: tensor[row : row + 1] for key, tensor in FAMILIES[name].inputs().items()} for row in (0, 1)]
-    rows = [
-        {key: tensor.double() if tensor.is_floating_point() else tensor for key, tensor in row.items()} for row in rows
-    ]
+    rows = [{key: tensor[row] for key, tensor in FAMILIES[name].inputs().items()} for row in (0, 1)]
     if "input_ids" in rows[1]:
-        rows[1]["input_ids"] = rows[1]["input_ids"][:, :7]
-    return rows
+        rows[1]["input_ids"] = rows[1]["input_ids"][:7]
+    return [build_model(name).read(inputs=row) for row in rows]
 
 
-def loss(model: Model, inputs: dict[str, Tensor], edits, how) -> float:
+def batch_of(model: Model, inputs: Inputs) -> dict[str, Tensor]:
+    """What the module's forward takes."""
+    return {name: model.to_device(tensor[None]) for name, tensor in inputs.model_inputs.items()}
+
+
+def loss(model: Model, inputs: Inputs, edits, how) -> float:
     """−log p, written out."""
     with model.session(edits):
-        logits = model.module(**inputs).logits[0]
+        logits = model.module(**batch_of(model, inputs)).logits[0]
     rows, ids = how(inputs, logits)
     logits = logits if logits.ndim == 2 else logits[None]
     return -float(logits.log_softmax(-1)[rows, ids].mean())
 
 
 def next_tokens(inputs, logits):
-    ids = inputs.get("decoder_input_ids", inputs.get("input_ids"))[0]
+    ids = inputs.model_inputs.get("decoder_input_ids", inputs.model_inputs.get("input_ids"))
     return list(range(len(ids) - 1)), ids[1:]
 
 
@@ -111,7 +114,7 @@ def test_the_models_own_answer_is_the_target_where_nothing_says_what_is_right():
     model = build_model("vit")
     inputs = sources("vit")[0]
     with model.session():
-        top = int(model.module(**inputs).logits[0].argmax())
+        top = int(model.module(**batch_of(model, inputs)).logits[0].argmax())
     assert list(ablation(model, inputs).values()) == list(ablation(model, inputs, target=top).values())
 
 
@@ -153,7 +156,7 @@ def test_what_cannot_be_measured_is_told():
     with pytest.raises(InputError, match="one target"):
         gate_importance(model, sources("gpt2"), target=(1, 2))
     with pytest.raises(InputError, match="one token"):
-        gate_importance(model, {"input_ids": tokens()[:1, :1]})
+        gate_importance(model, model.read(inputs={"input_ids": tokens()[:1, :1]}))
     with pytest.raises(CaptureError, match="windows"):
         ablation(build_model("swin"), sources("swin"), by="mean", target=1)
     with pytest.raises(CaptureError, match="use ablation"):

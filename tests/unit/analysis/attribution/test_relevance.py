@@ -33,6 +33,11 @@ def model_and_inputs(name: str, *, biases: bool = True) -> tuple[Model, dict[str
     return model, inputs
 
 
+def explain(model: Model, inputs: dict[str, Tensor], **options):
+    """The relevance of ready inputs."""
+    return relevance(model, model.read(inputs=inputs), **options)
+
+
 def where(name: str) -> int | None:
     """A masked model has no answer of its own where nothing is masked."""
     return 4 if name in ("bert", "deberta_v2") else None
@@ -132,7 +137,7 @@ def test_one_layer_equals_the_rules_worked_out_by_hand(one_layer, rule):
     ids = torch.tensor([3, 7, 1, 12, 5])
     with torch.no_grad():
         expected = by_hand(one_layer, ids, 9, rule)
-    explanation = relevance(Model(one_layer), {"input_ids": ids[None]}, target=9, rule=rule, vectors=("query", "value"))
+    explanation = explain(Model(one_layer), {"input_ids": ids[None]}, target=9, rule=rule, vectors=("query", "value"))
     assert explanation.logit == pytest.approx(float(expected["logit"]), abs=1e-10)
     assert list(explanation.raw.values()) == pytest.approx(expected["heads"].tolist(), abs=1e-9)
     assert explanation.token_relevance() == pytest.approx(expected["tokens"].numpy(), abs=1e-9)
@@ -177,7 +182,7 @@ CONSERVING = ["gpt2", "bert", "llama", "t5", "bart", "vit", "opt", "gpt_neox", "
 @pytest.mark.parametrize("name", [*CONSERVING, "deberta_v2", "bloom"])
 def test_cp_relevance_of_the_inputs_adds_up_to_the_logit_without_biases(name):
     model, inputs = model_and_inputs(name, biases=False)
-    explanation = relevance(model, inputs, position=where(name))
+    explanation = explain(model, inputs, position=where(name))
     for step, about in enumerate(explanation.steps):
         total = sum(explanation.by_token[stack][step].sum() for stack in explanation.input_stacks)
         assert total == pytest.approx(about.logit, abs=1e-4)
@@ -187,7 +192,7 @@ def test_cp_relevance_of_the_inputs_adds_up_to_the_logit_without_biases(name):
 @pytest.mark.parametrize("name", ["gpt2", "bert", "vit", "bart"])
 def test_with_biases_the_rest_is_told_as_their_share(name):
     model, inputs = model_and_inputs(name)
-    explanation = relevance(model, inputs, position=where(name))
+    explanation = explain(model, inputs, position=where(name))
     carried = sum(explanation.by_token[stack].sum(1) for stack in explanation.input_stacks)
     logits = np.array([step.logit for step in explanation.steps])
     assert carried + explanation.bias_shares * logits == pytest.approx(logits, abs=1e-6)
@@ -201,7 +206,7 @@ def test_the_explained_logit_is_the_models_own_to_the_last_bit(name, rule):
     model, inputs = model_and_inputs(name)
     with model.session():
         expected = model.module(**inputs).logits[0].max(-1).values
-    explanation = relevance(model, inputs, rule=rule, batch_size=1)
+    explanation = explain(model, inputs, rule=rule, batch_size=1)
     for step in explanation.steps:
         assert step.logit == float(expected[step.position])
 
@@ -209,7 +214,7 @@ def test_the_explained_logit_is_the_models_own_to_the_last_bit(name, rule):
 def test_the_model_is_left_as_it_was():
     model, inputs = model_and_inputs("gpt2")
     hooks = sum(len(module._forward_hooks) + len(module._forward_pre_hooks) for module in model.module.modules())
-    relevance(model, inputs)
+    explain(model, inputs)
     assert hooks == sum(
         len(module._forward_hooks) + len(module._forward_pre_hooks) for module in model.module.modules()
     )
@@ -221,7 +226,7 @@ def test_the_model_is_left_as_it_was():
 
 def test_heads_are_shares_of_their_layer():
     model, inputs = model_and_inputs("gpt2")
-    explanation = relevance(model, inputs)
+    explanation = explain(model, inputs)
     raw = np.array([explanation.raw[f"L1H{index}"] for index in range(4)])
     shares = np.array([explanation.heads[f"L1H{index}"] for index in range(4)])
     assert shares == pytest.approx(raw / np.abs(raw).sum())
@@ -230,8 +235,8 @@ def test_heads_are_shares_of_their_layer():
 
 def test_a_contrast_is_the_difference_of_two_targets():
     model, inputs = model_and_inputs("gpt2")
-    first, other = (relevance(model, inputs, target=target, position=5) for target in (7, 8))
-    both = relevance(model, inputs, target=(7, 8), position=5)
+    first, other = (explain(model, inputs, target=target, position=5) for target in (7, 8))
+    both = explain(model, inputs, target=(7, 8), position=5)
     assert both.logit == pytest.approx(first.logit - other.logit, abs=1e-5)
     assert both.token_relevance() == pytest.approx(first.token_relevance() - other.token_relevance(), abs=1e-5)
     assert both.steps[0].other == 8
@@ -240,9 +245,9 @@ def test_a_contrast_is_the_difference_of_two_targets():
 
 def test_a_decoder_is_explained_step_by_step():
     model, inputs = model_and_inputs("bart")
-    every = relevance(model, inputs)
+    every = explain(model, inputs)
     assert [step.position for step in every.steps] == list(range(9))
-    alone = relevance(model, inputs, position=4)
+    alone = explain(model, inputs, position=4)
     head = alone.raw.top(1)[0][0]
     assert every.by_head[head][4] == pytest.approx(alone.by_head[head][0], abs=1e-5)
     assert every.raw[head] == pytest.approx(every.by_head[head].mean())
@@ -254,12 +259,12 @@ def test_a_decoder_is_explained_step_by_step():
 
 def test_patches_of_an_image_lie_on_its_grid():
     model, inputs = model_and_inputs("vit")
-    explanation = relevance(model, inputs)
+    explanation = explain(model, inputs)
     patches = explanation.patch_relevance()
     assert patches.shape == (3, 3)
     assert patches.flatten() == pytest.approx(explanation.token_relevance()[1:])  # after [CLS]
     with pytest.raises(InputError, match="no image"):
-        relevance(*model_and_inputs("gpt2")).patch_relevance()
+        explain(*model_and_inputs("gpt2")).patch_relevance()
 
 
 def test_targets_by_text_and_positions_by_token():
@@ -277,9 +282,9 @@ def test_targets_by_text_and_positions_by_token():
 
 def test_edits_are_in_force():
     model, inputs = model_and_inputs("gpt2")
-    edited = relevance(model, inputs, interventions=[hs.silence("L1H2"), hs.temperature("L0", 2.0)])
+    edited = explain(model, inputs, interventions=[hs.silence("L1H2"), hs.temperature("L0", 2.0)])
     assert edited.raw["L1H2"] == 0
-    plain = relevance(model, inputs)
+    plain = explain(model, inputs)
     assert edited.logit != plain.logit
 
 
@@ -290,8 +295,9 @@ def test_scores_of_several_inputs_are_the_means_of_each_alone():
         for length in (6, 9)
     ]
     done = []
-    scores = relevance_scores(model, sources, progress=lambda *counts: done.append(counts), batch_size=4)
-    alone = [relevance(model, inputs).heads for inputs in sources]
+    read = [model.read(inputs=inputs) for inputs in sources]
+    scores = relevance_scores(model, read, progress=lambda *counts: done.append(counts), batch_size=4)
+    alone = [explain(model, inputs).heads for inputs in sources]
     for head, value in scores.items():
         assert value == pytest.approx(np.mean([heads[head] for heads in alone]), abs=1e-4)
         low, high = scores.intervals[head]
@@ -302,14 +308,14 @@ def test_scores_of_several_inputs_are_the_means_of_each_alone():
 
 def test_threads_with_different_rules_never_mix():
     model, inputs = model_and_inputs("gpt2")
-    expected = {rule: relevance(model, inputs, rule=rule).token_relevance() for rule in ("cp", "attn")}
+    expected = {rule: explain(model, inputs, rule=rule).token_relevance() for rule in ("cp", "attn")}
     with model.session():
         plain = model.module(**inputs).logits
     problems = []
 
     def repeat(rule):
         for _ in range(6):
-            if not np.array_equal(relevance(model, inputs, rule=rule).token_relevance(), expected[rule]):
+            if not np.array_equal(explain(model, inputs, rule=rule).token_relevance(), expected[rule]):
                 problems.append(rule)
 
     def run():
@@ -333,25 +339,25 @@ def test_threads_with_different_rules_never_mix():
 @pytest.mark.parametrize("name", ["mixtral", "gpt_oss", "deepseek_v3"])
 def test_experts_are_refused(name):
     with pytest.raises(CaptureError, match="routers of experts"):
-        relevance(*model_and_inputs(name))
+        explain(*model_and_inputs(name))
 
 
 def test_weights_only_are_refused():
     model, inputs = model_and_inputs("longformer")
     with pytest.raises(CaptureError, match="only the weights"):
-        relevance(model, inputs, position=2)
+        explain(model, inputs, position=2)
 
 
 def test_a_stream_that_goes_around_the_blocks_is_refused():
     model, inputs = model_and_inputs("home_multihead")
     with pytest.raises(CaptureError, match="around its blocks"):
-        relevance(model, inputs, position=2)
+        explain(model, inputs, position=2)
 
 
 def test_a_model_without_logits_is_refused():
     model, inputs = model_and_inputs("clip")
     with pytest.raises(CaptureError, match="no logits"):
-        relevance(model, inputs, position=2)
+        explain(model, inputs, position=2)
 
 
 def test_a_model_in_training_is_refused():
@@ -359,7 +365,7 @@ def test_a_model_in_training_is_refused():
     model = Model(module)
     module.train()
     with pytest.raises(CaptureError, match="dropout off"):
-        relevance(model, {"input_ids": tokens()[:1]})
+        explain(model, {"input_ids": tokens()[:1]})
 
 
 @pytest.mark.parametrize(
@@ -390,25 +396,25 @@ def test_what_has_no_rule_is_named(compute, reason, rule):
 def test_wrong_requests_are_told():
     model, inputs = model_and_inputs("gpt2")
     with pytest.raises(InputError, match="no rule 'lrp'"):
-        relevance(model, inputs, rule="lrp")  # type: ignore[arg-type]
+        explain(model, inputs, rule="lrp")  # type: ignore[arg-type]
     with pytest.raises(InputError, match="vectors are"):
-        relevance(model, inputs, vectors=("mixed",))  # type: ignore[arg-type]
+        explain(model, inputs, vectors=("mixed",))  # type: ignore[arg-type]
     with pytest.raises(InputError, match="no answer 500"):
-        relevance(model, inputs, target=500)
+        explain(model, inputs, target=500)
     with pytest.raises(InputError, match="no tokenizer"):
-        relevance(model, inputs, target="cat")
+        explain(model, inputs, target="cat")
     with pytest.raises(InputError, match="two targets"):
-        relevance(model, inputs, target=(1, 2, 3))  # type: ignore[arg-type]
+        explain(model, inputs, target=(1, 2, 3))  # type: ignore[arg-type]
     with pytest.raises(InputError, match="one input"):
-        relevance(model, {"input_ids": tokens()})
+        explain(model, {"input_ids": tokens()})
     with pytest.raises(NotRecordedError, match="vectors="):
-        relevance(model, inputs).neuron_relevance("L0", "key")
+        explain(model, inputs).neuron_relevance("L0", "key")
     with pytest.raises(InputError, match="answers once"):
-        relevance(*model_and_inputs("vit"), position=0)
+        explain(*model_and_inputs("vit"), position=0)
     with pytest.raises(InputError, match="no class 'dog'"):
-        relevance(*model_and_inputs("vit"), target="dog")
+        explain(*model_and_inputs("vit"), target="dog")
     stop = threading.Event()
     stop.set()
     with pytest.raises(Cancelled):
-        relevance(model, inputs, cancel=stop)
+        explain(model, inputs, cancel=stop)
     assert VOCABULARY < 500

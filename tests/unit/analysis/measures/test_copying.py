@@ -28,7 +28,7 @@ def test_a_head_that_lowers_what_it_looks_at_copies_nothing():
 def test_the_built_in_induction_heads_copy():
     model = hs.load("builtin:gpt")
     scores = copying(model, n_inputs=2)
-    traces = [model.run(**inputs) for inputs in hs.analysis.repeated_tokens(model, n_inputs=2)]
+    traces = model.run(hs.analysis.repeated_tokens(model, n_inputs=2))
     (best, _), *_ = hs.measure("induction", traces).top(1)
     assert set(scores) == set(model.heads) and scores[best] > 2 * scores.baselines[best]
     with pytest.raises(hs.HeadscopeError, match="causal"):

@@ -62,7 +62,7 @@ def test_the_residual_is_added_before_rows_are_brought_to_one():
 
 def test_an_image_is_read_by_patches():
     model = Model(FAMILIES["vit"].build())
-    trace = model.run(pixel_values=FAMILIES["vit"].inputs()["pixel_values"][:1])
+    trace = model.run(inputs={"pixel_values": FAMILIES["vit"].inputs()["pixel_values"][:1]})
     rolled = rollout(trace)
     tokens = trace.tokens["main"]
     assert rolled.patches().shape == tokens.grid
@@ -88,7 +88,7 @@ def test_what_cannot_be_done_is_said():
         rollout(trace).patches()
     with pytest.raises(InputError, match="there is no layer 3"):
         rollout(trace)[3]
-    swin = Model(FAMILIES["swin"].build()).run(pixel_values=FAMILIES["swin"].inputs()["pixel_values"][:1])
+    swin = Model(FAMILIES["swin"].build()).run(inputs={"pixel_values": FAMILIES["swin"].inputs()["pixel_values"][:1]})
     with pytest.raises(InputError, match="different grids"):
         rollout(swin)
     stop, done = threading.Event(), []

@@ -53,7 +53,7 @@ def test_longformer_in_its_own_format(padded):
 def test_views_that_need_queries_are_told_there_are_none():
     family = FAMILIES["longformer"]
     model = Model(family.build())
-    trace = model.run(**{name: tensor[:1] for name, tensor in family.inputs().items()})
+    trace = model.run(inputs={name: tensor[:1] for name, tensor in family.inputs().items()})
     assert trace.pattern("L0H0").shape[0] == len(trace.tokens["main"])
     with pytest.raises(NotRecordedError, match="only its weights"):
         trace.query("L0H0")

@@ -162,7 +162,7 @@ def test_a_cancelled_run_stops_at_its_next_attention_call():
     event = threading.Event()
     event.set()
     with pytest.raises(Cancelled):
-        model.run(input_ids=inputs["input_ids"], cancel=event)
+        model.run(inputs={"input_ids": inputs["input_ids"]}, cancel=event)
     assert logits(model, inputs).isfinite().all()  # and nothing is left behind
 
 
@@ -170,7 +170,7 @@ def test_a_cancelled_run_stops_at_its_next_attention_call():
 def test_a_run_tells_how_many_attention_layers_are_done(name: str):
     model, inputs = model_and_inputs(name)
     progress_calls: list[tuple[int, int]] = []
-    model.run(**inputs, progress=lambda done, of: progress_calls.append((done, of)))
+    model.run(inputs=inputs, progress=lambda done, of: progress_calls.append((done, of)))
     n_layers = len(model.layout.layers)
     assert progress_calls == [(done, n_layers) for done in range(1, n_layers + 1)]
 
@@ -228,21 +228,23 @@ def test_an_unknown_attention_argument_is_refused_not_ignored():
 def test_edits_are_checked_before_the_run(edits, error, error_text):
     model, inputs = model_and_inputs("gpt2")
     with pytest.raises(error, match=error_text):
-        model.run(edits and None, edits, input_ids=inputs["input_ids"])
+        model.run(inputs={"input_ids": inputs["input_ids"]}, interventions=edits)
 
 
 def test_bad_token_choices_are_refused_before_the_run():
     model, inputs = model_and_inputs("gpt2")
     with pytest.raises(InterventionError, match="no token 99"):
-        model.run(None, [hs.silence("L0H0", tokens=[99])], input_ids=inputs["input_ids"])
+        model.run(inputs={"input_ids": inputs["input_ids"]}, interventions=[hs.silence("L0H0", tokens=[99])])
     with pytest.raises(InterventionError, match="made for 3 queries"):
-        model.run(None, [hs.replace_pattern("L0H0", torch.ones(3, 3))], input_ids=inputs["input_ids"])
+        model.run(
+            inputs={"input_ids": inputs["input_ids"]}, interventions=[hs.replace_pattern("L0H0", torch.ones(3, 3))]
+        )
 
 
 def test_edits_touch_only_the_tokens_they_name():
     model, inputs = model_and_inputs("gpt2")
     plain, edited = (
-        model.run(None, edits, input_ids=inputs["input_ids"][:1], record="full")
+        model.run(inputs={"input_ids": inputs["input_ids"][:1]}, interventions=edits, record="full")
         for edits in ([], [hs.silence("L1H0", tokens=[4])])
     )
     same = (plain.logits - edited.logits).abs().amax(-1) == 0
@@ -251,7 +253,7 @@ def test_edits_touch_only_the_tokens_they_name():
 
 def test_a_blocked_key_gets_no_weight_and_rows_still_sum_to_one():
     model, inputs = model_and_inputs("bert")
-    trace = model.run(None, [hs.block("L0", [0, 1, 2], [5, 6])], input_ids=inputs["input_ids"][:1])
+    trace = model.run(inputs={"input_ids": inputs["input_ids"][:1]}, interventions=[hs.block("L0", [0, 1, 2], [5, 6])])
     for head in range(4):
         pattern = trace.pattern(f"L0H{head}")
         assert (pattern[:3, 5:7] == 0).all() and (pattern[3:, 5:7] > 0).all()
@@ -260,7 +262,7 @@ def test_a_blocked_key_gets_no_weight_and_rows_still_sum_to_one():
 
 def test_a_head_patched_from_another_run_does_what_it_did_there():
     model, inputs = model_and_inputs("gpt2")
-    first, two = (model.run(input_ids=inputs["input_ids"][row : row + 1]) for row in (0, 1))
+    first, two = (model.run(inputs={"input_ids": inputs["input_ids"][row : row + 1]}) for row in (0, 1))
     patched = model.run(first.inputs, [hs.patch("L0H3", two)])
     assert (patched.mixed("L0H3") == two.mixed("L0H3")).all()
     assert (patched.mixed("L0H2") == first.mixed("L0H2")).all()
@@ -268,7 +270,7 @@ def test_a_head_patched_from_another_run_does_what_it_did_there():
 
 def test_one_head_of_a_group_is_edited_alone():
     model, inputs = model_and_inputs("llama")
-    plain = model.run(input_ids=inputs["input_ids"][:1])
+    plain = model.run(inputs={"input_ids": inputs["input_ids"][:1]})
     edited = model.run(plain.inputs, [hs.set_neuron("L0H0", "key", 2, 9.0)])
     assert abs(edited.pattern("L0H0") - plain.pattern("L0H0")).max() > 1e-3
     assert abs(edited.pattern("L0H1") - plain.pattern("L0H1")).max() < 1e-6  # shares its keys, not the edit
@@ -276,10 +278,14 @@ def test_one_head_of_a_group_is_edited_alone():
 
 def test_an_mlp_neuron_and_the_residual_stream_can_be_set():
     model, inputs = model_and_inputs("gpt2")
-    trace = model.run(None, [hs.set_neuron("L1", "mlp", 3, 7.5)], input_ids=inputs["input_ids"][:1], record="full")
+    trace = model.run(
+        inputs={"input_ids": inputs["input_ids"][:1]}, interventions=[hs.set_neuron("L1", "mlp", 3, 7.5)], record="full"
+    )
     assert (trace.neurons("L1")[:, 3] == 7.5).all()
     trace = model.run(
-        None, [hs.set_neuron("L1", "residual", 3, 7.5, tokens=[2])], input_ids=inputs["input_ids"][:1], record="full"
+        inputs={"input_ids": inputs["input_ids"][:1]},
+        interventions=[hs.set_neuron("L1", "residual", 3, 7.5, tokens=[2])],
+        record="full",
     )
     assert trace.residual("L1")[2, 3] == 7.5 and trace.residual("L1")[1, 3] != 7.5
 
@@ -302,10 +308,10 @@ def test_replaced_tokens_reach_the_model_however_the_input_is_given():
     ids = inputs["input_ids"][:1]
     changed = ids.clone()
     changed[0, 2] = 7
-    expected = model.run(input_ids=changed, record="full")
-    trace = model.run(None, [hs.replace_token(2, 7)], input_ids=ids, record="full")
+    expected = model.run(inputs={"input_ids": changed}, record="full")
+    trace = model.run(inputs={"input_ids": ids}, interventions=[hs.replace_token(2, 7)], record="full")
     assert torch.equal(trace.logits, expected.logits) and trace.tokens["main"][2].id == 7
-    again = model.run(model.run(input_ids=ids).inputs, [hs.replace_token(2, 7)], record="full")
+    again = model.run(model.run(inputs={"input_ids": ids}).inputs, [hs.replace_token(2, 7)], record="full")
     assert torch.equal(again.logits, expected.logits)
     with pytest.raises(InterventionError, match=r"use model\.run"), model.session([hs.replace_token(2, 7)]):
         pass
@@ -316,20 +322,20 @@ def test_replaced_tokens_reach_the_model_however_the_input_is_given():
 def test_edited_windows_are_recorded_as_they_were_used():
     family = FAMILIES["swin"]
     model, inputs = Model(family.build()), {name: tensor[:1] for name, tensor in family.inputs().items()}
-    plain, edited = (model.run(None, edits, **inputs) for edits in ([], [hs.temperature("L0H0", 0.2)]))
+    plain, edited = (model.run(inputs=inputs, interventions=edits) for edits in ([], [hs.temperature("L0H0", 0.2)]))
     assert abs(edited.pattern("L0H0") - plain.pattern("L0H0")).max() > 1e-3
     assert abs(edited.pattern("L0H0") @ edited.value("L0H0") - edited.mixed("L0H0")).max() < 1e-5
     assert abs(edited.summary("L0H0").max - edited.pattern("L0H0").max(-1)).max() < 1e-6
     with pytest.raises(InterventionError, match="windows"):
-        model.run(None, [hs.silence("L0H0", tokens=[1])], **inputs)
+        model.run(inputs=inputs, interventions=[hs.silence("L0H0", tokens=[1])])
 
 
 def test_an_mlp_that_runs_flat_is_read_and_edited_example_by_example():
     model, inputs = model_and_inputs("opt")
-    both = model.run(None, [hs.set_neuron("L0", "mlp", 2, 5.0, tokens=[1])], record="full", **inputs)
+    both = model.run(inputs=inputs, interventions=[hs.set_neuron("L0", "mlp", 2, 5.0, tokens=[1])], record="full")
     for row, trace in enumerate(both):
         example = {name: value[row : row + 1] for name, value in inputs.items()}
-        alone = model.run(None, [hs.set_neuron("L0", "mlp", 2, 5.0, tokens=[1])], record="full", **example)
+        alone = model.run(inputs=example, interventions=[hs.set_neuron("L0", "mlp", 2, 5.0, tokens=[1])], record="full")
         assert trace.neurons("L0").shape == alone.neurons("L0").shape
         assert abs(trace.neurons("L0") - alone.neurons("L0")).max() < 1e-5
         assert torch.allclose(trace.logits, alone.logits, atol=1e-4)
@@ -341,7 +347,7 @@ def test_a_long_edited_run_keeps_its_patterns_and_a_trace_cannot_be_changed():
     model, inputs = model_and_inputs("gpt2")
     limit, session.EXACT_CELLS = session.EXACT_CELLS, 10
     try:
-        trace = model.run(None, [hs.temperature("L0H1", 0.5)], input_ids=inputs["input_ids"][:1])
+        trace = model.run(inputs={"input_ids": inputs["input_ids"][:1]}, interventions=[hs.temperature("L0H1", 0.5)])
     finally:
         session.EXACT_CELLS = limit
     assert trace.record == "heads"
@@ -355,13 +361,40 @@ def test_training_mode_is_warned_of():
     model, inputs = model_and_inputs("gpt2")
     model.module.train()
     with pytest.warns(HeadscopeWarning, match="training mode"):
-        model.run(input_ids=inputs["input_ids"][:1])
+        model.run(inputs={"input_ids": inputs["input_ids"][:1]})
 
 
-def test_text_and_ready_inputs_together_are_refused():
+@pytest.mark.parametrize(
+    ("source", "options"), [("hello", {}), (["hello", "you"], {}), (None, {"image": "a.png"}), (None, {"pair": "you"})]
+)
+def test_ready_inputs_beside_something_to_read_are_refused(source, options):
     model, inputs = model_and_inputs("gpt2")
-    with pytest.raises(InputError, match="not both"):
-        model.run("hello", input_ids=inputs["input_ids"])
+    name = next(iter(options), "source")
+    for call in (model.run, model.read):
+        with pytest.raises(InputError, match=rf"`inputs=` holds .*\(input_ids\), and `{name}` .* not both"):
+            call(source, inputs={"input_ids": inputs["input_ids"]}, **options)
+
+
+def test_ready_inputs_are_named_tensors_and_nothing_else():
+    model, inputs = model_and_inputs("gpt2")
+    ids = inputs["input_ids"]
+    trace = model.run(inputs={"input_ids": ids[:1]})
+    with pytest.raises(InputError, match=r"by name, as .*not Tensor"):
+        model.run(inputs=ids)
+    with pytest.raises(InputError, match="given as the source"):
+        model.run(inputs=trace.inputs)
+    for source in ({"input_ids": ids}, [{"input_ids": ids}]):
+        with pytest.raises(InputError, match=r"model\.run\(inputs="):
+            model.run(source)
+
+
+def test_one_row_of_ready_inputs_gives_a_trace_and_several_give_a_list():
+    model, inputs = model_and_inputs("gpt2")
+    ids = inputs["input_ids"]
+    assert isinstance(model.run(inputs={"input_ids": ids[0]}), hs.Trace)
+    assert isinstance(model.run(inputs={"input_ids": ids[:1]}), hs.Trace)
+    assert len(model.run(inputs={"input_ids": ids})) == len(model.read(inputs={"input_ids": ids})) == len(ids) > 1
+    assert model.run([model.read(inputs={"input_ids": ids[0]})])[0].inputs.kind == "ready"
 
 
 @pytest.mark.parametrize("name", ["gemma2", "t5"])
@@ -373,7 +406,7 @@ def test_a_lens_that_would_be_wrong_is_not_offered(name):
 @pytest.mark.parametrize("name", ["gpt2", "llama", "bert", "opt", "bart"])
 def test_the_last_reading_of_the_lens_is_the_prediction(name):
     model, inputs = model_and_inputs(name)
-    trace = model.run(record="full", **{key: tensor[:1] for key, tensor in inputs.items()})
+    trace = model.run(inputs={key: tensor[:1] for key, tensor in inputs.items()}, record="full")
     logprobs = trace.logits.float().log_softmax(-1)
     for place, reading in enumerate(model.lens(trace, 1)[-1]):
         assert reading[0].logprob == pytest.approx(float(logprobs[place].max()), abs=1e-4)

@@ -254,10 +254,10 @@ def test_wrong_pixels_are_refused(vit):
         ((32, 32), "must have 3 axes"),
     ):
         with pytest.raises(InputError, match=message):
-            prepare(None, vit, pixel_values=torch.zeros(shape))
+            prepare(None, vit, inputs={"pixel_values": torch.zeros(shape)})
     with pytest.raises(InputError, match="floating-point"):
-        prepare(None, vit, pixel_values=torch.zeros(3, 32, 32, dtype=torch.long))
-    larger = ready_inputs(None, vit, pixel_values=torch.zeros(3, 40, 32), interpolate_pos_encoding=True)
+        prepare(None, vit, inputs={"pixel_values": torch.zeros(3, 32, 32, dtype=torch.long)})
+    larger = ready_inputs(None, vit, {"pixel_values": torch.zeros(3, 40, 32), "interpolate_pos_encoding": True})
     assert vit(**larger.model_inputs).last_hidden_state.shape[1] == larger.real["main"].shape[1] == 21
 
 

@@ -110,8 +110,8 @@ def test_the_limit_is_what_the_model_can_really_run(byte_tokenizer):
     ids = list(range(3, 23))
     roberta = transformers.RobertaModel(transformers.RobertaConfig(vocab_size=320, max_position_embeddings=20, **SMALL))
     with pytest.raises(InputError, match="positions for 18"):
-        prepare(byte_tokenizer, roberta, input_ids=ids[:19])
-    roberta(**collate([prepare(byte_tokenizer, roberta, input_ids=ids[:18])], roberta).model_inputs)
+        prepare(byte_tokenizer, roberta, inputs={"input_ids": ids[:19]})
+    roberta(**collate([prepare(byte_tokenizer, roberta, inputs={"input_ids": ids[:18]})], roberta).model_inputs)
     t5 = transformers.T5EncoderModel(transformers.T5Config(vocab_size=320, d_model=32, d_kv=16, d_ff=32, num_layers=1))
     t5.config.n_positions = 8
     assert len(prepare(byte_tokenizer, t5, "The doctor asked the nurse a question").tokens["main"]) > 8
@@ -119,7 +119,7 @@ def test_the_limit_is_what_the_model_can_really_run(byte_tokenizer):
     with pytest.raises(InputError, match="positions for 8"):
         prepare(byte_tokenizer, llama, "The doctor asked the nurse a question 123456")
     with pytest.warns(HeadscopeWarning, match="not trained"):
-        prepare(byte_tokenizer, llama, input_ids=ids)
+        prepare(byte_tokenizer, llama, inputs={"input_ids": ids})
 
 
 def test_a_home_made_module_is_given_what_its_forward_calls_its_input(byte_tokenizer):
@@ -154,7 +154,7 @@ def test_a_chat_is_written_by_the_models_template(byte_tokenizer, gpt):
 def test_generation_adds_tokens_at_the_end(byte_tokenizer, gpt):
     whole = prepare(byte_tokenizer, gpt, "The doctor asked 🦄 the nurse.")
     ids = whole.model_inputs["input_ids"]
-    start = prepare(byte_tokenizer, gpt, input_ids=ids[:5])
+    start = prepare(byte_tokenizer, gpt, inputs={"input_ids": ids[:5]})
     longer = extend(start, byte_tokenizer, gpt, ids[5:])
     assert longer.tokens == whole.tokens and longer.text == whole.text
 
@@ -229,7 +229,7 @@ def test_padding_on_the_right_leaves_real_positions_as_they_are(name, request, p
 def test_ready_inputs_stay_as_they_are_and_padding_on_either_side_is_known(byte_tokenizer, gpt):
     ids = torch.tensor([[5, 6, 7, 8], [9, 10, 11, 12], [13, 14, 15, 16]])
     mask = torch.tensor([[1, 1, 0, 0], [0, 0, 1, 1], [1, 1, 1, 1]])
-    batch = ready_inputs(byte_tokenizer, gpt, input_ids=ids, attention_mask=mask)
+    batch = ready_inputs(byte_tokenizer, gpt, {"input_ids": ids, "attention_mask": mask})
     assert batch.model_inputs["input_ids"] is not None and torch.equal(batch.model_inputs["input_ids"], ids)
     assert torch.equal(batch.real["main"], mask.bool())
     assert [len(example.tokens["main"]) for example in batch.examples] == [2, 2, 4]
@@ -244,9 +244,9 @@ def test_ready_inputs_stay_as_they_are_and_padding_on_either_side_is_known(byte_
 def test_ready_inputs_come_as_lists_arrays_or_a_tokenizers_output(piece_tokenizer, bert):
     expected = prepare(piece_tokenizer, bert, "the dog")
     encoding = piece_tokenizer("the dog", return_tensors="pt")
-    assert prepare(piece_tokenizer, bert, encoding).tokens["main"].texts == expected.tokens["main"].texts
+    assert prepare(piece_tokenizer, bert, inputs=encoding).tokens["main"].texts == expected.tokens["main"].texts
     for ids in (encoding["input_ids"][0].tolist(), encoding["input_ids"].numpy()):
-        inputs = prepare(None, bert, input_ids=ids)
+        inputs = prepare(None, bert, inputs={"input_ids": ids})
         assert inputs.kind == "ready"
         assert inputs.tokens["main"].texts == [str(number) for number in encoding["input_ids"][0].tolist()]
 
@@ -270,7 +270,7 @@ def test_ready_inputs_come_as_lists_arrays_or_a_tokenizers_output(piece_tokenize
 )
 def test_wrong_ready_inputs_are_refused(bert, ready, message):
     with pytest.raises(InputError, match=message):
-        prepare(None, bert, **ready)
+        prepare(None, bert, inputs=ready)
 
 
 def test_text_that_says_nothing_is_refused(byte_tokenizer, gpt):
@@ -315,7 +315,7 @@ def test_the_wrong_kind_of_input_is_refused(tmp_path, byte_tokenizer, gpt, vit):
 
 
 def test_text_without_a_tokenizer_says_what_to_do(bert):
-    with pytest.raises(InputError, match=r"hs\.Model\(module, tokenizer\).*`input_ids=…`"):
+    with pytest.raises(InputError, match=r"hs\.Model\(module, tokenizer\).*`inputs={'input_ids': …}`"):
         prepare(None, bert, "the dog")
     with pytest.raises(InputError, match="not something that prepares inputs"):
         prepare("bert", bert, "the dog")

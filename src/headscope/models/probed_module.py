@@ -1,0 +1,251 @@
+"""A module whose attention is known: where it attends, what it has, and the probe that finds out."""
+
+import inspect
+import threading
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from transformers import PreTrainedModel
+
+from headscope.errors import CaptureError, HeadscopeWarning, InputError
+from headscope.models.capture import seam
+from headscope.models.capture.hooks import watch_layers, watch_pass
+from headscope.models.capture.probe import Probe, layout_of
+from headscope.models.capture.probe_inputs import probe_inputs
+from headscope.models.layout import AttentionLayer, Layout
+from headscope.sites import Head
+
+
+class ProbedModule:
+    """A network (`module`) with its tokenizer or processor, probed for attention. `Model` adds the ways to run it."""
+
+    def __init__(self, module: nn.Module, processor: Any = None, *, name: str | None = None):
+        """Wrap any `nn.Module`; `processor` is its tokenizer, image processor, feature extractor or processor."""
+        if not isinstance(module, nn.Module):
+            raise InputError(
+                f"a model is made from a torch module, got {type(module).__name__}: "
+                "use headscope.load for a name or folder."
+            )
+        self.module, self.processor = module, processor
+        self.name = name or getattr(getattr(module, "config", None), "name_or_path", "") or type(module).__name__
+        self.warnings: list[str] = []
+        self._names = {id(part): path for path, part in module.named_modules()}
+        self._layout: Layout | None = None
+        self._lock = threading.RLock()
+        self._layer_hooks: list = []
+        self._route()
+        self._pass_hook = watch_pass(self)
+        self._probe_at_load()
+
+    def __repr__(self) -> str:
+        layout = self._layout
+        coverage = layout.coverage if layout else "not probed yet: the first run does it"
+        return f"Model({self.name!r}, {type(self.module).__name__}, {coverage})"
+
+    @property
+    def layout(self) -> Layout:
+        """Where attention happens; known from the probe at load, or from the first run of a module without a config."""
+        if self._layout is None:
+            raise CaptureError(
+                "this module was not probed yet: run it once, or call model.probe(inputs={…}) with inputs it takes."
+            )
+        return self._layout
+
+    @property
+    def has_layout(self) -> bool:
+        """Whether the probe has run."""
+        return self._layout is not None
+
+    @property
+    def heads(self) -> list[Head]:
+        """All heads, layer by layer."""
+        return self.layout.heads
+
+    @property
+    def coverage(self) -> str:
+        """Which attention modules are captured, and how, in one line."""
+        return self.layout.coverage
+
+    @property
+    def stacks(self) -> tuple[str, ...]:
+        """The names of its stacks, in the order they run."""
+        return tuple(dict.fromkeys(layer.site.stack for layer in self.layout.layers))
+
+    @property
+    def tokenizer(self) -> Any:
+        """The tokenizer, where there is one."""
+        if hasattr(self.processor, "tokenizer"):
+            return self.processor.tokenizer
+        return self.processor if hasattr(self.processor, "convert_ids_to_tokens") else None
+
+    @property
+    def config(self) -> Any:
+        """The module's configuration, if it has one."""
+        return getattr(self.module, "config", None)
+
+    @property
+    def is_encoder_decoder(self) -> bool:
+        """Whether it reads a source and writes a target."""
+        return bool(getattr(self.config, "is_encoder_decoder", False))
+
+    @property
+    def is_causal(self) -> bool:
+        """Whether it is a language model that sees only what came before."""
+        main = [layer for layer in self.layout.layers if layer.site.stack == "main" and layer.site.kind == "self"]
+        return bool(main) and all(layer.is_causal for layer in main) and not self.is_encoder_decoder
+
+    @property
+    def can_write(self) -> bool:
+        """Whether it generates text: a language model, or one that writes a target."""
+        can = getattr(self.module, "can_generate", None)
+        return self.has_layout and (self.is_causal or self.is_encoder_decoder) and can is not None and bool(can())
+
+    @property
+    def device(self) -> torch.device:
+        """Where its inputs belong."""
+        return next(
+            (parameter.device for parameter in self.module.parameters() if parameter.device.type != "meta"),
+            torch.device("cpu"),
+        )
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """The type of its first floating-point parameter."""
+        return next(
+            (parameter.dtype for parameter in self.module.parameters() if parameter.is_floating_point()), torch.float32
+        )
+
+    @property
+    def needs_tracer(self) -> bool:
+        """Whether some of its attention is watched from outside."""
+        return self._layout is None or any(layer.way == "traced" for layer in self._layout.layers)
+
+    @property
+    def has_bands(self) -> bool:
+        """Whether some of its attention gives weights only."""
+        return self._layout is not None and any(layer.way == "weights" for layer in self._layout.layers)
+
+    def name_of(self, module: nn.Module) -> str | None:
+        """The path of one of its modules."""
+        return self._names.get(id(module))
+
+    # Finding out
+
+    def probe(self, *args: Any, inputs: Mapping[str, Any] | None = None) -> Layout:
+        """Find out where the model attends, with ready inputs that reach all of it, by position or by name. Called for
+        you at load or at the first run.
+        """
+        named = dict(inputs or {})
+        with self._lock:
+            probe = Probe(self.module)
+            was_training = self.module.training
+            self.module.eval()
+            try:
+                probe.run(lambda: self.module(*args, **named))
+            finally:
+                self.module.train(was_training)
+            names = frozenset(name for name, value in named.items() if value is not None)
+            layout = layout_of(probe, is_encoder_decoder=self.is_encoder_decoder, inputs=names)
+            for hook in self._layer_hooks:
+                hook.remove()
+            self._layout = layout
+            self._layer_hooks = watch_layers(self)
+        if layout.combined:
+            self.warn(
+                f"{layout.combined[0]} and its kind attend several times in one pass and combine the results: each "
+                "attention is shown by itself, under a layer number of its own that is not the model's, and no pattern "
+                "shown is the combined one."
+            )
+        return layout
+
+    def probe_if_new(self, args: tuple, inputs: dict[str, Any]) -> bool:
+        """Probe with these inputs if nothing was probed yet, or if they may reach attention that was not seen."""
+        names = {name for name, value in inputs.items() if isinstance(value, Tensor)}
+        known = self._layout
+        if known is not None and (not known.missed or names <= known.seen_inputs):
+            return False
+        outer = seam.current_session.get()
+        token = seam.current_session.set(None)
+        try:
+            self.probe(*args, inputs=inputs)
+        finally:
+            seam.current_session.reset(token)
+        return outer is not None
+
+    def output_gram(self, layer: AttentionLayer) -> tuple[Tensor | None, str]:
+        """W_Oᵀ·W_O of each head [head, dim, dim], which gives ‖value · W_O‖; or why it cannot be had."""
+        if layer.out_projection is None:
+            return None, "no output projection was found for this attention"
+        weight = getattr(self.module.get_submodule(layer.out_projection), "weight", None)
+        if not isinstance(weight, Tensor) or not weight.is_floating_point() or weight.ndim != 2:
+            return None, "the output projection is quantised"
+        if weight.device.type == "meta":
+            return None, "the output projection is offloaded"
+        size = layer.n_heads * layer.value_dim
+        is_transposed = type(self.module.get_submodule(layer.out_projection)).__name__ == "Conv1D"
+        weight = (weight.T if is_transposed else weight).detach().float()
+        if weight.shape[1] != size:
+            return None, "the output projection does not read the heads one after another"
+        parts = weight.unflatten(1, (layer.n_heads, layer.value_dim)).transpose(0, 1)  # [head, model, dim]
+        return parts.transpose(1, 2) @ parts, ""
+
+    # Inside
+
+    def _route(self) -> None:
+        """Have Transformers call our function, where the model lets us choose."""
+        if isinstance(self.module, PreTrainedModel):
+            with _quiet_transformers():
+                self.module.set_attn_implementation(seam.NAME)
+
+    def _probe_at_load(self) -> None:
+        inputs = probe_inputs(self.module) if self.config is not None else None
+        if inputs is None:
+            return
+        try:
+            self.probe(inputs={name: self.to_device(value) for name, value in inputs.items()})
+        except CaptureError:
+            raise
+        except Exception as error:  # whatever a model raises on inputs it does not like: the first run probes it then
+            self.warn(
+                f"the model could not be probed with made-up inputs ({type(error).__name__}: {error}); "
+                "its first run does it."
+            )
+            return
+        taken = set(inspect.signature(type(self.module).forward).parameters)
+        may_reach_more = taken & {"pixel_values", "input_features", "input_ids"} - self.layout.seen_inputs
+        if self.layout.missed and not may_reach_more:  # otherwise an input of another kind may still reach the rest
+            self.warn(f"not all attention is captured: {self.layout.coverage}.")
+
+    def to_device(self, value: Tensor) -> Tensor:
+        """An input where the model is, in its own precision."""
+        return value.to(self.device, self.dtype if value.is_floating_point() else None)
+
+    def warn(self, message: str) -> None:
+        """Note something the user should know, and say it once."""
+        if message not in self.warnings:
+            self.warnings.append(message)
+            warnings.warn(message, HeadscopeWarning, stacklevel=3)
+
+    def token_text(self, token_id: int) -> str:
+        """Text of an id: the token, or the number itself where there is no tokenizer."""
+        if self.tokenizer is None:
+            return str(token_id)
+        return self.tokenizer.decode([token_id], clean_up_tokenization_spaces=False)
+
+
+class _quiet_transformers:  # noqa: N801  a context manager reads as a verb
+    """Silence the log line that says a model does not take our function: coverage says it better."""
+
+    def __enter__(self):
+        from transformers.utils import logging
+
+        self.level = logging.get_verbosity()
+        logging.set_verbosity_error()
+
+    def __exit__(self, *problem: object):
+        from transformers.utils import logging
+
+        logging.set_verbosity(self.level)
