@@ -3,6 +3,7 @@
 import io
 import wave
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import tiny_models
@@ -51,7 +52,7 @@ def save_vit(folder: Path, *, grey: bool = False) -> None:
     transformers.ViTImageProcessorPil(size={"height": 24, "width": 24}, **mean).save_pretrained(folder)
 
 
-def whisper() -> tuple[transformers.PreTrainedModel, transformers.WhisperProcessor]:
+def whisper() -> tuple[Any, Any]:
     """A random Whisper that hears one second as 50 frames and knows ten words."""
     config = transformers.WhisperConfig(
         vocab_size=10, num_mel_bins=8, d_model=32, encoder_layers=2, decoder_layers=2, encoder_attention_heads=4,
@@ -61,13 +62,25 @@ def whisper() -> tuple[transformers.PreTrainedModel, transformers.WhisperProcess
     )  # fmt: skip
     module = tiny_models.tiny(transformers.WhisperForConditionalGeneration, config)
     extractor = transformers.WhisperFeatureExtractor(feature_size=8, chunk_length=1)
-    return module, (extractor, tiny_tokenizers.word_tokenizer(start=True))  # type: ignore[return-value]
+    return module, (extractor, tiny_tokenizers.word_tokenizer(start=True))
 
 
-def save_whisper(folder: Path) -> None:
+def many_languages() -> tuple[Any, Any]:
+    """The same with the tokens of two languages, two tasks and of no timestamps, in place of some of its words."""
+    module, processor = whisper()
+    config: Any = module.generation_config
+    config.lang_to_id = {"<|en|>": 3, "<|fr|>": 4}
+    config.task_to_id = {"transcribe": 5, "translate": 6}
+    config.no_timestamps_token_id = 9
+    config.is_multilingual, config.return_timestamps, config._from_model_config = True, False, False
+    config.eos_token_id = None
+    return module, processor
+
+
+def save_whisper(folder: Path, *, languages: bool = False) -> None:
     """The same as a folder that can be loaded."""
-    module, (extractor, tokenizer) = whisper()
-    module.save_pretrained(folder)  # type: ignore[operator]
+    module, (extractor, tokenizer) = many_languages() if languages else whisper()
+    module.save_pretrained(folder)
     extractor.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
 

@@ -21,6 +21,13 @@ Target = Annotated[
 ]
 Image = Annotated[Path | None, typer.Option(help="Image file.")]
 Audio = Annotated[Path | None, typer.Option(help="Sound file (WAV).")]
+Language = Annotated[
+    str | None,
+    typer.Option(help="Language of the sound, for Whisper, as fr or French. Default: detected by the model."),
+]
+Task = Annotated[
+    str | None, typer.Option(help="For Whisper: transcribe, or translate into English. Default: the model's.")
+]
 Truncate = Annotated[
     bool, typer.Option("--truncate", help="Truncate inputs longer than the model's limit instead of stopping.")
 ]
@@ -38,11 +45,14 @@ class InputOptions:
     target: Target = None
     image: Image = None
     audio: Audio = None
+    language: Language = None
+    task: Task = None
     truncate: Truncate = False
 
     def inputs(self) -> dict[str, Any]:
         """The inputs that are set, as keyword arguments of `Model.run`."""
         named = {"pair": self.pair, "target": self.target, "image": self.image, "audio": self.audio}
+        named |= {"language": self.language, "task": self.task}
         return {name: value for name, value in named.items() if value is not None}
 
 

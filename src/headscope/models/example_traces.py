@@ -9,17 +9,15 @@ from headscope.choices import Keep, Record
 from headscope.errors import InputError
 from headscope.interventions import Intervention
 from headscope.models.capture.passes import Pass
-from headscope.models.inputs.accepted import Intake
 from headscope.models.inputs.batch import batchable, ready_inputs
 from headscope.models.memory_budget import choose_record
 from headscope.traces import RECORDS, Inputs, Trace
 
 if TYPE_CHECKING:
+    from headscope.models.generation import Continuation
     from headscope.models.model import Model
 
 BATCH_SIZE = 8
-# A target that nobody gave is generated, up to this many tokens.
-MAX_TARGET = 128
 
 
 @dataclass(frozen=True)
@@ -66,16 +64,17 @@ def example_traces(
 
     Where an encoder-decoder has no target yet, it is generated first; the steps of the trace say so.
     """
-    whole = [
-        _with_target(model, example, recording.cancel) if example.needs_target else example for example in examples
-    ]
+    whole = list(examples)
+    steps_by_place: dict[int, tuple[int | None, ...]] = {}
+    for place, example in enumerate(examples):
+        if example.needs_target:
+            written = _with_target(model, example, recording.cancel)
+            whole[place], steps_by_place[place] = written.inputs, written.target_steps
     traces: dict[int, Trace] = {}
     for places in _batches(model, whole):
         forward = Pass.of(model, [whole[place] for place in places], interventions)
         for place, trace in zip(places, recording.traces(forward), strict=True):
-            is_generated = examples[place].needs_target
-            steps = (None, *range(len(trace.tokens["decoder"]) - 1)) if is_generated else trace.steps
-            traces[place] = replace(trace, steps=steps)
+            traces[place] = replace(trace, steps=steps_by_place.get(place, trace.steps))
     return [traces[place] for place in range(len(whole))]
 
 
@@ -86,9 +85,7 @@ def _batches(model: "Model", examples: Sequence[Inputs]) -> Iterator[list[int]]:
         yield from (order[first : first + BATCH_SIZE] for first in range(0, len(order), BATCH_SIZE))
 
 
-def _with_target(model: "Model", inputs: Inputs, cancel: threading.Event | None) -> Inputs:
-    from headscope.models.generation import continue_inputs
+def _with_target(model: "Model", inputs: Inputs, cancel: threading.Event | None) -> "Continuation":
+    from headscope.models.generation import continue_inputs, longest_target
 
-    limit = Intake.of(model.processor, model.module).limit("target")
-    most = MAX_TARGET if limit is None else max(1, min(MAX_TARGET, limit.positions - 1))
-    return continue_inputs(model, inputs, max_new_tokens=most, cancel=cancel)[0]
+    return continue_inputs(model, inputs, max_new_tokens=longest_target(model), cancel=cancel)

@@ -15,12 +15,17 @@ from headscope.interventions.edits import Mean
 from headscope.interventions.intervention import pin_tokens
 from headscope.models.capture.edit_checks import intervention_list
 from headscope.models.capture.passes import Pass
+from headscope.models.inputs.accepted import Intake
+from headscope.models.inputs.decoder_start import StartIds, is_whisper, most_start_tokens
 from headscope.models.inputs.prepare import extend, prepare
 from headscope.models.inputs.token_replacement import replace_tokens
 from headscope.traces import Inputs, Predictions, Trace
 
 if TYPE_CHECKING:
     from headscope.models.model import Model
+
+# A target that nobody gave is generated, up to this many tokens.
+MAX_TARGET = 128
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,19 +72,50 @@ def generate(
     # Tokens are replaced already.
     pinned = _pin([edit for edit in interventions if edit.stage != "tokens"], prompt)
     steps = _Steps(max_new_tokens, model.token_text, progress)
-    inputs, new_ids = continue_inputs(
+    written = continue_inputs(
         model, prompt, pinned, max_new_tokens=max_new_tokens, seed=seed, cancel=cancel, steps=steps, **options
     )
+    inputs, new_ids = written.inputs, written.new_ids
     trace = model.run(inputs, pinned, record=record, budget=budget, cancel=cancel)
     stack = "decoder" if model.is_encoder_decoder else _text_stack(inputs)
     n_tokens = len(trace.tokens[stack])
-    n_prompt = 1 if model.is_encoder_decoder else n_tokens - len(new_ids)
+    n_prompt = len(written.start) if model.is_encoder_decoder else n_tokens - len(new_ids)
     if model.is_causal and num_beams == 1:
         trace = replace(trace, answers=_all_answers(trace.answers, steps.seen, n_prompt))
-    counted = tuple(None if place < n_prompt else place - n_prompt for place in range(n_tokens))
     text = model.tokenizer.decode(new_ids, skip_special_tokens=True) if model.tokenizer is not None else ""
     edits = tuple(repr(intervention) for intervention in interventions)
-    return Generation(text.strip() if model.is_encoder_decoder else text, replace(trace, steps=counted, edits=edits))
+    return Generation(
+        text.strip() if model.is_encoder_decoder else text,
+        replace(trace, steps=steps_of(n_tokens, n_prompt), edits=edits),
+    )
+
+
+def steps_of(n_tokens: int, n_prompt: int) -> tuple[int | None, ...]:
+    """At which step each token was written; None for those that were there before."""
+    return tuple(None if place < n_prompt else place - n_prompt for place in range(n_tokens))
+
+
+def longest_target(model: "Model", *, most: int = MAX_TARGET) -> int:
+    """How many tokens the decoder may write: `most`, or fewer where it has no more positions."""
+    limit = Intake.of(model.processor, model.module).limit("target")
+    return most if limit is None else max(1, min(most, limit.positions - most_start_tokens(model.module)))
+
+
+@dataclass(frozen=True, eq=False)
+class Continuation:
+    """The input with what the model wrote after it (or as its target), and the ids that it wrote.
+
+    `start` are the ids that the decoder of an encoder-decoder starts from, before it writes.
+    """
+
+    inputs: Inputs
+    new_ids: list[int]
+    start: list[int]
+
+    @property
+    def target_steps(self) -> tuple[int | None, ...]:
+        """At which step each token of the decoder was written; None for those that it starts from."""
+        return steps_of(len(self.inputs.tokens["decoder"]), len(self.start))
 
 
 def continue_inputs(
@@ -92,14 +128,17 @@ def continue_inputs(
     cancel: threading.Event | None = None,
     steps: "_Steps | None" = None,
     **options: Any,
-) -> tuple[Inputs, list[int]]:
-    """The prompt with what the model writes after it (or as its target), and the new ids."""
+) -> Continuation:
+    """Have the model write after the prompt, or write its target."""
     if not hasattr(model.module, "generate") or not getattr(model.module, "can_generate", lambda: True)():
         raise InputError(
             f"{type(model.module).__name__} cannot generate text: it has no language-model head. Give a target."
         )
     if max_new_tokens < 1:
         raise InputError(f"max_new_tokens must be at least 1, got {max_new_tokens}.")
+    most = longest_target(model, most=max_new_tokens)
+    if is_whisper(model.module) and most < max_new_tokens:
+        raise InputError(f"max_new_tokens={max_new_tokens} is more than its decoder has positions for: at most {most}.")
     for intervention in interventions:
         if isinstance(intervention.edit, Mean) and intervention.edit.mean is None:
             raise InterventionError(
@@ -114,23 +153,25 @@ def continue_inputs(
         options["pad_token_id"] = eos if isinstance(eos, int) else eos[0]
     if getattr(model.config, "num_decoder_layers", 0) > getattr(model.config, "num_hidden_layers", 0):
         options["use_cache"] = False  # Transformers sizes T5's cache by the encoder's depth
-    if steps is not None:
-        options["logits_processor"] = LogitsProcessorList([steps])
+    start = StartIds()
+    options["logits_processor"] = LogitsProcessorList([start] if steps is None else [start, steps])
     # Choices of tokens that were pinned to positions would not be found by their texts.
     tokens = {} if _is_pinned(interventions) else None
+    options |= prompt.decoding
+    if is_whisper(model.module):
+        options["force_unique_generate_call"] = True  # one text, with what the decoder starts from
     row = forward.generate(max_new_tokens, seed=seed, cancel=cancel, tokens=tokens, **options)[0].tolist()
     if model.is_encoder_decoder:
-        start = getattr(config, "decoder_start_token_id", None) or getattr(model.config, "decoder_start_token_id", None)
-        if isinstance(start, int) and row[:1] != [start]:
-            row = [start, *row]  # Whisper leaves out what its decoding starts from
-        # The decoder reads the start and all that was written but the last token, which nothing follows.
-        inputs = extend(prompt, model.processor, model.module, row[:-1] if len(row) > 1 else row, stacks=model.stacks)
-        return inputs, row[1:]
-    name = "input_ids"
-    new = row[prompt.model_inputs[name].shape[0] :]
+        # The decoder reads its start and all that was written but the last token, which nothing follows.
+        n_start = len(start.ids or row[:1])
+        read = row[:-1] if len(row) > n_start else row
+        inputs = extend(prompt, model.processor, model.module, read, stacks=model.stacks)
+        return Continuation(inputs, row[n_start:], row[:n_start])
+    new = row[prompt.model_inputs["input_ids"].shape[0] :]
     if not new:
         raise InputError("the model wrote nothing: the prompt may fill its whole context already.")
-    return extend(prompt, model.processor, model.module, new, stacks=model.stacks), new
+    inputs = extend(prompt, model.processor, model.module, new, stacks=model.stacks)
+    return Continuation(inputs, new, [])
 
 
 def _pin(interventions: Sequence[Intervention], prompt: Inputs) -> list[Intervention]:

@@ -77,6 +77,8 @@ class Model(ProbedModule):
         image: Any = None,
         audio: Any = None,
         sampling_rate: int | None = None,
+        language: str | None = None,
+        task: str | None = None,
         truncate: bool = False,
         record: Record | None = None,
         keep: Keep = "cpu",
@@ -88,7 +90,8 @@ class Model(ProbedModule):
 
         `source` is a text, a pair, chat messages, an image, sound, the `inputs` of a trace, or a list of those.
         `inputs` are instead ready tensors by name, as the module's forward takes them; several rows give a list.
-        `truncate` cuts an input that is too long for the model, which is otherwise an error.
+        `truncate` cuts an input that is too long for the model, which is otherwise an error. `language` and `task`
+        ("transcribe" or "translate") are for Whisper, which by default detects the language and transcribes.
 
         `record` is how much to keep: "rows", "summary", "heads" or "full"; by default "heads" if that fits the memory
         `budget` (bytes; by default half of what is free), else "summary". `keep="device"` leaves tensors where the
@@ -102,6 +105,7 @@ class Model(ProbedModule):
             traces = ready_traces(self, inputs, edits, recording)
             return traces[0] if len(traces) == 1 else traces
         media = {"image": image, "audio": audio, "sampling_rate": sampling_rate, "truncate": truncate}
+        media |= {"language": language, "task": task}
         examples: Inputs | list[Inputs] = self.read(source, **{"pair": pair, "target": target}, **media)
         if isinstance(examples, list):
             return example_traces(self, examples, edits, recording)
@@ -140,6 +144,8 @@ class Model(ProbedModule):
         image: Any = None,
         audio: Any = None,
         sampling_rate: int | None = None,
+        language: str | None = None,
+        task: str | None = None,
         truncate: bool = False,
     ) -> Inputs | list[Inputs]:
         """What `run` would give the model, without running it: `Inputs`, or a list of them for a list."""
@@ -153,6 +159,8 @@ class Model(ProbedModule):
             image=image,
             audio=audio,
             sampling_rate=sampling_rate,
+            language=language,
+            task=task,
             truncate=truncate,
             stacks=self.stacks if self.has_layout else None,
         )
@@ -191,6 +199,8 @@ class Model(ProbedModule):
         image: Any = None,
         audio: Any = None,
         sampling_rate: int | None = None,
+        language: str | None = None,
+        task: str | None = None,
         truncate: bool = False,
     ) -> "Generation":
         """Let the model write; gives the text and one trace over the whole sequence, equal to a teacher-forced run.
@@ -200,6 +210,7 @@ class Model(ProbedModule):
         from headscope.models.generation import generate
 
         media: MediaOptions = {"image": image, "audio": audio, "sampling_rate": sampling_rate, "truncate": truncate}
+        media |= {"language": language, "task": task}
         options = {"do_sample": do_sample, "temperature": temperature, "top_k": top_k, "num_beams": num_beams}
         return generate(
             self,

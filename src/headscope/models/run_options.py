@@ -25,6 +25,8 @@ class MediaOptions(TypedDict, total=False):
     image: Any
     audio: Any
     sampling_rate: int | None
+    language: str | None
+    task: str | None
     truncate: bool
 
 

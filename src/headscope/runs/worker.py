@@ -17,7 +17,7 @@ from headscope.models import Model
 from headscope.models.capture.passes import Pass, training_mode
 from headscope.models.capture.recorder import Captured
 from headscope.models.capture.session import Observer
-from headscope.models.generation import continue_inputs
+from headscope.models.generation import continue_inputs, longest_target
 from headscope.models.inputs.batch import batchable
 from headscope.models.inputs.prepare import prepare
 from headscope.runs.batch import Batch, Layer
@@ -30,8 +30,6 @@ from headscope.traces import RECORDS, Inputs, LayerRecord
 
 # Up to this many cells of example × head × query × key a layer is watched whole; beyond, some heads at a time.
 WHOLE_CELLS = 2**26
-# A translator that is given no target writes its own, up to this many tokens.
-MAX_TARGET = 128
 
 
 class Worker:
@@ -115,8 +113,10 @@ class Worker:
             stacks=model.stacks if model.has_layout else None,
         )
         assert isinstance(prepared, list)  # as it was given one
-        options: dict[str, Any] = {"max_new_tokens": MAX_TARGET, "cancel": self._cancel}
-        return [continue_inputs(model, inputs, **options)[0] if inputs.needs_target else inputs for inputs in prepared]
+        options: dict[str, Any] = {"max_new_tokens": longest_target(model), "cancel": self._cancel}
+        return [
+            continue_inputs(model, inputs, **options).inputs if inputs.needs_target else inputs for inputs in prepared
+        ]
 
     def _batches(self, inputs: dict[int, Inputs]) -> list[list[int]]:
         """Places that go together: of like length, few enough; the order of places decides between equals."""

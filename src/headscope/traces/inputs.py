@@ -25,6 +25,8 @@ class Inputs:
     target: str | None = None
     seen: dict[str, looks_of.Seen] = field(default_factory=dict)
     """The picture or the sound as it reached the model, by the stack that attends over it."""
+    decoding: dict[str, str] = field(default_factory=dict)
+    """The language and the task that the user chose for a speech model."""
 
     @property
     def needs_target(self) -> bool:
@@ -45,7 +47,8 @@ class Inputs:
         """All but the tensors, which the caller keeps beside it."""
         tokens = {stack: tokens.to_json() for stack, tokens in self.tokens.items()}
         texts = {"text": self.text, "pair": self.pair, "target": self.target}
-        return {"kind": self.kind, "tokens": tokens, **texts, "seen": self._seen_json()}
+        decoding = {"decoding": self.decoding} if self.decoding else {}
+        return {"kind": self.kind, "tokens": tokens, **texts, "seen": self._seen_json(), **decoding}
 
     def _seen_json(self) -> dict:
         return {stack: looks_of.to_json(media) for stack, media in self.seen.items()}
@@ -60,7 +63,8 @@ class Inputs:
         media = {
             stack: looks_of.from_json(media_json, looks[stack]) for stack, media_json in data.get("seen", {}).items()
         }
-        return cls(data["kind"], model_inputs, tokens, data["text"], data["pair"], data["target"], media)
+        text, pair, target = data["text"], data["pair"], data["target"]
+        return cls(data["kind"], model_inputs, tokens, text, pair, target, media, data.get("decoding", {}))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Inputs) or self.to_json() != other.to_json():

@@ -1,6 +1,7 @@
 import json
 from pathlib import Path
 
+import made_media
 import numpy as np
 import pytest
 from PIL import Image
@@ -127,6 +128,15 @@ def test_pairs_targets_and_images_are_traced(call, models: Path, tmp_path: Path)
     vit = call("trace", models / "vit", "--image", tmp_path / "red.png")
     assert vit.exit_code == 0, vit.output
     assert "(patches in 3×3)" in vit.stdout
+
+
+def test_the_language_of_a_sound_may_be_chosen(call, refusal, tmp_path: Path) -> None:
+    made_media.save_whisper(tmp_path / "whisper", languages=True)
+    (tmp_path / "tone.wav").write_bytes(made_media.wav())
+    arguments = ("trace", tmp_path / "whisper", "--audio", tmp_path / "tone.wav", "--target", "the nurse", "--json")
+    printed = json.loads(call(*arguments, "--language", "fr", "--task", "translate").stdout)
+    assert printed["tokens"]["decoder"]["texts"] == ["<s>", "the", "asked", ".", "the", "nurse"]
+    assert "has en, fr" in refusal(*arguments, "--language", "German")
 
 
 def test_markup_and_control_characters_are_shown_not_obeyed(call, models: Path) -> None:

@@ -300,7 +300,7 @@ def _example(
     flat = {"pixel_values", "image_grid_thw"} if "image_grid_thw" in tensors else set()
     own = {name: value[row] if value.ndim and name not in flat else value for name, value in tensors.items()}
     tokens: dict[str, Tokens] = {}
-    texts: dict[str, str | None] = {}
+    text = pair = target = None
     looks: dict[str, Seen | None] = {}
     for name, role in roles.items():
         stack = intake.stack(role)
@@ -313,14 +313,13 @@ def _example(
         else:
             keep = real[stack][row]
             tokens[stack], rebuilt_texts = _tokens_of(intake, own, name, keep)
-            texts |= (
-                {"target": rebuilt_texts[0]}
-                if role == "target"
-                else {"text": rebuilt_texts[0], "pair": rebuilt_texts[1]}
-            )
+            if role == "target":
+                target = rebuilt_texts[0]
+            else:
+                text, pair = rebuilt_texts
             _drop_padding(own, keep, len(keep), role)
     seen = {stack: look for stack, look in looks.items() if look is not None}
-    return Inputs("ready", own, tokens, **texts, seen=seen)
+    return Inputs("ready", own, tokens, text, pair, target, seen)
 
 
 def _tokens_of(intake: Intake, own: dict[str, Tensor], name: str, keep: Tensor) -> tuple[Tokens, list[str | None]]:

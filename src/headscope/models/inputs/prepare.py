@@ -1,6 +1,7 @@
 """Whatever a person gives a model (text, pairs, a translation, a chat, images, sound, tensors), made ready to run."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from numbers import Number
 from pathlib import Path
 from typing import Any
@@ -13,9 +14,17 @@ from torch import Tensor, nn
 from headscope.errors import InputError
 from headscope.models.inputs.accepted import Intake
 from headscope.models.inputs.batch import Batch, Inputs, batchable, check_ids, collate, ready_inputs
+from headscope.models.inputs.decoder_start import check_decoding, decoder_start, is_whisper
 from headscope.models.inputs.display_tokens import tokens_of_ids
 from headscope.models.inputs.media import audio_inputs, image_inputs, image_tokens
-from headscope.models.inputs.texts import render_chat, source_as_target, target_inputs, text_inputs, text_with_image
+from headscope.models.inputs.texts import (
+    render_chat,
+    source_as_target,
+    target_inputs,
+    text_after_start,
+    text_inputs,
+    text_with_image,
+)
 from headscope.traces.media import Seen
 from headscope.traces.tokens import Tokens
 
@@ -37,6 +46,8 @@ def prepare(
     audio: Any = None,
     truncate: bool = False,
     sampling_rate: int | None = None,
+    language: str | None = None,
+    task: str | None = None,
     stacks: Sequence[str] | None = None,
     inputs: Mapping[str, Any] | None = None,
 ) -> Inputs | list[Inputs]:
@@ -44,15 +55,18 @@ def prepare(
 
     A tuple is a sentence pair, or source and target of an encoder-decoder; a list of role-and-content dictionaries is
     a chat. A `Path` is a file; a string is one only where the model takes no text. `inputs` are ready tensors by
-    name; with one example in them (a batch axis of one, or none) they give one `Inputs`. `stacks` are the names of the
-    model's stacks, where they are known.
+    name; with one example in them (a batch axis of one, or none) they give one `Inputs`. `language` and `task` are
+    those that a speech model writes in; a `target` for it is preceded by their tokens, with the language that the model
+    detects where none is given. `stacks` are the names of the model's stacks, where they are known.
     """
     if inputs is not None:
         check_alone(inputs, source=source, pair=pair, target=target, image=image, audio=audio)
         examples = ready_inputs(processor, module, inputs, stacks=stacks).examples
         return examples[0] if len(examples) == 1 else examples
     intake = Intake.of(processor, module, stacks)
-    options = {"truncate": truncate, "sampling_rate": sampling_rate}
+    decoding = {name: value for name, value in (("language", language), ("task", task)) if value is not None}
+    check_decoding(intake, decoding)
+    options = {"truncate": truncate, "sampling_rate": sampling_rate, "decoding": decoding}
     rows = _rows(source, intake)
     if any(_is_ready(row) for row in (source, *(rows or []))):
         raise InputError(
@@ -112,7 +126,7 @@ def extend(
     tokens, texts = tokens_of_ids(intake.tokenizer, ids.tolist())
     text, target = (inputs.text, texts[0]) if is_target else (texts[0], inputs.target)
     named = inputs.tokens | {intake.stack(role): tokens}
-    return Inputs(inputs.kind, model_inputs, named, text, inputs.pair, target, inputs.seen)
+    return Inputs(inputs.kind, model_inputs, named, text, inputs.pair, target, inputs.seen, inputs.decoding)
 
 
 def _rows(source: Any, intake: Intake) -> list | None:
@@ -164,9 +178,10 @@ def _prepare_example(
     audio: Any,
     truncate: bool,
     sampling_rate: int | None,
+    decoding: dict[str, str],
 ) -> Inputs:
     if isinstance(source, Inputs):
-        return _replay(intake, source)
+        return _replay(intake, source, decoding)
     if isinstance(source, tuple) and len(source) == 2:
         source, second = source
         if pair is not None or target is not None:
@@ -194,7 +209,11 @@ def _prepare_example(
         if audio is not None:
             inputs_by_role["audio"] = audio_inputs(intake, audio, sampling_rate=sampling_rate, truncate=truncate)
     if target is not None:
-        inputs_by_role["target"] = (*target_inputs(intake, target, truncate=truncate), None)
+        if is_whisper(intake.module):
+            start = decoder_start(intake, inputs_by_role["audio"][0], decoding)
+            inputs_by_role["target"] = (*text_after_start(intake, start, target, truncate=truncate), None)
+        else:
+            inputs_by_role["target"] = (*target_inputs(intake, target, truncate=truncate), None)
     elif text is not None and intake.is_encoder_decoder and intake.name.endswith(("Classification", "Answering")):
         inputs_by_role["target"] = (*source_as_target(intake, *inputs_by_role["text"][:2]), None)
     looks: dict[str, Seen] = {}
@@ -208,7 +227,7 @@ def _prepare_example(
         kind = "translation" if intake.is_encoder_decoder else "pair" if pair is not None else "text"
     elif kind is None:
         kind = next(name for name, part in sources.items() if part is not None)
-    return Inputs(kind, inputs, tokens, text, pair, target, looks)
+    return Inputs(kind, inputs, tokens, text, pair, target, looks, decoding)
 
 
 def _kind(source: Any, intake: Intake) -> str | None:
@@ -305,7 +324,9 @@ def _check_text(intake: Intake, name: str, text: Any) -> None:
         )
 
 
-def _replay(intake: Intake, inputs: Inputs) -> Inputs:
+def _replay(intake: Intake, inputs: Inputs, decoding: dict[str, str]) -> Inputs:
+    if decoding and not inputs.needs_target:
+        raise InputError("this input has its target already: leave out language= and task=.")
     unknown = [name for name in inputs.model_inputs if intake.arguments and name not in intake.arguments]
     if unknown:
         raise InputError(
@@ -315,4 +336,4 @@ def _replay(intake: Intake, inputs: Inputs) -> Inputs:
         ids = inputs.model_inputs.get(name)
         if ids is not None and not ids.is_floating_point() and ids.ndim == 1:
             check_ids(intake, ids, role, name)
-    return inputs
+    return replace(inputs, decoding=decoding) if decoding else inputs

@@ -48,17 +48,18 @@ def text_inputs(
     *,
     truncate: bool = False,
     special: bool = True,
+    n_before: int = 0,
 ) -> tuple[dict[str, Tensor], Tokens]:
-    """Token ids and what belongs to them, within the model's positions."""
+    """Token ids and what belongs to them, within the model's positions; `n_before` of these are taken already."""
     tokenizer: Any = intake.tokenizer
     limit = intake.limit(role)
     options: dict[str, Any] = {"as_target": role == "target", "special": special}
     if limit and str(getattr(intake.config, "model_type", "")).startswith("siglip"):
         options["pad_to"] = limit.positions  # SigLIP was trained on full windows and has no mask
     encoded = encode(tokenizer, text, pair, **options)
-    n = len(encoded)
-    if n == 0:
+    if len(encoded) == 0:
         raise InputError(f"the tokenizer of {intake.name} makes no tokens of {text[:40]!r}: give other text.")
+    n = n_before + len(encoded)
     is_cut = limit is not None and n > limit.positions
     too_long = ""
     if limit is not None and is_cut:
@@ -66,13 +67,16 @@ def text_inputs(
         too_long = f"the {what} is {n} tokens long but {intake.name} has positions for {limit.positions}"
         if not truncate:
             raise InputError(f"{too_long}. Shorten it, or pass `truncate=True` to cut it to {limit.positions} tokens.")
-        encoded = encode(tokenizer, text, pair, **(options | {"max_length": limit.positions, "pad_to": None}))
+        encoded = encode(
+            tokenizer, text, pair, **(options | {"max_length": limit.positions - n_before, "pad_to": None})
+        )
     tokens = encoded.display(intake.marks)
     if is_cut:
         last = [token.text for token in tokens if not token.special][-3:]
         side = "end" if tokenizer.truncation_side == "right" else "beginning"
         warnings.warn(
-            f"{too_long}: {n - len(tokens)} tokens were cut off at its {side}; it now ends with {' '.join(last)!r}.",
+            f"{too_long}: {n - n_before - len(tokens)} tokens were cut off at its {side}; it now ends with "
+            f"{' '.join(last)!r}.",
             HeadscopeWarning,
             stacklevel=2,
         )
@@ -112,11 +116,19 @@ def text_with_image(intake: Intake, text: str, image: Any) -> dict[str, tuple[di
 def target_inputs(intake: Intake, target: str, *, truncate: bool = False) -> tuple[dict[str, Tensor], Tokens]:
     """The decoder's input when it is made to write the target: shifted as the model shifts its labels."""
     inputs, tokens = text_inputs(intake, target, None, "target", truncate=truncate)
-    labels = inputs["input_ids"]
-    start = getattr(intake.config, "decoder_start_token_id", None)
-    if getattr(intake.config, "model_type", None) == "whisper" and len(labels) > 1 and labels[0] == start:
-        labels, tokens = labels[1:], tokens[1:]  # its tokenizer writes the start that the shift adds again
-    return _after_start(intake, labels, tokens)
+    return _after_start(intake, inputs["input_ids"], tokens)
+
+
+def text_after_start(
+    intake: Intake, start: list[int], target: str, *, truncate: bool = False
+) -> tuple[dict[str, Tensor], Tokens]:
+    """The decoder's input when it is made to write the target after the ids it starts from."""
+    options: dict[str, Any] = {"truncate": truncate, "special": False, "n_before": len(start)}
+    inputs, tokens = text_inputs(intake, target, None, "target", **options)
+    before, _ = tokens_of_ids(intake.tokenizer, start)
+    special = (Token(token.text, token.id, special=True) for token in before)
+    ids = torch.cat([torch.tensor(start, dtype=torch.long), inputs["input_ids"]])
+    return {"decoder_input_ids": ids}, Tokens((*special, *tokens.items))
 
 
 def source_as_target(intake: Intake, source: dict[str, Tensor], tokens: Tokens) -> tuple[dict[str, Tensor], Tokens]:
