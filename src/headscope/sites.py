@@ -120,7 +120,14 @@ def describe(heads: Iterable[Head]) -> str:
         stacks.setdefault(_prefix(head.stack, head.kind), []).append(head)
     if not stacks:
         return "there are no heads"
-    return "the heads are " + ", ".join(f"{min(group)} to {max(group)}" for group in stacks.values())
+    return "the heads are " + ", ".join(f"{min(group)} to {max(group)}{_gaps(group)}" for group in stacks.values())
+
+
+def _gaps(heads: list[Head]) -> str:
+    """The layers, where some between the first and the last have no heads."""
+    layers = sorted({head.layer for head in heads})
+    is_gapless = len(layers) == layers[-1] - layers[0] + 1
+    return "" if is_gapless else f" (layers {', '.join(map(str, layers))})"
 
 
 def _prefix(stack: str, kind: str) -> str:

@@ -17,6 +17,7 @@ export interface TraceProps {
   no_answers: string;
   steps: (number | null)[] | null;
   difference: DifferenceProps | null;
+  other_layers: OtherLayerProps[];
 }
 
 /** The tokens of one stack, column by column. `special` lists positions; `words` and `sentences` hold null there. `spaces` lists the positions before which the text has white space: what words and sentences are joined with. `looks` says what there is to look at: the part `image/NAME` or `sound/NAME`. */
@@ -72,6 +73,13 @@ export interface DifferenceProps {
   one: string;
   other: string;
   line: string;
+}
+
+/** A layer without softmax attention, and the class of the module that mixes its tokens. */
+export interface OtherLayerProps {
+  stack: string;
+  layer: number;
+  mixer: string;
 }
 
 /** Thumbnails of all heads; `cells` tells how many queries and keys one cell of a layer's maps stands for. `note` says where they are less than exact. */

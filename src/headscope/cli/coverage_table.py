@@ -36,6 +36,10 @@ def coverage(model: "Model") -> dict[str, Any]:
         "coverage": model.coverage,
         "n_heads": len(model.heads),
         "layers": [_layer(layer) for layer in layout.layers],
+        "other_layers": [
+            {"stack": other.site.stack, "layer": other.site.layer, "module": other.module, "mixer": other.mixer}
+            for other in layout.other_layers
+        ],
         "missed": [
             {"module": name, "why": f"the probe (given {inputs}) did not see it compute attention"}
             for name in layout.missed
@@ -62,6 +66,8 @@ def show_coverage(report: dict[str, Any]) -> None:
     for name in ("stack", "layers", "heads", "key heads", "dims", "sees", "way in", "patterns"):
         table.add_column(name)
     for row in _layer_rows(report["layers"]):
+        table.add_row(*row)
+    for row in _other_rows(report["other_layers"]):
         table.add_row(*row)
     print_text(table)
     for name, what in (
@@ -145,6 +151,17 @@ def _layer_rows(layers: list[dict[str, Any]]) -> list[list[str]]:
             ]
         )
     return rows
+
+
+def _other_rows(layers: list[dict[str, Any]]) -> list[list[str]]:
+    """One row for the layers of a stack that mix tokens in the same way, without softmax attention."""
+    groups: dict[tuple[str, str], list[int]] = {}
+    for layer in layers:
+        groups.setdefault((layer["stack"], layer["mixer"]), []).append(layer["layer"])
+    return [
+        [stack, f"{len(numbers)}: {_ranges(numbers)}", "–", "–", "–", "–", f"no softmax attention: {mixer}", "–"]
+        for (stack, mixer), numbers in groups.items()
+    ]
 
 
 def _ranges(places: list[int]) -> str:

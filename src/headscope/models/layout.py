@@ -1,6 +1,7 @@
 """Where attention happens in a model: found by a probe, told to the user as coverage."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from torch import nn
@@ -30,6 +31,16 @@ class AttentionLayer:
     product: int = 0
     stores_patterns: bool = False
     is_windowed: bool = False
+    block: str | None = None
+
+
+@dataclass(frozen=True)
+class OtherLayer:
+    """A layer that mixes tokens without softmax attention (Mamba, linear attention, a convolution), and its class."""
+
+    site: Site
+    module: str
+    mixer: str
 
 
 @dataclass(frozen=True)
@@ -38,6 +49,7 @@ class Layout:
     and the MLP activations; `lens` the modules that turn the last residual stream into logits."""
 
     layers: tuple[AttentionLayer, ...] = ()
+    other_layers: tuple[OtherLayer, ...] = ()
     blocks: dict[Site, str] = field(default_factory=dict)
     neurons: dict[Site, str] = field(default_factory=dict)
     lens: tuple[str, ...] = ()
@@ -62,7 +74,22 @@ class Layout:
         counts = ", ".join(f"{count} {way}" for way, count in ways.items()) or "none"
         line = f"{len(modules)}/{len(modules) + len(self.missed)} attention modules captured (layers: {counts})"
         line += f"; not captured: {', '.join(self.missed)}" if self.missed else ""
+        line += "".join(f"; {share}" for share in self._shares())
         return line + ("; several attentions a module, numbered one by one" if self.combined else "")
+
+    def _shares(self) -> list[str]:
+        """Which layers have softmax attention, for every stack in which some have not."""
+        shares = []
+        for stack in dict.fromkeys(layer.site.stack for layer in self.other_layers):
+            numbers = sorted({layer.site.layer for layer in self.layers if layer.site.stack == stack})
+            others = [layer.mixer for layer in self.other_layers if layer.site.stack == stack]
+            plural = "s" if len(numbers) > 1 else ""
+            shares.append(
+                f"{len(numbers)} of {len(numbers) + len(others)} layers{'' if stack == 'main' else f' of {stack}'} "
+                f"{'have' if plural else 'has'} softmax attention (layer{plural} {', '.join(map(str, numbers))}); "
+                f"the others: {', '.join(dict.fromkeys(others))}"
+            )
+        return shares
 
     @property
     def covers(self) -> str:
@@ -74,6 +101,8 @@ class Layout:
             which = f"{there} of {there + len(self.missed)} attention layers"
         else:
             which = f"all {there} attention layers" if there > 1 else "its one attention layer"
+        if self.other_layers:
+            which += f" ({len(self.other_layers)} more layers have no softmax attention)"
         if not weights:
             return f"{which} can be seen and edited"
         alone = "" if weights == there else f", {weights} of them"
@@ -125,14 +154,25 @@ def attention_modules(module: nn.Module) -> dict[str, nn.Module]:
 
 
 def block_of(name: str, model: nn.Module) -> str | None:
-    """The transformer block around an attention module: the nearest member of a list of modules of one kind.
-
-    (T5 keeps the parts of a block in a list too, of different kinds.)
-    """
+    """The transformer block around a module, by its path."""
     parts = name.split(".")
-    for place in reversed([index for index, part in enumerate(parts) if part.isdigit()]):
-        siblings = {type(sibling) for sibling in model.get_submodule(".".join(parts[:place])).children()}
-        block = ".".join(parts[: place + 1])
-        if len(siblings) == 1:
-            return block if block != name else None
-    return None
+    return block_among([".".join(parts[: place + 1]) for place in range(len(parts) - 1)], model)
+
+
+def block_among(names: Sequence[str], model: nn.Module) -> str | None:
+    """The transformer block among modules that lie within each other, the outermost first.
+
+    It is the nearest member of a list of modules of one kind; T5 keeps the parts of a block in a list too, of different
+    kinds. If there is none, it is the outermost member of a mixed list: Jamba's blocks are of two kinds.
+    """
+    mixed = None
+    for name in reversed(names):
+        container, _, number = name.rpartition(".")
+        if not number.isdigit():
+            continue
+        siblings = model.get_submodule(container)
+        if len({type(sibling) for sibling in siblings.children()}) == 1:
+            return name
+        if isinstance(siblings, nn.ModuleList):
+            mixed = name
+    return mixed

@@ -13,8 +13,9 @@ from transformers import PreTrainedModel
 from headscope.errors import CaptureError, HeadscopeWarning, InputError
 from headscope.models.capture import seam
 from headscope.models.capture.hooks import watch_layers, watch_pass
-from headscope.models.capture.probe import Probe, layout_of
+from headscope.models.capture.probe import Probe
 from headscope.models.capture.probe_inputs import probe_inputs
+from headscope.models.capture.probe_layout import layout_of
 from headscope.models.layout import AttentionLayer, Layout
 from headscope.sites import Head
 

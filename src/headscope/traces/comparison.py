@@ -137,6 +137,7 @@ class Comparison:
             steps=None,
             warnings=tuple(dict.fromkeys([*self.one.warnings, *self.other.warnings])),
             comparison=self,
+            other_layers=self.one.other_layers,
         )
 
     def pattern(self, place: Where, *, rows: Rows = None, columns: Rows = None) -> np.ndarray:

@@ -228,6 +228,9 @@ def _header(trace: Trace, box: _Box) -> dict[str, Any]:
         ],
         "logits": None if trace.logits is None else box.put("logits", trace.logits),
         "layers": [_layer_header(layer, box) for layer in trace.layers.values()],
+        "other_layers": [
+            {"stack": site.stack, "layer": site.layer, "mixer": mixer} for site, mixer in trace.other_layers.items()
+        ],
     }
 
 
@@ -320,6 +323,7 @@ def _trace(header: dict[str, Any], tensors: dict[str, Tensor]) -> Trace:
             for neurons in header["activations"]
         },
         logits=None if header["logits"] is None else tensors[header["logits"]],
+        other_layers={Site(other["stack"], other["layer"]): other["mixer"] for other in header.get("other_layers", [])},
     )
 
 

@@ -49,6 +49,8 @@ class Trace:
     logits: Tensor | None = None
     steps: tuple[int | None, ...] | None = None
     warnings: tuple[str, ...] = ()
+    other_layers: dict[Site, str] = field(default_factory=dict)
+    """The layers without softmax attention, with the class of the module that mixes their tokens."""
     readings: dict[str, Reading] = field(default_factory=dict)
 
     @classmethod

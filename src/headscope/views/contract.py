@@ -84,6 +84,15 @@ class SiteProps:
 
 
 @dataclass(frozen=True)
+class OtherLayerProps:
+    """A layer without softmax attention, and the class of the module that mixes its tokens."""
+
+    stack: str
+    layer: int
+    mixer: str
+
+
+@dataclass(frozen=True)
 class CandidateProps:
     """One thing the model might answer."""
 
@@ -129,6 +138,7 @@ class TraceProps:
     no_answers: str
     steps: list[int | None] | None
     difference: DifferenceProps | None = None
+    other_layers: list[OtherLayerProps] = field(default_factory=list)
 
 
 @dataclass(frozen=True)

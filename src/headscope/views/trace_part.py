@@ -5,7 +5,15 @@ import re
 from headscope.errors import NotRecordedError
 from headscope.traces import Difference, LayerRecord, Tokens, Trace
 from headscope.traces.patch_grids import grid_of
-from headscope.views.contract import AnswerProps, CandidateProps, DifferenceProps, SiteProps, StackProps, TraceProps
+from headscope.views.contract import (
+    AnswerProps,
+    CandidateProps,
+    DifferenceProps,
+    OtherLayerProps,
+    SiteProps,
+    StackProps,
+    TraceProps,
+)
 from headscope.views.layers import plain_texts
 from headscope.views.media import looks_like
 from headscope.views.neurons import no_neurons
@@ -36,6 +44,7 @@ def trace_part(trace: Trace, id: str = "") -> Part:
             no_answers="" if answers else _no_answers(trace),
             steps=None if trace.steps is None else list(trace.steps),
             difference=_difference(trace),
+            other_layers=[OtherLayerProps(site.stack, site.layer, mixer) for site, mixer in trace.other_layers.items()],
         ),
     )
 

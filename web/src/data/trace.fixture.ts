@@ -58,6 +58,7 @@ export function trace(more: Partial<TraceProps> = {}): TraceProps {
     no_answers: "",
     steps: null,
     difference: null,
+    other_layers: [],
     ...more,
   };
 }

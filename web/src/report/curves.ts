@@ -28,6 +28,11 @@ export function drawCurves(page: ReportPage): void {
   drawParts();
 }
 
+/** The layer's own number, which is not its place in the list where a model has layers without attention. */
+function numberOf(site: string): number {
+  return Number(site.slice(site.lastIndexOf("L") + 1));
+}
+
 function curve(page: ReportPage, measure: Measure): HTMLElement {
   const { stacks } = page.contents.json;
   const { left, right, top, bottom } = INSIDE;
@@ -36,7 +41,7 @@ function curve(page: ReportPage, measure: Measure): HTMLElement {
   const low = Math.min(0, ...values.filter(isKnown));
   const most = Math.max(...known);
   const high = most > low ? most : low + 1;
-  const depth = Math.max(...stacks.map(({ layers }) => layers.length));
+  const depth = 1 + Math.max(...stacks.flatMap(({ layers }) => layers.map(({ site }) => numberOf(site))));
   const x = (layer: number) => left + (depth > 1 ? (layer / (depth - 1)) * (right - 2 - left) : (right - 2 - left) / 2);
   const y = (score: number) => bottom - ((score - low) / (high - low)) * (bottom - top);
   const level = (score: number, attributes: Record<string, string>) =>
@@ -48,7 +53,8 @@ function curve(page: ReportPage, measure: Measure): HTMLElement {
   stacks.forEach(({ layers }, stack) => {
     const colour = stackColour(page.theme, stack);
     const points: string[] = [];
-    layers.forEach(({ heads }, layer) => {
+    layers.forEach(({ heads, site }) => {
+      const layer = numberOf(site);
       const scores = heads.map((head) => values[head]).filter(isKnown);
       for (const score of scores) {
         svg.append(makeSvg("circle", { cx: x(layer), cy: y(score), r: 1.6, fill: colour, opacity: 0.35 }));

@@ -39,6 +39,24 @@ describe("the grid of heads", () => {
     }
   });
 
+  it("keeps the model's layer numbers and names the layers without softmax attention", () => {
+    const attending = layers(8, 4).filter(({ layer }) => layer === 3 || layer === 5);
+    const others = [0, 1, 2, 4, 6, 7].map((layer) => ({ stack: "model", layer, mixer: "GatedDeltaNet" }));
+    const grid = gridOf(attending, 860, 720, false, others);
+    const labels = grid.marks.filter(({ text }) => text.startsWith("L")).map(({ text }) => text);
+    expect(labels).toEqual([
+      "L0–L2: no softmax attention (GatedDeltaNet)",
+      "L3",
+      "L4: no softmax attention (GatedDeltaNet)",
+      "L5",
+      "L6–L7: no softmax attention (GatedDeltaNet)",
+    ]);
+    expect(grid.height).toBeLessThanOrEqual(720);
+    const [gap, row] = [grid.marks.find(({ text }) => text.startsWith("L4")), grid.places[4]];
+    expect(gap?.y).toBeGreaterThan((grid.places[0]?.y ?? 0) + grid.size);
+    expect(gap?.y).toBeLessThan(row?.y ?? 0);
+  });
+
   it("scrolls rather than draw heads smaller than ten pixels", () => {
     const grid = gridOf(layers(48, 64), 400, 300, false);
     expect(grid.size).toBe(10);

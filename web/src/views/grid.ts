@@ -1,6 +1,6 @@
 /** Where the model view puts its heads: layers × heads in blocks, or all of them in order of a score. */
 
-import type { SiteProps } from "../contract";
+import type { OtherLayerProps, SiteProps } from "../contract";
 import type { Box } from "../marks/cells";
 
 export interface Place {
@@ -36,30 +36,61 @@ const HEADS = 22; // for the names of heads
 const TITLE = 24;
 const CAPTION = 16;
 const LINES = 28; // two lines of words
+const GAP = 18; // for layers without softmax attention, named in a line
 
 interface Block {
   title: string;
   layers: SiteProps[];
   columns: number;
+  /** What is written above a layer (or, at the end, below the last): which layers there have no softmax attention. */
+  gaps: Map<number, string>;
 }
 
 /** The stacks of a model, each with its layers: encoder, decoder, cross-attention. */
-export function blocksOf(layers: SiteProps[]): Block[] {
+export function blocksOf(layers: SiteProps[], others: OtherLayerProps[] = []): Block[] {
   const blocks = new Map<string, Block>();
   for (const site of layers) {
     const name = `${site.kind} ${site.stack} ${site.key_stack}`;
     const title = site.kind === "cross" ? `cross-attention, ${site.stack} → ${site.key_stack}` : site.stack;
-    const block = blocks.get(name) ?? { title, layers: [], columns: 0 };
+    const block: Block = blocks.get(name) ?? { title, layers: [], columns: 0, gaps: new Map() };
     block.layers.push(site);
     block.columns = Math.max(block.columns, site.n_heads);
     blocks.set(name, block);
   }
+  for (const block of blocks.values()) {
+    if (block.layers[0]?.kind === "self") block.gaps = gapsOf(block.layers, others);
+  }
   return [...blocks.values()];
 }
 
+/** Layers without softmax attention between those that have it, by the row that they stand before. */
+function gapsOf(layers: SiteProps[], others: OtherLayerProps[]): Map<number, string> {
+  const runs = new Map<number, OtherLayerProps[]>();
+  for (const other of others.filter(({ stack }) => stack === layers[0]?.stack)) {
+    const after = layers.findIndex(({ layer }) => layer > other.layer);
+    const row = after < 0 ? layers.length : after;
+    runs.set(row, [...(runs.get(row) ?? []), other]);
+  }
+  return new Map([...runs].map(([row, run]) => [row, gapText(run)]));
+}
+
+function gapText(run: OtherLayerProps[]): string {
+  const numbers = run.map(({ layer }) => layer);
+  const [first, last] = [Math.min(...numbers), Math.max(...numbers)];
+  const names =
+    last - first + 1 === run.length && last > first ? `L${first}–L${last}` : numbers.map((n) => `L${n}`).join(", ");
+  return `${names}: no softmax attention (${[...new Set(run.map(({ mixer }) => mixer))].join(", ")})`;
+}
+
 /** All heads by layer, as large as fits; blocks beside or under each other, whichever lets them be larger. */
-export function gridOf(layers: SiteProps[], width: number, height: number, hasCaptions: boolean): Grid {
-  const blocks = blocksOf(layers);
+export function gridOf(
+  layers: SiteProps[],
+  width: number,
+  height: number,
+  hasCaptions: boolean,
+  others: OtherLayerProps[] = [],
+): Grid {
+  const blocks = blocksOf(layers, others);
   const title = blocks.length > 1 ? TITLE : 0;
   let best: { abreast: number; pitch: number } = { abreast: 1, pitch: 0 };
   for (let abreast = 1; abreast <= blocks.length; abreast++) {
@@ -68,7 +99,7 @@ export function gridOf(layers: SiteProps[], width: number, height: number, hasCa
       ...bands.map((band) => (width - 2 * MARGIN - band.length * SIDE) / sum(band.map((block) => block.columns))),
     );
     const rows = sum(bands.map((band) => Math.max(...band.map((block) => block.layers.length))));
-    const down = (height - 2 * MARGIN - bands.length * (title + HEADS)) / rows;
+    const down = (height - 2 * MARGIN - bands.length * (title + HEADS) - gapsIn(bands)) / rows;
     const pitch = Math.min(across, down);
     if (pitch > best.pitch) best = { abreast, pitch };
   }
@@ -77,7 +108,7 @@ export function gridOf(layers: SiteProps[], width: number, height: number, hasCa
   const across = Math.min(
     ...bands.map((band) => (width - 2 * MARGIN - band.length * SIDE) / sum(band.map((block) => block.columns))),
   );
-  const down = (height - 2 * MARGIN - bands.length * (title + HEADS)) / rows;
+  const down = (height - 2 * MARGIN - bands.length * (title + HEADS) - gapsIn(bands)) / rows;
   let caption = 0;
   let size = sizeIn(best.pitch);
   if (hasCaptions) {
@@ -88,7 +119,7 @@ export function gridOf(layers: SiteProps[], width: number, height: number, hasCa
   const grid: Grid = { places: [], marks: [], size, caption, width: 0, height: 0 };
   const inner = bands.map((band) => sum(band.map((block) => SIDE + block.columns * (size + gap) - gap)));
   const left = Math.max(MARGIN, Math.floor((width - Math.max(...inner) - SIDE / 2) / 2));
-  const tall = rows * (size + gap + caption) + bands.length * (title + HEADS);
+  const tall = rows * (size + gap + caption) + bands.length * (title + HEADS) + gapsIn(bands);
   let y = Math.max(MARGIN, Math.floor((height - tall) / 4));
   for (const band of bands) {
     let x = left;
@@ -97,7 +128,8 @@ export function gridOf(layers: SiteProps[], width: number, height: number, hasCa
       x += SIDE + block.columns * (size + gap) - gap;
     }
     grid.width = Math.max(grid.width, x + MARGIN);
-    y += title + HEADS + Math.max(...band.map((block) => block.layers.length)) * (size + gap + caption);
+    const below = Math.max(...band.map((block) => block.layers.length)) * (size + gap + caption);
+    y += title + HEADS + below + gapsIn([band]);
   }
   grid.height = y - gap + MARGIN;
   return grid;
@@ -113,13 +145,27 @@ function placeBlock(grid: Grid, block: Block, x: number, y: number, title: numbe
     grid.marks.push({ text: `H${head}`, x: at, y: first.y - 10, align: "centre" });
   }
   const skip = Math.ceil(13 / (pitch + grid.caption));
+  let top = first.y;
+  const name = (row: number) => {
+    const text = block.gaps.get(row);
+    if (text === undefined) return;
+    grid.marks.push({ text, x: first.x, y: top + GAP / 2 - gap / 2, align: "left" });
+    top += GAP;
+  };
   block.layers.forEach((site, row) => {
-    const top = first.y + row * (pitch + grid.caption);
+    name(row);
     if (row % skip === 0) {
       grid.marks.push({ text: `L${site.layer}`, x: first.x - 8, y: top + grid.size / 2, align: "right" });
     }
     for (let head = 0; head < site.n_heads; head++) grid.places.push({ site, head, x: first.x + head * pitch, y: top });
+    top += pitch + grid.caption;
   });
+  name(block.layers.length);
+}
+
+/** The height of the lines that name layers without softmax attention, in bands under each other. */
+function gapsIn(bands: Block[][]): number {
+  return sum(bands.map((band) => GAP * Math.max(...band.map((block) => block.gaps.size))));
 }
 
 /** Heads in a given order, line after line, each with words under it. */

@@ -189,7 +189,7 @@ class ModelView implements Mounted {
     const grid =
       sort && this.measures.methods.some((method) => method.name === sort)
         ? rankedOf(this.ranked(sort), width, height, blocksOf(this.host.trace.layers).length > 1 ? 72 : 40)
-        : gridOf(this.host.trace.layers, width, height, this.measures.methods.length > 0);
+        : gridOf(this.host.trace.layers, width, height, this.measures.methods.length > 0, this.host.trace.other_layers);
     if (colour) {
       for (const place of grid.places) place.y += 26;
       for (const mark of grid.marks) mark.y += 26;

@@ -105,8 +105,9 @@ def _stream(intervention: Intervention, layout: Layout) -> Site:
         raise InterventionError(f"{intervention!r}: say which layer, as in 'L3'.")
     site = Site(intervention.site.stack, intervention.site.layer, intervention.stage)  # type: ignore[arg-type]
     known = [key for key in places if key.stack == site.stack]
-    last = max((key.layer for key in known), default=-1) + (intervention.stage == "residual")
-    if not known or site.layer > last:
+    last = max((key.layer for key in known), default=-1)
+    is_end = intervention.stage == "residual" and known and site.layer == last + 1
+    if site not in known and not is_end:
         there = ", ".join(str(key) for key in places) or "none that Headscope can reach in this model"
         raise UnknownHeadError(f"{intervention!r}: there is no {intervention.stage} at {site}: there are {there}.")
     width = layout.widths.get(site)

@@ -1,5 +1,6 @@
 """From a session to traces: one for each example, without its padding."""
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -60,6 +61,7 @@ def traces_of(
                 if logits is None or example >= logits.shape[0]
                 else _own_logits(model, session, logits, example),
                 warnings=tuple(warnings),
+                other_layers={other.site: other.mixer for other in model.layout.other_layers},
             )
         )
     return traces
@@ -77,11 +79,18 @@ def uniform_note(layers: dict[Site, LayerRecord]) -> str:
 
 
 def _streams(session: Session, example: int) -> dict[str, Tensor]:
-    """The residual stream of each stack [layer + 1, token, dim], where all of its layers are as wide."""
+    """The residual stream of each stack [layer + 1, token, dim], where all of its layers were seen and are as wide."""
     streams: dict[str, list[Tensor]] = {}
     for site in sorted(session.residuals):
-        streams.setdefault(site.stack, []).append(_out(session, site.stack, session.residuals[site], example))
-    return {stack: torch.stack(parts) for stack, parts in streams.items() if len({part.shape for part in parts}) == 1}
+        parts = streams.setdefault(site.stack, [])
+        if site.layer == len(parts):
+            parts.append(_out(session, site.stack, session.residuals[site], example))
+    n_places = Counter(site.stack for site in session.residuals)
+    return {
+        stack: torch.stack(parts)
+        for stack, parts in streams.items()
+        if len(parts) == n_places[stack] and len({part.shape for part in parts}) == 1
+    }
 
 
 def _out(session: Session, stack: str, tensor: Tensor, example: int) -> Tensor:
