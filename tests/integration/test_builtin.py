@@ -43,7 +43,7 @@ def known_heads_script():
 @pytest.mark.parametrize("name", NAMES)
 def test_known_heads_are_measured_again_and_agree(name):
     written = json.loads((FOLDER / name / "known_heads.json").read_text())
-    heads_by_measure = known_heads_script().known(name)
+    heads_by_measure = known_heads_script().known_heads(name)
     assert heads_by_measure.keys() == written.keys()
     for measure, about in written.items():
         assert heads_by_measure[measure]["heads"] == pytest.approx(about["heads"], abs=0.01)

@@ -1,4 +1,4 @@
-"""`headscope doctor`: checks the installation and that models compute the right numbers on this machine."""
+"""`headscope doctor`: checks the installation, or that observing a model changes and misreads nothing."""
 
 import importlib
 import os
@@ -9,18 +9,20 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from importlib import metadata
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 import typer
 from rich.text import Text
 
 from headscope import __version__
 from headscope.cli.console import print_json, print_text, printable, working
+from headscope.cli.load_model import AllowPickle, TrustRemoteCode, load_model
 from headscope.cli.models import builtin_models
-from headscope.cli.shared_options import Debug, Json
+from headscope.cli.shared_options import MODEL_HELP, Debug, Json
+from headscope.cli.verification_table import show_verification, verification_report
 from headscope.errors import HeadscopeError
 
-EXAMPLE = "Example: headscope doctor"
+EXAMPLE = "Example: headscope doctor builtin:gpt"
 SIGNS = {"ok": ("✓", "green"), "broken": ("✗", "red"), "note": ("–", "yellow")}
 # Each brings the packages of its name; the others are for those who work on Headscope itself.
 EXTRAS = ("serve", "notebook", "atlas", "tasks", "ray", "gpu", "offload")
@@ -37,8 +39,25 @@ class Check:
     advice: str = ""
 
 
-def doctor(json: Json = False, debug: Debug = False) -> None:
-    """Check the installation: versions, devices, memory, models and numerical correctness."""
+def doctor(
+    model: Annotated[
+        str | None,
+        typer.Argument(help=f"{MODEL_HELP} Compares it with its own attention. Default: check the installation."),
+    ] = None,
+    allow_pickle: AllowPickle = False,
+    trust_remote_code: TrustRemoteCode = False,
+    json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Check the installation, or compare one model, observed, with its own attention."""
+    if model is not None:
+        loaded = load_model(model, allow_pickle=allow_pickle, trust_remote_code=trust_remote_code)
+        with working(f"Verifying {model}"):
+            report = verification_report(loaded)
+        print_json(report) if json else show_verification(report)
+        if report["is_equal"] is False:
+            raise typer.Exit(1)
+        return
     checks: list[Check] = []
     for what, look in (
         ("Looking at Python and packages", _versions),

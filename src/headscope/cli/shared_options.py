@@ -67,6 +67,7 @@ class PrintOptions:
 def one_of(choices: Any) -> str:
     """The values of a repeatable option, for its help: typer knows those of options that are given once.
 
+    >>> from typing import Literal
     >>> one_of(Literal["special", "first"])
     '<special|first>'
     """

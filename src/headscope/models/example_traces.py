@@ -1,12 +1,13 @@
 """The traces of examples: those of like length run together, each recorded as asked."""
 
 import threading
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, get_args
 
 from headscope.choices import Keep, Record
-from headscope.errors import InputError
+from headscope.errors import HeadscopeWarning, InputError
 from headscope.interventions import Intervention
 from headscope.models.capture.passes import Pass
 from headscope.models.inputs.batch import batchable, ready_inputs
@@ -39,12 +40,14 @@ class Recording:
     def traces(self, forward: Pass) -> list[Trace]:
         """Run a pass; one trace per example."""
         model = forward.model
+        notes = list(model.warnings)
         if model.module.training:
-            model.warn("the module is in training mode, so dropout changes every run: call module.eval().")
+            notes.append("the module is in training mode, so dropout changes every run: call module.eval().")
+            warnings.warn(notes[-1], HeadscopeWarning, stacklevel=3)
         chosen, note = choose_record(model, forward.batch, self.record, self.budget, forward.interventions)
         logits = "all" if chosen == "full" else "answers"
         passed = forward.run(record=chosen, keep=self.keep, logits=logits, cancel=self.cancel, progress=self.progress)
-        return passed.traces([note] if note else [])
+        return passed.traces([*notes, *([note] if note else [])])
 
 
 def ready_traces(

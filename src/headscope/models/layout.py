@@ -46,7 +46,8 @@ class OtherLayer:
 @dataclass(frozen=True)
 class Layout:
     """All that the probe found. `blocks` and `neurons` name the modules whose input and output are the residual stream
-    and the MLP activations; `lens` the modules that turn the last residual stream into logits."""
+    and the MLP activations; `lens` the modules that turn the last residual stream into logits. The model's own SDPA
+    runs `sdpa_is_causal` modules causally, its eager code does not."""
 
     layers: tuple[AttentionLayer, ...] = ()
     other_layers: tuple[OtherLayer, ...] = ()
@@ -58,6 +59,7 @@ class Layout:
     missed: tuple[str, ...] = ()
     seen_inputs: frozenset[str] = frozenset()
     combined: tuple[str, ...] = ()
+    sdpa_is_causal: tuple[str, ...] = ()
 
     @property
     def heads(self) -> list[Head]:

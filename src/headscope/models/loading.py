@@ -28,19 +28,22 @@ def load(
     revision: str | None = None,
     trust_remote_code: bool = False,
     allow_pickle: bool = False,
+    verify: bool | None = None,
 ) -> Model:
     """Load a model with its tokenizer or processor: "builtin:gpt", a folder, or a hub id.
 
     Weights are read from safetensors; a pickle checkpoint can run code while it loads and is read only with
-    `allow_pickle=True`. `dtype` is that of the checkpoint unless said; half precision is widened to fp32 on a CPU.
+    `allow_pickle=True`. `dtype` is that of the checkpoint by default; half precision is widened to fp32 on a CPU.
+    `verify` says whether to compare the model, observed, with its own attention: by default unless it has more than a
+    billion parameters.
 
     >>> import headscope as hs
-    >>> hs.load("builtin:gpt")
-    Model('builtin:gpt', GPT2LMHeadModel, 6/6 attention modules captured (layers: 6 routed))
+    >>> hs.load("builtin:gpt").coverage
+    '6/6 attention modules captured (layers: 6 routed); verified, max difference 0.0'
     """
     check_device(device)
     with _LOADING:
-        return _load(name_or_folder, device, dtype, device_map, revision, trust_remote_code, allow_pickle)
+        return _load(name_or_folder, device, dtype, device_map, revision, trust_remote_code, allow_pickle, verify)
 
 
 def _load(
@@ -51,6 +54,7 @@ def _load(
     revision: str | None,
     trust_remote_code: bool,
     allow_pickle: bool,
+    verify: bool | None,
 ) -> Model:
     place, is_folder = place_of(name_or_folder)
     hub = {"trust_remote_code": trust_remote_code} | ({} if is_folder else {"revision": revision})
@@ -75,7 +79,7 @@ def _load(
     module.eval()
     if device is not None and device_map is None:
         module.to(device)
-    model = Model(module, processor(place, hub), name=str(name_or_folder))
+    model = Model(module, processor(place, hub), name=str(name_or_folder), verify=verify)
     _say_what_is_new(model, info)
     return model
 

@@ -16,6 +16,13 @@ from headscope.models.capture.hooks import watch_layers, watch_pass
 from headscope.models.capture.probe import Probe
 from headscope.models.capture.probe_inputs import probe_inputs
 from headscope.models.capture.probe_layout import layout_of
+from headscope.models.capture.verification import (
+    Verification,
+    verify_at_load,
+    verify_decoding,
+    verify_on,
+    verify_whole,
+)
 from headscope.models.layout import AttentionLayer, Layout
 from headscope.sites import Head
 
@@ -23,8 +30,13 @@ from headscope.sites import Head
 class ProbedModule:
     """A network (`module`) with its tokenizer or processor, probed for attention. `Model` adds the ways to run it."""
 
-    def __init__(self, module: nn.Module, processor: Any = None, *, name: str | None = None):
-        """Wrap any `nn.Module`; `processor` is its tokenizer, image processor, feature extractor or processor."""
+    def __init__(
+        self, module: nn.Module, processor: Any = None, *, name: str | None = None, verify: bool | None = None
+    ):
+        """Wrap any `nn.Module`; `processor` is its tokenizer, image processor, feature extractor or processor.
+
+        It is verified at load, unless it has more than a billion parameters; `verify` says always (True) or never.
+        """
         if not isinstance(module, nn.Module):
             raise InputError(
                 f"a model is made from a torch module, got {type(module).__name__}: "
@@ -35,6 +47,8 @@ class ProbedModule:
         self.warnings: list[str] = []
         self._names = {id(part): path for path, part in module.named_modules()}
         self._layout: Layout | None = None
+        self.verification = Verification(notes=("verify=False",) if verify is False else ("its first run does it",))
+        self._verify_at_load, self._has_verified_decoding = verify, False
         self._lock = threading.RLock()
         self._layer_hooks: list = []
         self._route()
@@ -42,8 +56,7 @@ class ProbedModule:
         self._probe_at_load()
 
     def __repr__(self) -> str:
-        layout = self._layout
-        coverage = layout.coverage if layout else "not probed yet: the first run does it"
+        coverage = self.coverage if self.has_layout else "not probed yet: the first run does it"
         return f"Model({self.name!r}, {type(self.module).__name__}, {coverage})"
 
     @property
@@ -67,8 +80,13 @@ class ProbedModule:
 
     @property
     def coverage(self) -> str:
-        """Which attention modules are captured, and how, in one line."""
-        return self.layout.coverage
+        """Which attention modules are captured, how, and whether that was verified, in one line."""
+        return f"{self.layout.coverage}; {self.verification.line}"
+
+    @property
+    def verified(self) -> bool | None:
+        """Whether it computes the same observed as by itself; None where that was not compared."""
+        return self.verification.is_equal
 
     @property
     def stacks(self) -> tuple[str, ...]:
@@ -136,19 +154,42 @@ class ProbedModule:
     # Finding out
 
     def probe(self, *args: Any, inputs: Mapping[str, Any] | None = None) -> Layout:
-        """Find out where the model attends, with ready inputs that reach all of it, by position or by name. Called for
-        you at load or at the first run.
+        """Find out where the model attends, with ready inputs that reach all of it, by position or by name, and verify
+        it on them. Called for you at load or at the first run.
         """
         named = dict(inputs or {})
+        layout = self._find_layout(args, named)
+        if self._verify_at_load is not False and not args:
+            self._take(verify_on(self, named))
+        return layout
+
+    def probe_if_new(self, args: tuple, inputs: Mapping[str, Any], *, verify: bool = True) -> bool:
+        """Probe with these inputs if nothing was probed yet, or if they may reach attention that was not seen."""
+        names = {name for name, value in inputs.items() if isinstance(value, Tensor)}
+        known = self._layout
+        if known is not None and (not known.missed or names <= known.seen_inputs):
+            return False
+        outer = seam.current_session.get()
+        token = seam.current_session.set(None)
+        try:
+            if verify:
+                self.probe(*args, inputs=inputs)
+            else:
+                self._find_layout(args, dict(inputs))
+        finally:
+            seam.current_session.reset(token)
+        return outer is not None
+
+    def _find_layout(self, args: tuple, inputs: dict[str, Any]) -> Layout:
         with self._lock:
             probe = Probe(self.module)
             was_training = self.module.training
             self.module.eval()
             try:
-                probe.run(lambda: self.module(*args, **named))
+                probe.run(lambda: self.module(*args, **inputs))
             finally:
                 self.module.train(was_training)
-            names = frozenset(name for name, value in named.items() if value is not None)
+            names = frozenset(name for name, value in inputs.items() if value is not None)
             layout = layout_of(probe, is_encoder_decoder=self.is_encoder_decoder, inputs=names)
             for hook in self._layer_hooks:
                 hook.remove()
@@ -160,21 +201,41 @@ class ProbedModule:
                 "attention is shown by itself, under a layer number of its own that is not the model's, and no pattern "
                 "shown is the combined one."
             )
+        if layout.sdpa_is_causal and getattr(self.module, "_supports_sdpa", False):
+            self.warn(
+                f"{layout.sdpa_is_causal[0]} and its kind see everything in the model's own eager attention, but only "
+                "what came before in its own SDPA: what is shown follows eager."
+            )
         return layout
 
-    def probe_if_new(self, args: tuple, inputs: dict[str, Any]) -> bool:
-        """Probe with these inputs if nothing was probed yet, or if they may reach attention that was not seen."""
-        names = {name for name, value in inputs.items() if isinstance(value, Tensor)}
-        known = self._layout
-        if known is not None and (not known.missed or names <= known.seen_inputs):
-            return False
-        outer = seam.current_session.get()
-        token = seam.current_session.set(None)
-        try:
-            self.probe(*args, inputs=inputs)
-        finally:
-            seam.current_session.reset(token)
-        return outer is not None
+    def verify(self, inputs: Mapping[str, Any] | None = None) -> Verification:
+        """Compare the model, observed, with its own attention: on a padded batch, an input without padding, cached
+        decoding steps and pictures of two sizes, and its own SDPA with its own eager code; or on ready `inputs` alone.
+
+        >>> import headscope as hs
+        >>> hs.load("builtin:gpt").verify().line
+        'verified, max difference 0.0'
+        """
+        with self._lock:
+            return self._take(verify_whole(self, inputs))
+
+    def verify_decoding(self) -> None:
+        """Compare cached decoding steps, before the model first writes."""
+        with self._lock:
+            if self._has_verified_decoding or self.verification.is_equal is None:
+                return
+            self._has_verified_decoding = True
+            self._take(self.verification.joined(verify_decoding(self)))
+
+    def _take(self, verification: Verification) -> Verification:
+        """Keep the result of a comparison, and warn of a difference."""
+        self.verification = verification
+        if verification.is_equal is False:
+            self.warn(
+                f"Headscope does not read {self.name} correctly: {verification.first_difference}. What is shown of it "
+                "may be wrong."
+            )
+        return verification
 
     def output_gram(self, layer: AttentionLayer) -> tuple[Tensor | None, str]:
         """W_Oᵀ·W_O of each head [head, dim, dim], which gives ‖value · W_O‖; or why it cannot be had."""
@@ -198,7 +259,7 @@ class ProbedModule:
     def _route(self) -> None:
         """Have Transformers call our function, where the model lets us choose."""
         if isinstance(self.module, PreTrainedModel):
-            with _quiet_transformers():
+            with seam.quiet_transformers():
                 self.module.set_attn_implementation(seam.NAME)
 
     def _probe_at_load(self) -> None:
@@ -206,7 +267,7 @@ class ProbedModule:
         if inputs is None:
             return
         try:
-            self.probe(inputs={name: self.to_device(value) for name, value in inputs.items()})
+            self._find_layout((), {name: self.to_device(value) for name, value in inputs.items()})
         except CaptureError:
             raise
         except Exception as error:  # whatever a model raises on inputs it does not like: the first run probes it then
@@ -219,6 +280,8 @@ class ProbedModule:
         may_reach_more = taken & {"pixel_values", "input_features", "input_ids"} - self.layout.seen_inputs
         if self.layout.missed and not may_reach_more:  # otherwise an input of another kind may still reach the rest
             self.warn(f"not all attention is captured: {self.layout.coverage}.")
+        if self._verify_at_load is not False:
+            self._take(verify_at_load(self, any_size=bool(self._verify_at_load)))
 
     def to_device(self, value: Tensor) -> Tensor:
         """An input where the model is, in its own precision."""
@@ -235,18 +298,3 @@ class ProbedModule:
         if self.tokenizer is None:
             return str(token_id)
         return self.tokenizer.decode([token_id], clean_up_tokenization_spaces=False)
-
-
-class _quiet_transformers:  # noqa: N801  a context manager reads as a verb
-    """Silence the log line that says a model does not take our function: coverage says it better."""
-
-    def __enter__(self):
-        from transformers.utils import logging
-
-        self.level = logging.get_verbosity()
-        logging.set_verbosity_error()
-
-    def __exit__(self, *problem: object):
-        from transformers.utils import logging
-
-        logging.set_verbosity(self.level)

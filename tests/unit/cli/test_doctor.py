@@ -1,20 +1,21 @@
 import json
-import sys
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from headscope.cli import doctor as command
 from headscope.cli import models as listing
-from headscope.cli import smoke_check as running
+from headscope.models import loading
+from headscope.models.capture.session import Session
 
 
 @pytest.fixture
 def builtin(models: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An installation whose built-in models are the tiny ones."""
     monkeypatch.setattr(listing, "BUILTIN", models)
-    monkeypatch.setattr(sys.modules["headscope.models.loading"], "BUILTIN", models)
+    monkeypatch.setattr(loading, "BUILTIN", models)
     return models
 
 
@@ -27,38 +28,64 @@ def test_a_sound_installation_is_fine(call, builtin: Path) -> None:
     assert {"Python", "torch", "transformers", "tokenizers", "safetensors", "devices", "memory", "disk"} <= set(checks)
     # Every kind of model is run: causal, masked, encoder-decoder, images.
     for name in ("gpt", "bert", "marian", "vit"):
-        assert "equal to those of its own eager code" in checks[f"builtin:{name}"]["detail"]
+        assert "verified, max difference 0.0" in checks[f"builtin:{name}"]["detail"]
 
 
 def test_without_built_in_models_a_tiny_one_is_run(call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(listing, "BUILTIN", tmp_path)
     result = call("doctor")
     assert result.exit_code == 0, result.output
-    assert "✓ tiny model: loads, traces 8 heads, outputs equal to those" in result.stdout
+    assert "✓ tiny model: loads, traces 8 heads; verified, max difference 0.0" in result.stdout
     assert "– built-in models: none in this installation" in result.stdout
     assert result.stdout.rstrip().endswith("Everything works.")
 
 
-def test_a_wrong_output_is_a_broken_line_and_exit_code_1(call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def half_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A capture that is wrong: every attention gives a half more than it should."""
+    attend = Session.attend
+
+    def wrong(self: Session, call: Any) -> Any:
+        out, pattern = attend(self, call)
+        return out + 0.5, pattern
+
+    monkeypatch.setattr(Session, "attend", wrong)
+
+
+@pytest.mark.filterwarnings("ignore::headscope.errors.HeadscopeWarning")
+def test_a_wrong_output_is_a_broken_line_and_exit_code_1(
+    call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, half_more: None
+) -> None:
     monkeypatch.setattr(listing, "BUILTIN", tmp_path)
-    monkeypatch.setattr(running, "_difference_from_eager", lambda model, trace: 0.25)
     result = call("doctor")
     assert result.exit_code == 1
-    assert "✗ tiny model: outputs under observation differ from the model's own by 0.25" in result.stdout
+    assert "✗ tiny model: NOT VERIFIED: layer L0 (transformer.h.0.attn) differs from the model's own" in result.stdout
     assert "Something is broken" in result.stdout
 
 
-def test_a_nan_counts_as_a_wrong_output(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(running, "_difference_from_eager", lambda model, trace: float("nan"))
-    with pytest.raises(running.CaptureError, match="differ"):
-        running.smoke(None)
+@pytest.mark.filterwarnings("ignore::headscope.errors.HeadscopeWarning")
+def test_a_model_is_compared_with_its_own_attention(call, models: Path) -> None:
+    result = call("doctor", str(models / "gpt"))
+    assert result.exit_code == 0, result.output
+    for text in ("its own eager", "padded batch of 12 and 7 tokens", "2 cached decoding steps", "✓ Observed, it"):
+        assert text in result.stdout
+    report = json.loads(call("doctor", str(models / "gpt"), "--json").stdout)
+    assert report["is_equal"] and report["difference"] == 0 and report["n_patterns"] > 0
+
+
+@pytest.mark.filterwarnings("ignore::headscope.errors.HeadscopeWarning")
+def test_a_model_that_is_read_wrong_is_named_and_exit_code_1(call, models: Path, half_more: None) -> None:
+    result = call("doctor", str(models / "gpt"))
+    assert result.exit_code == 1
+    assert "layer L0 (transformer.h.0.attn) differs" in result.stdout
+    assert "✗ Do not trust what is shown of this model" in result.stdout
 
 
 def test_a_damaged_built_in_model_is_named(call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "half").mkdir()
     (tmp_path / "half" / "config.json").write_text("{")
     monkeypatch.setattr(listing, "BUILTIN", tmp_path)
-    monkeypatch.setattr(sys.modules["headscope.models.loading"], "BUILTIN", tmp_path)
+    monkeypatch.setattr(loading, "BUILTIN", tmp_path)
     result = call("doctor", "--json")
     checks = {check["name"]: check for check in json.loads(result.stdout)["checks"]}
     assert result.exit_code == 1 and checks["builtin:half"]["state"] == "broken"

@@ -1,6 +1,6 @@
 """One forward pass of one batch: the only place that calls a model's forward to look at it or to train it.
 
-(The probe, `bake` and the smoke check call it too, because they compare with the plain module.)
+(The probe, the verification and `bake` call it too, because they compare with the plain module.)
 """
 
 import inspect
@@ -142,6 +142,8 @@ class Pass:
         inputs = {name: value for name, value in self.batch.model_inputs.items() if not name.startswith("decoder_")}
         known = self.tokens if tokens is None else tokens
         session = Session(self.model, self.edits, cancel=cancel, tokens=known)
+        session.check()
+        self.model.verify_decoding()
         state = torch.random.get_rng_state()
         torch.manual_seed(seed)
         module: Any = self.model.module

@@ -47,6 +47,7 @@ class Probe:
         self.linear_inputs: list[tuple[str, Tensor]] = []
         self.calls: list[tuple[str, Tensor | None, Tensor | None]] = []
         self.batch = 1
+        self.sdpa_is_causal: list[str] = []
         self.n_forwards: dict[str, int] = {}
         self.running: list[str] = []
         self.record, self.grad = None, False
@@ -114,6 +115,8 @@ class Probe:
         with self.tracer.ignoring(call.module):
             out, pattern = attend_plainly(call)
         name = self.names[id(call.module)]
+        if call.sdpa_is_causal:
+            self.sdpa_is_causal.append(name)
         mask = call.formula.mask
         self.seen.append(
             Seen(

@@ -47,6 +47,7 @@ def layout_of(probe: Probe, *, is_encoder_decoder: bool, inputs: frozenset[str])
         _missed(probe.module, layers, others),
         inputs,
         tuple(name for name, count in n_seen.items() if count > probe.n_forwards.get(name, 1)),
+        tuple(dict.fromkeys(probe.sdpa_is_causal)),
     )
 
 

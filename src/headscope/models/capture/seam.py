@@ -3,6 +3,8 @@
 Outside a session it is plain SDPA. Inside, the session that the calling context carries does the work.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -17,6 +19,7 @@ from transformers.masking_utils import (
     prepare_padding_mask,
     sdpa_mask,
 )
+from transformers.utils import logging
 
 from headscope.attention import Bias, Formula, Mask, expand_heads, scores, softmax
 from headscope.errors import CaptureError
@@ -51,7 +54,10 @@ _HARMLESS = frozenset(
 
 @dataclass(frozen=True, eq=False)
 class Call:
-    """One call of the attention function: query [batch, head, query, dim], key and value [batch, group, key, dim]."""
+    """One call of the attention function: query [batch, head, query, dim], key and value [batch, group, key, dim].
+
+    `sdpa_is_causal`: the model's own SDPA would hide what follows, though there is no mask and its eager code sees all.
+    """
 
     module: nn.Module
     query: Tensor
@@ -60,6 +66,7 @@ class Call:
     formula: Formula
     dropout: float = 0.0
     way: str = "routed"
+    sdpa_is_causal: bool = False
 
 
 def attend(
@@ -90,12 +97,15 @@ def attend(
             "what it would show could be wrong. Run the model outside a session, or report the model's name."
         )
     by = query.shape[-1] ** -0.5 if scaling is None else float(scaling)
-    is_causal = getattr(module, "is_causal", True) if is_causal is None else is_causal
-    mask, bias = read_mask(attention_mask, query, key, is_causal=bool(is_causal))
+    # Without a mask a model's own eager code hides nothing, whatever flag it has for SDPA: we follow eager.
+    mask, bias = read_mask(attention_mask, query, key, is_causal=False)
     if position_bias is not None:
         extra = _shared_bias(position_bias, session if watched else None)
         bias = extra if bias is None else Bias("dense", bias.tile() + position_bias, query.shape[2], key.shape[2])
-    call = Call(module, query, key, value, Formula(by, softcap, s_aux, mask, bias), dropout)
+    flag = getattr(module, "is_causal", True) if is_causal is None else is_causal
+    hides = attention_mask is None and bool(flag) and query.shape[2] > 1
+    formula = Formula(by, softcap, s_aux, mask, bias)
+    call = Call(module, query, key, value, formula, dropout, sdpa_is_causal=hides)
     if watched:
         assert session is not None
         return session.attend(call)
@@ -186,6 +196,17 @@ def _shared_bias(position_bias: Tensor, session: "Session | None") -> Bias:
     if session is not None:
         return session.bias_of(position_bias)
     return Bias("dense", position_bias, *position_bias.shape[-2:])
+
+
+@contextmanager
+def quiet_transformers() -> Iterator[None]:
+    """Silence the log line that says a model does not take an attention function: coverage says it better."""
+    level = logging.get_verbosity()
+    logging.set_verbosity_error()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(level)
 
 
 AttentionInterface.register(NAME, attend)
