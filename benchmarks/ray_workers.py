@@ -31,8 +31,8 @@ class Clock:
     def __init__(self, n_workers: int):
         self.skipped, self.seen = n_workers * SHARD, []
 
-    def __call__(self, progress: hs.runs.Progress) -> None:
-        self.seen.append((time.perf_counter(), progress.n_done))
+    def __call__(self, progress: hs.Progress) -> None:
+        self.seen.append((time.perf_counter(), progress.done))
 
     def rate(self) -> float:
         """Examples a second."""

@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from headscope.models import Model as Model
     from headscope.models import bake as bake
     from headscope.models import load as load
+    from headscope.progress import Progress as Progress
+    from headscope.progress import progress_bars as progress_bars
     from headscope.reports import HeadsReport as HeadsReport
     from headscope.reports import heads as heads
     from headscope.scores import Scores as Scores

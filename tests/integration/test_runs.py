@@ -107,7 +107,7 @@ def test_memory_does_not_grow_with_the_corpus(tmp_path, monkeypatch):
     process, sizes = psutil.Process(), {}
 
     def watch(progress):
-        sizes[progress.n_done] = process.memory_info().rss
+        sizes[progress.done] = process.memory_info().rss
 
     def stream():
         return (texts[number % 12] for number in range(20_000))

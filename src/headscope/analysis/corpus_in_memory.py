@@ -1,8 +1,7 @@
 """A corpus through a model once, in this process, for measures that need no folder of a run."""
 
 import itertools
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,14 +9,13 @@ import torch
 
 from headscope.corpora import Corpus, Example, corpus
 from headscope.errors import InputError
+from headscope.progress import Cancel, OnProgress, Steps
 from headscope.runs import Measure, Table
 from headscope.runs.batch_plan import Plan, block_for
 from headscope.runs.shard_counts import Ledger
 
 if TYPE_CHECKING:
     from headscope.models import Model
-
-Report = Callable[[int, int], None]
 
 
 class Counted(Table):
@@ -61,8 +59,8 @@ def counted(
     batch_tokens: int = 4096,
     seed: int = 0,
     truncate: bool = False,
-    progress: Report | None = None,
-    cancel: threading.Event | None = None,
+    progress: OnProgress | None = None,
+    cancel: Cancel | None = None,
 ) -> Counted:
     """Show every batch of a corpus (its first `limit` examples) to one measure.
 
@@ -86,18 +84,12 @@ def counted(
         truncate=truncate,
         on_error=examples.on_error,
     )
-    worker, table, n_done = Worker(model, [measure], plan), Counted(measure, -(-n_examples // block)), 0
-
-    def report(n: int) -> None:
-        nonlocal n_done
-        n_done += n
-        if progress is not None:
-            progress(n_done, n_examples)
-
+    worker, table = Worker(model, [measure], plan), Counted(measure, -(-n_examples // block))
+    steps = Steps("examples", n_examples, progress)
     stream = first(examples, limit)
     for index in range(-(-n_examples // shard_size)):
         shard = list(itertools.islice(stream, shard_size))
-        ledger = worker.shard(index, shard, report=report, cancel=cancel)
+        ledger = worker.shard(index, shard, report=steps.add, cancel=cancel)
         table.take(ledger, index * shard_size // block)
         table.n_examples += len(shard) - len(ledger.passed_over)
     return table

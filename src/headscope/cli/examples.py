@@ -14,7 +14,6 @@ from headscope.cli.shared_options import ModelName, PrintOptions, Truncate
 
 if TYPE_CHECKING:
     from headscope.analysis.search.examples import Examples
-    from headscope.runs import Progress
 
 EXAMPLE = "Example: headscope examples builtin:gpt wiki.txt 'L3.neurons[17]' -k 5"
 
@@ -50,11 +49,7 @@ def examples(
     loaded = loading.model(model)
     note_first_example(stream)
     kept = folder if folder is not None else cache_folder(loaded, stream, truncate=truncate)
-    with note_what_is_kept(kept), progress_bars() as bar:
-
-        def progress(at: "Progress") -> None:
-            bar("examples", at.n_done, at.n_examples)
-
+    with note_what_is_kept(kept), progress_bars() as progress:
         options = {"k": k, "lowest": lowest, "truncate": truncate}
         matches = found_in(loaded, stream, place, folder=kept, progress=progress, **options)
     if print_options.json:

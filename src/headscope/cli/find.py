@@ -14,6 +14,7 @@ from headscope.cli.load_model import Loading
 from headscope.cli.progress import progress_bars
 from headscope.cli.shared_options import InputOptions, InputText, ModelName, PrintOptions
 from headscope.errors import InputError
+from headscope.progress import Steps
 
 if TYPE_CHECKING:
     from headscope.models import Model
@@ -103,8 +104,7 @@ def _by_effect(model: "Model", inputs: list[Any], effect: str, at: int | None, b
     if not inputs:
         raise InputError("an effect is on the prediction of a text: give one, or --texts FILE.")
     with progress_bars() as progress:
-        report = lambda done, of: progress("Taking out heads", done, of)  # noqa: E731
-        return ablation(model, inputs, by=by, target=effect, position=at, progress=report)
+        return ablation(model, inputs, by=by, target=effect, position=at, progress=progress)
 
 
 def _by_looks(
@@ -116,8 +116,9 @@ def _by_looks(
     inputs = [*inputs, *(repeated_tokens(model) if repeated else [])]
     traces: list[Trace] = []
     with progress_bars() as progress:
+        steps = Steps("inputs", len(inputs), progress)
         for model_inputs in inputs:
-            progress("Running", len(traces), len(inputs))
+            steps.next()
             traces.append(model.run(model_inputs, record="heads"))
     if example is not None and len(traces) > 1:
         kept = [trace for trace in traces if example_problem(trace, example) is None]

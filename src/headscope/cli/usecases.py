@@ -70,10 +70,10 @@ COMMANDS = (
 
 def _run(name: str, model: str, data: Any, loading: Loading, print_options: PrintOptions) -> None:
     loaded = loading.model(model)
-    from headscope.reports.usecases import USE_CASES, use_case
+    from headscope.reports.usecases import use_case
 
     with progress_bars() as progress:
-        evidence = use_case(name, loaded, data, progress=lambda done, of: progress(USE_CASES[name].title, done, of))
+        evidence = use_case(name, loaded, data, progress=progress)
     if print_options.json:
         print_json(evidence.to_json())
     else:

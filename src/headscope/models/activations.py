@@ -4,7 +4,6 @@ Of the residual stream all is held (places × tokens × width, asked of the budg
 furthest from 0, all only of the tokens that are asked for (`rows`); of heads and of what a layer writes only norms.
 """
 
-import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -21,6 +20,7 @@ from headscope.models.capture.recorder import Captured
 from headscope.models.capture.session import Observer
 from headscope.models.logit_lens import lens_stack, read_lens, why_no_lens
 from headscope.models.memory_budget import SHARE, size_text
+from headscope.progress import Cancel, OnProgress
 from headscope.sites import Site
 from headscope.traces import Inputs, Tokens, Trace
 from headscope.traces.activations import Activations
@@ -82,7 +82,7 @@ class Streams:
         k: int = 5,
         *,
         check: Callable[[], None] | None = None,
-        progress: Callable[[int, int], None] | None = None,
+        progress: OnProgress | None = None,
     ) -> Activations:
         """Norms of all tokens, and of `count` tokens from `first` on the lens, neurons and heads."""
         length = len(self.tokens)
@@ -140,8 +140,8 @@ def watch(
     stack: str | None = None,
     rows: Sequence[int] = (),
     budget: int | None = None,
-    cancel: threading.Event | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    cancel: Cancel | None = None,
+    progress: OnProgress | None = None,
 ) -> Streams:
     """Run an input (a text, or the inputs of a trace) and keep what passed through one stack; of the tokens `rows` all
     MLP neurons."""

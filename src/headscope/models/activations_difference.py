@@ -1,6 +1,5 @@
 """Activations of two runs, the first minus the second: on the tokens that both have, some of them at a time."""
 
-import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -14,6 +13,7 @@ from headscope.interventions import Intervention
 from headscope.interventions.calls import parse
 from headscope.models.activations import N_NEURONS, Streams, cosine, read_around, watch
 from headscope.models.logit_lens import lens_stack, logits_of, read_lenses, why_no_lens
+from headscope.progress import Cancel, OnProgress
 from headscope.traces import Comparison, Trace
 from headscope.traces.activations import Activations
 from headscope.traces.activations_difference import ActivationsDifference, LensDifference
@@ -76,8 +76,8 @@ def watch_both(
     tokens: range | int | None = None,
     k: int = 5,
     budget: int | None = None,
-    cancel: threading.Event | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    cancel: Cancel | None = None,
+    progress: OnProgress | None = None,
 ) -> ActivationsDifference:
     """Run both inputs once more, and subtract what passed through one stack."""
     if comparison.one.model != comparison.other.model and models[0] is models[1]:
@@ -118,7 +118,7 @@ def subtract(
     k: int = 5,
     *,
     check: Callable[[], None] | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    progress: OnProgress | None = None,
 ) -> ActivationsDifference:
     """Both runs on the aligned tokens: norms of all of them; lens, neurons and heads of those that are paired for it.
 
@@ -176,7 +176,7 @@ def _lens(
     paired: Paired,
     k: int,
     check: Callable[[], None] | None,
-    progress: Callable[[int, int], None] | None,
+    progress: OnProgress | None,
 ) -> tuple[LensDifference | None, str]:
     """The lens of both runs, or why there is none."""
     reasons = dict.fromkeys(why_no_lens(model, stream.stack) for model, stream in zip(models, streams, strict=True))

@@ -1,8 +1,7 @@
 """The traces of examples: those of like length run together, each recorded as asked."""
 
-import threading
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -12,6 +11,7 @@ from headscope.interventions import Intervention
 from headscope.models.capture.passes import Pass
 from headscope.models.inputs.batch import batchable, ready_inputs
 from headscope.models.memory_budget import choose_record
+from headscope.progress import Cancel, OnProgress
 from headscope.traces import RECORDS, Inputs, Trace
 
 if TYPE_CHECKING:
@@ -28,8 +28,8 @@ class Recording:
     record: Record | None = None
     keep: Keep = "cpu"
     budget: int | None = None
-    cancel: threading.Event | None = None
-    progress: Callable[[int, int], None] | None = None
+    cancel: Cancel | None = None
+    progress: OnProgress | None = None
 
     def __post_init__(self):
         if self.record is not None and self.record not in RECORDS:
@@ -88,7 +88,7 @@ def _batches(model: "Model", examples: Sequence[Inputs]) -> Iterator[list[int]]:
         yield from (order[first : first + BATCH_SIZE] for first in range(0, len(order), BATCH_SIZE))
 
 
-def _with_target(model: "Model", inputs: Inputs, cancel: threading.Event | None) -> "Continuation":
+def _with_target(model: "Model", inputs: Inputs, cancel: Cancel | None) -> "Continuation":
     from headscope.models.generation import continue_inputs, longest_target
 
     return continue_inputs(model, inputs, max_new_tokens=longest_target(model), cancel=cancel)

@@ -1,6 +1,5 @@
 """Generation with edits: the text, and one trace over the whole sequence."""
 
-import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -19,6 +18,7 @@ from headscope.models.inputs.accepted import Intake
 from headscope.models.inputs.decoder_start import StartIds, is_whisper, most_start_tokens
 from headscope.models.inputs.prepare import extend, prepare
 from headscope.models.inputs.token_replacement import replace_tokens
+from headscope.progress import Cancel, OnProgress, Progress
 from headscope.traces import Inputs, Predictions, Trace
 
 if TYPE_CHECKING:
@@ -48,8 +48,8 @@ def generate(
     seed: int,
     record: Record | None,
     budget: int | None,
-    cancel: threading.Event | None,
-    progress: Callable[[int, int], None] | None,
+    cancel: Cancel | None,
+    progress: OnProgress | None,
     do_sample: bool,
     temperature: float,
     top_k: int,
@@ -125,7 +125,7 @@ def continue_inputs(
     *,
     max_new_tokens: int,
     seed: int = 0,
-    cancel: threading.Event | None = None,
+    cancel: Cancel | None = None,
     steps: "_Steps | None" = None,
     **options: Any,
 ) -> Continuation:
@@ -216,7 +216,7 @@ def _all_answers(last: Predictions | None, seen: list[Predictions], n_prompt: in
 class _Steps(LogitsProcessor):
     """Sees the candidates of every step, after all that the generation settings do to them; changes nothing."""
 
-    def __init__(self, most: int, names: Callable[[int], str], progress: Callable[[int, int], None] | None):
+    def __init__(self, most: int, names: Callable[[int], str], progress: OnProgress | None):
         self.most, self.names, self.progress = most, names, progress
         self.seen: list[Predictions] = []
         self._count = 0
@@ -225,6 +225,6 @@ class _Steps(LogitsProcessor):
         if scores.shape[0] == 1:  # not one of several beams
             self.seen.append(Predictions.of(scores, stack="", positions=(), names=self.names))
         if self.progress is not None:
-            self.progress(self._count, self.most)
+            self.progress(Progress("tokens", self._count, self.most))
         self._count += 1
         return scores

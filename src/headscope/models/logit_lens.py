@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from headscope.errors import NotRecordedError
+from headscope.progress import OnProgress, Steps
 from headscope.traces.activations import Lens
 from headscope.traces.activations_difference import LensDifference
 
@@ -46,7 +47,7 @@ def read_lens(
     k: int = 5,
     *,
     check: Callable[[], None] | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    progress: OnProgress | None = None,
 ) -> Lens:
     """The logit lens of a residual stream [place, token, dim]; only some rows of logits are held at a time."""
     if not model.layout.lens:
@@ -55,6 +56,7 @@ def read_lens(
     step = max(1, LOGITS // logits_of(model, stream[-1, :1]).shape[-1])
     best = torch.zeros(length, dtype=torch.long)
     ids, logprobs, ranks, answers = [], [], [], []
+    steps = Steps("logit lens", n_places, progress)
     for place in reversed(range(n_places)):  # the last first: the others are compared with its answer
         rows: list[tuple[Tensor, ...]] = []
         for first in range(0, length, step):
@@ -68,8 +70,7 @@ def read_lens(
             rows.append(tuple(tensor.cpu() for tensor in (top.indices, top.values, (logp > own).sum(-1), own[:, 0])))
         for into, at in ((ids, 0), (logprobs, 1), (ranks, 2), (answers, 3)):
             into.append(torch.cat([row[at] for row in rows]))
-        if progress is not None:
-            progress(n_places - place, n_places)
+        steps.add()
     whole = [torch.stack(by_place[::-1]).numpy() for by_place in (ids, logprobs, ranks, answers)]
     name = model.token_text
     names = {int(token_id): name(int(token_id)) for token_id in np.unique(whole[0])}
@@ -82,7 +83,7 @@ def read_lenses(
     k: int = 5,
     *,
     check: Callable[[], None] | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    progress: OnProgress | None = None,
 ) -> LensDifference:
     """The logit lens of two residual streams [place, token, dim] whose tokens stand for the same, over one vocabulary:
     of every place the k likeliest candidates of either."""
@@ -90,6 +91,7 @@ def read_lenses(
     step = max(1, LOGITS // (2 * logits_of(models[0], streams[0][-1, :1]).shape[-1]))
     best = torch.zeros(2, length, dtype=torch.long)
     places: list[tuple[Tensor, ...]] = []
+    steps = Steps("logit lens", n_places, progress)
     for place in reversed(range(n_places)):  # the last first: the others are compared with its answers
         rows: list[tuple[Tensor, ...]] = []
         for first in range(0, length, step):
@@ -107,8 +109,7 @@ def read_lenses(
             rows.append(tuple(each.cpu() for each in (*_candidates(left, right, k), logprobs, ranks)))
         # Candidates are [token, candidate], answers [answer, run, token].
         places.append(tuple(torch.cat(each, 0 if at < 3 else 2) for at, each in enumerate(zip(*rows, strict=True))))
-        if progress is not None:
-            progress(n_places - place, n_places)
+        steps.add()
     ids, left, right = (torch.stack([place[at] for place in places[::-1]]).numpy() for at in range(3))
     logprobs, ranks = (torch.stack([place[at] for place in places[::-1]], 2).numpy() for at in (3, 4))
     name = models[0].token_text

@@ -1,6 +1,5 @@
 """What a model answers at every position of one input, with edits: logits alone, nothing recorded."""
 
-import threading
 from collections.abc import Sequence
 
 from torch import Tensor
@@ -9,6 +8,7 @@ from headscope.errors import NotRecordedError
 from headscope.interventions import Intervention
 from headscope.models.capture.passes import Pass
 from headscope.models.model import Model
+from headscope.progress import Cancel
 from headscope.traces import Inputs
 
 
@@ -18,7 +18,7 @@ def output_logits(
     interventions: Sequence[Intervention] = (),
     *,
     last: int | None = None,
-    cancel: threading.Event | None = None,
+    cancel: Cancel | None = None,
 ) -> Tensor:
     """Logits [position, candidate] of all positions, or of the `last` so many; a classifier's have one row."""
     passed = Pass.of(model, [inputs], interventions).run(logits="all" if last is None else last, cancel=cancel)

@@ -1,7 +1,6 @@
 """A model: a network, what reads its inputs, and the ways to run it and watch it."""
 
-import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
 
 from headscope.choices import Keep, Record
@@ -13,6 +12,7 @@ from headscope.models.example_traces import Recording, example_traces, ready_tra
 from headscope.models.inputs.prepare import check_alone, prepare
 from headscope.models.probed_module import ProbedModule
 from headscope.models.run_options import MediaOptions, RecordOptions, RunOptions, Single, Source
+from headscope.progress import Cancel, OnProgress
 from headscope.traces import Inputs, Prediction, Trace
 
 if TYPE_CHECKING:
@@ -83,8 +83,8 @@ class Model(ProbedModule):
         record: Record | None = None,
         keep: Keep = "cpu",
         budget: int | None = None,
-        cancel: threading.Event | None = None,
-        progress: Callable[[int, int], None] | None = None,
+        cancel: Cancel | None = None,
+        progress: OnProgress | None = None,
     ) -> Trace | list[Trace]:
         """Run an input and give its `Trace`; a list of inputs gives a list of traces.
 
@@ -172,7 +172,7 @@ class Model(ProbedModule):
         record: Record | None = None,
         grad: bool = False,
         exact: bool | None = None,
-        cancel: threading.Event | None = None,
+        cancel: Cancel | None = None,
     ) -> Session:
         """Watch and edit whatever runs inside: `with model.session([...], record="heads") as s: model.module(**batch)`.
 
@@ -194,8 +194,8 @@ class Model(ProbedModule):
         seed: int = 0,
         record: Record | None = None,
         budget: int | None = None,
-        cancel: threading.Event | None = None,
-        progress: Callable[[int, int], None] | None = None,
+        cancel: Cancel | None = None,
+        progress: OnProgress | None = None,
         image: Any = None,
         audio: Any = None,
         sampling_rate: int | None = None,
@@ -260,8 +260,8 @@ class Model(ProbedModule):
         tokens: range | int | None = None,
         k: int = 5,
         budget: int | None = None,
-        cancel: threading.Event | None = None,
-        progress: Callable[[int, int], None] | None = None,
+        cancel: Cancel | None = None,
+        progress: OnProgress | None = None,
     ) -> "Activations":
         """What passed through a stack, layer by layer: norms, the logit lens, MLP neurons, what each head wrote.
 
@@ -293,8 +293,8 @@ class Model(ProbedModule):
         tokens: range | int | None = None,
         k: int = 5,
         budget: int | None = None,
-        cancel: threading.Event | None = None,
-        progress: Callable[[int, int], None] | None = None,
+        cancel: Cancel | None = None,
+        progress: OnProgress | None = None,
     ) -> "ActivationsDifference":
         """Activations of two runs, the first minus the second, on the tokens that both have.
 

@@ -1,7 +1,5 @@
 """What `Model.run` and `Model.read` take, as types: what can be read, and the options of a run."""
 
-import threading
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypedDict
 
@@ -10,6 +8,7 @@ from PIL.Image import Image
 from torch import Tensor
 
 from headscope.choices import Keep, Record
+from headscope.progress import Cancel, OnProgress
 from headscope.traces import Inputs
 
 # Messages with role and content.
@@ -36,8 +35,8 @@ class RecordOptions(TypedDict, total=False):
     record: Record | None
     keep: Keep
     budget: int | None
-    cancel: threading.Event | None
-    progress: Callable[[int, int], None] | None
+    cancel: Cancel | None
+    progress: OnProgress | None
 
 
 class RunOptions(MediaOptions, RecordOptions, total=False):

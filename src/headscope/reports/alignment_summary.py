@@ -1,13 +1,12 @@
 """Cross-attention as word alignment, for the report: F1 with a statistical aligner; the diagonal is the baseline."""
 
-import threading
-from collections.abc import Callable
 from dataclasses import replace
 from itertools import islice
 
 from headscope.analysis.structure.alignment import STEPS, cross_alignment
 from headscope.corpora import Corpus, Example, Problem, corpus
 from headscope.models import Model
+from headscope.progress import Cancel, OnProgress
 from headscope.scores import Scores
 
 # The aligner is trained on so many pairs at most, those that are measured among them; with fewer it is a poor judge.
@@ -21,8 +20,8 @@ def alignment_scores(
     examples: list[Example],
     every: int = 1,
     *,
-    progress: Callable[[int, int], None] | None = None,
-    cancel: threading.Event | None = None,
+    progress: OnProgress | None = None,
+    cancel: Cancel | None = None,
 ) -> dict[str, Scores]:
     """`alignment/writes` and `alignment/reads` of every cross-attention head; nothing where there are no pairs.
 

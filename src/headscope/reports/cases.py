@@ -6,8 +6,7 @@ with the largest weights are kept.
 
 import base64
 import io
-import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
@@ -22,6 +21,7 @@ from headscope.analysis.measures.targets import places_of
 from headscope.corpora import Corpus, Example, align
 from headscope.models import Model
 from headscope.models.inputs.media import picture
+from headscope.progress import Cancel, OnProgress, Steps
 from headscope.reports.relevance_sample import source_of
 from headscope.runs import Run, Table
 from headscope.scores import Scores
@@ -80,8 +80,8 @@ def cases(
     scores: Mapping[str, Scores],
     verdicts: Mapping[Head, Verdict],
     *,
-    progress: Callable[[int, int], None] | None = None,
-    cancel: threading.Event | None = None,
+    progress: OnProgress | None = None,
+    cancel: Cancel | None = None,
 ) -> dict[Head, list[Case]]:
     """Up to three cases for every head."""
     tables = {about["name"]: run.table(about["name"]) for about in run.manifest["measures"]}
@@ -92,7 +92,7 @@ def cases(
         for place in search.places:
             by_place.setdefault(place, []).append(head)
     cases_by_head: dict[Head, list[tuple[float, int, Case]]] = {head: [] for head in verdicts}
-    n_done, ordered = 0, sorted(by_place)
+    ordered, steps = sorted(by_place), Steps("cases", len(by_place), progress)
     for first in range(0, len(ordered), _AT_A_TIME):
         places = ordered[first : first + _AT_A_TIME]
         traces = model.run(
@@ -105,9 +105,7 @@ def cases(
                     cases_by_head[head].append((sum(weight for *_, weight in case.pairs), place, case))
                     cases_by_head[head].sort(key=lambda ranked: (-ranked[0], ranked[1]))
                     del cases_by_head[head][N_CASES:]
-        n_done += len(places)
-        if progress is not None:
-            progress(n_done, len(by_place))
+        steps.add(len(places))
     return {head: [case for *_, case in ranked] for head, ranked in cases_by_head.items()}
 
 

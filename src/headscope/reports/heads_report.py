@@ -4,7 +4,6 @@ import contextlib
 import hashlib
 import json
 import tempfile
-import threading
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, field
@@ -20,6 +19,7 @@ from headscope.corpora import Corpus, Example, Problem, corpus
 from headscope.errors import CaptureError, HeadscopeError, HeadscopeWarning, InputError, LoadError
 from headscope.files import read_json, refuse_foreign, take_checksum, with_checksum, write_file
 from headscope.models import Model, load
+from headscope.progress import Cancel, OnProgress
 from headscope.reports.alignment_summary import alignment_scores
 from headscope.reports.cases import Case, cases, first_examples, thumbnails
 from headscope.reports.findings import Answer, outcome
@@ -146,8 +146,8 @@ def heads(
     extra: Iterable[runs.Measure] = (),
     engine: "str | Engine" = "local",
     truncate: bool = False,
-    progress: Progress | None = None,
-    cancel: threading.Event | None = None,
+    progress: OnProgress | None = None,
+    cancel: Cancel | None = None,
 ) -> HeadsReport:
     """What every head of a model does over a corpus: all measures that apply, roles with evidence, and a page.
 
@@ -162,7 +162,7 @@ def heads(
     loaded = load(model) if isinstance(model, str) else model
     examples = corpus_subset(source, limit, every)
     place = Path(tempfile.mkdtemp(prefix="headscope-heads-")) if folder is None else Path(folder)
-    work = _Work(loaded, place, progress or (lambda what, done, total: None), cancel)
+    work = _Work(loaded, place, progress, cancel)
     run = runs.run(
         loaded if engine == "local" else model,
         examples,
@@ -170,13 +170,13 @@ def heads(
         place / "run",
         engine=engine,
         truncate=truncate,
-        progress=lambda state: work.progress("measuring", state.n_done, state.n_examples),
+        progress=progress,
         cancel=cancel,
     )
     first = first_examples(examples)
     scores = run.scores() | copying_scores(loaded)
     whole = source if isinstance(source, Corpus) else examples
-    scores |= alignment_scores(loaded, whole, first, every, progress=work.stage("aligning words"), cancel=cancel)
+    scores |= alignment_scores(loaded, whole, first, every, progress=progress, cancel=cancel)
     methods = [name for name, is_wanted in zip(_METHODS, (relevance, importance, importance), strict=True) if is_wanted]
     report = _report(work, run, examples, first, scores, _measure_sample(work, run, first, sample, methods))
     _write(report)
@@ -189,12 +189,8 @@ class _Work:
 
     model: Model
     folder: Path
-    progress: Progress
-    cancel: threading.Event | None
-
-    def stage(self, name: str) -> Callable[[int, int], None]:
-        """The progress of one stage."""
-        return lambda n_done, n_total: self.progress(name, n_done, n_total)
+    progress: OnProgress | None
+    cancel: Cancel | None
 
 
 @dataclass(frozen=True)
@@ -232,7 +228,7 @@ def _report(
         scores,
         ByHead(verdicts),
         outcome(scores, verdicts),
-        ByHead(cases(model, run, first, scores, verdicts, progress=work.stage("looking at cases"), cancel=work.cancel)),
+        ByHead(cases(model, run, first, scores, verdicts, progress=work.progress, cancel=work.cancel)),
         thumbnails(model, first),
     )
 
@@ -318,7 +314,7 @@ def _sample_scores(work: _Work, method: str, sample: Sample, digest: str) -> Sco
         work.model,
         sample.inputs,
         target=sample.targets,
-        progress=work.stage(method.replace("_", " ")),
+        progress=work.progress,
         cancel=work.cancel,
     )
     _cache_scores(file, digest, sample, scores)

@@ -1,12 +1,10 @@
 """The published use cases of looking at attention (Vig, 2019), each with evidence: baselines, intervals, controls."""
 
-import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from headscope.analysis import antecedents, between_sentences, bias, decay
-from headscope.analysis.progress import Progress
 from headscope.analysis.usecases.applicability import check_fits
 from headscope.analysis.usecases.bias import Bias
 from headscope.analysis.usecases.bias import Effect as BiasEffect
@@ -15,6 +13,7 @@ from headscope.analysis.usecases.pronoun_sentences import Sentences, sentences_o
 from headscope.analysis.usecases.sentence_pairs import built_in_pairs
 from headscope.errors import HeadscopeError
 from headscope.models import Model
+from headscope.progress import Cancel, OnProgress
 from headscope.reports.evidence import Cell, Column, Evidence, EvidenceTable, format_cell
 from headscope.scores import Scores
 from headscope.sites import Head
@@ -41,8 +40,8 @@ def use_case(
     model: Model,
     data: Any = None,
     *,
-    progress: Progress | None = None,
-    cancel: threading.Event | None = None,
+    progress: OnProgress | None = None,
+    cancel: Cancel | None = None,
 ) -> Evidence:
     """Run a use case on a model: "bias", "antecedents", "between" or "decay".
 

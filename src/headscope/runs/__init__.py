@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from headscope.runs.measure import Refusal as Refusal
     from headscope.runs.measure import Sample as Sample
     from headscope.runs.measure import Tally as Tally
-    from headscope.runs.progress import Progress as Progress
-    from headscope.runs.progress import drawn as drawn
     from headscope.runs.ray import Ray as Ray
     from headscope.runs.table import Table as Table
 

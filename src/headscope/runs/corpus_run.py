@@ -11,11 +11,12 @@ from typing import Any
 
 from headscope.corpora import Corpus, Example, corpus
 from headscope.errors import Cancelled, HeadscopeError, HeadscopeWarning, InputError, MissingExtraError
+from headscope.progress import Cancel, OnProgress
 from headscope.runs.batch_plan import Plan, block_for
 from headscope.runs.engine import Crew, Engine, Local, Source, Task
 from headscope.runs.manifest import digest_of, make_manifest
 from headscope.runs.measure import Measure
-from headscope.runs.progress import Counter, Report
+from headscope.runs.progress import Counter
 from headscope.runs.run_folder import Folder
 from headscope.runs.shard import Shard, arrow
 from headscope.runs.table import Table
@@ -154,8 +155,8 @@ def run(
     threads: int | None = None,
     truncate: bool = False,
     resume: bool = True,
-    progress: Report | None = None,
-    cancel: threading.Event | None = None,
+    progress: OnProgress | None = None,
+    cancel: Cancel | None = None,
 ) -> Run:
     """Measure a model over a corpus, and keep what was counted in `folder`.
 
@@ -211,14 +212,14 @@ def _work(
     examples: Corpus,
     manifest: dict[str, Any],
     plan: Plan,
-    progress: Report | None,
-    cancel: threading.Event,
+    progress: OnProgress | None,
+    cancel: Cancel,
 ) -> None:
     done = place.done_shards(manifest)
     n_examples, n_shards = manifest["corpus"]["n_examples"], len(place.shards(manifest))
     n_before = sum(min(plan.shard_size, n_examples - index * plan.shard_size) for index in done)
-    counter = Counter(progress, n_examples, n_shards, n_before, len(done))
     try:
+        counter = Counter(progress, n_examples, n_before)
         if len(done) < n_shards:
             tasks = _tasks(examples, plan, done)
             for finished in crew.work(tasks, plan, digest_of(manifest), report=counter.batch, cancel=cancel):

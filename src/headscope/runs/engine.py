@@ -1,6 +1,5 @@
 """Runs in this process: one shard after another."""
 
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +10,7 @@ import torch
 from headscope.corpora import Example
 from headscope.errors import InputError
 from headscope.models import Model, load
+from headscope.progress import Cancel
 from headscope.runs.batch_plan import Plan
 from headscope.runs.manifest import identity
 from headscope.runs.measure import Measure
@@ -42,7 +42,7 @@ class Crew(Protocol):
     identity: dict[str, Any]
 
     def work(
-        self, tasks: Iterator[Task], plan: Plan, digest: str, *, report: Callable[[int], None], cancel: threading.Event
+        self, tasks: Iterator[Task], plan: Plan, digest: str, *, report: Callable[[int], None], cancel: Cancel
     ) -> Iterator[Done]:
         """Do the tasks, and give them back as they are done."""
         ...
@@ -83,7 +83,7 @@ class _Alone:
         self.identity = identity(model)
 
     def work(
-        self, tasks: Iterator[Task], plan: Plan, digest: str, *, report: Callable[[int], None], cancel: threading.Event
+        self, tasks: Iterator[Task], plan: Plan, digest: str, *, report: Callable[[int], None], cancel: Cancel
     ) -> Iterator[Done]:
         worker = Worker(self.model, self.measures, plan)
         for task in tasks:

@@ -5,7 +5,6 @@ those of a local run. A worker that is lost is replaced and its shard done again
 """
 
 import logging
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any
 
 from headscope.errors import HeadscopeError, InputError, MissingExtraError
 from headscope.models import Model
+from headscope.progress import Cancel
 from headscope.runs.batch_plan import Plan
 from headscope.runs.engine import Crew, Done, Source, Task, as_model
 from headscope.runs.manifest import identity
@@ -77,7 +77,7 @@ class _Actors:
             raise
 
     def work(
-        self, tasks: Iterator[Task], plan: Plan, digest: str, *, report: Callable[[int], None], cancel: threading.Event
+        self, tasks: Iterator[Task], plan: Plan, digest: str, *, report: Callable[[int], None], cancel: Cancel
     ) -> Iterator[Done]:
         ray = self.ray
         free = list(self.actors)

@@ -1,6 +1,5 @@
 """One shard through the model: examples made ready, batched by length, and every measure fed from one pass."""
 
-import threading
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
@@ -12,7 +11,7 @@ from torch import Tensor
 from headscope.attention import expand_heads
 from headscope.choices import Record
 from headscope.corpora import Example
-from headscope.errors import Cancelled, InputError
+from headscope.errors import InputError
 from headscope.models import Model
 from headscope.models.capture.passes import Pass, training_mode
 from headscope.models.capture.recorder import Captured
@@ -20,6 +19,7 @@ from headscope.models.capture.session import Observer
 from headscope.models.generation import continue_inputs, longest_target
 from headscope.models.inputs.batch import batchable
 from headscope.models.inputs.prepare import prepare
+from headscope.progress import Cancel, stop_if
 from headscope.runs.batch import Batch, Layer
 from headscope.runs.batch_plan import Plan
 from headscope.runs.cell_measures import OfCells, watch_cells
@@ -39,7 +39,7 @@ class Worker:
         self.model, self.measures, self.plan = model, list(measures), plan
         for measure in self.measures:
             measure.start(model)
-        self._cancel: threading.Event | None = None
+        self._cancel: Cancel | None = None
         self._grams: dict[str, tuple[Tensor | None, str]] = {}
 
     def shard(
@@ -48,7 +48,7 @@ class Worker:
         examples: Sequence[Example],
         *,
         report: Callable[[int], None] | None = None,
-        cancel: threading.Event | None = None,
+        cancel: Cancel | None = None,
     ) -> Ledger:
         """Everything that the measures count over one shard; `report` hears how many examples a batch had."""
         self._cancel = cancel
@@ -56,8 +56,7 @@ class Worker:
         with _threads(self.plan.threads), training_mode(self.model.module, False):
             inputs = self._ready(examples, ledger)
             for number, places in enumerate(self._batches(inputs)):
-                if cancel is not None and cancel.is_set():
-                    raise Cancelled("the run was cancelled.")
+                stop_if(cancel)
                 self._pass(ledger, examples, inputs, places, (self.plan.seed, index, number), cancel)
                 if report is not None:
                     report(len(places))
@@ -144,7 +143,7 @@ class Worker:
         inputs: dict[int, Inputs],
         places: list[int],
         seed: tuple[int, ...],
-        cancel: threading.Event | None,
+        cancel: Cancel | None,
     ) -> None:
         forward = Pass.of(self.model, [inputs[place] for place in places])
         ready = forward.batch

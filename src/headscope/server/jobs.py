@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 
 from headscope.errors import Cancelled, HeadscopeError
+from headscope.progress import Progress
 from headscope.server.errors import Refused, problem_of, stopping, unexpected
 from headscope.server.log import log_failure, logger, type_and_place
 from headscope.server.messages import RunEvent
@@ -47,6 +48,10 @@ class Job:
     def tell_from_thread(self, event: RunEvent) -> None:
         """The same from the thread that does the work."""
         self.in_loop(lambda: self.tell(event))
+
+    def report(self, progress: Progress) -> None:
+        """Tell from the thread how far the work is."""
+        self.tell_from_thread(RunEvent("running", done=progress.done, of=progress.total))
 
     def in_loop(self, do: Callable[[], None]) -> None:
         """Have the event loop do something, in the order of asking; nothing, once it is closed."""

@@ -20,6 +20,7 @@ from headscope.models import Model
 from headscope.models.inputs.accepted import Intake
 from headscope.models.inputs.batch import Batch
 from headscope.models.memory_budget import SHARE, record_bytes
+from headscope.progress import Progress
 from headscope.server import edits
 from headscope.server.catalogue import Catalogue
 from headscope.server.errors import Refused
@@ -251,15 +252,11 @@ def _trace_of(
     """Run the input, or have the model go on writing it."""
     request, base, keeping = plan.request, plan.base, keeping | {"record": plan.request.record}
     if request.generate:
+        options = {"max_new_tokens": request.generate, "progress": job.report}
+        return model.generate(inputs, interventions, **options, **keeping).trace
 
-        def report_token(done: int, of: int) -> None:
-            job.tell_from_thread(RunEvent("running", done=done, of=of))
-
-        options = {"max_new_tokens": request.generate, "progress": report_token}
-        return model.generate(inputs, interventions=interventions, **options, **keeping).trace
-
-    def report_layer(done: int, of: int) -> None:
-        job.tell_from_thread(RunEvent("running", layer=done, n_layers=of))
+    def report_layer(progress: Progress) -> None:
+        job.tell_from_thread(RunEvent("running", layer=progress.done, n_layers=progress.total))
 
     trace = model.run(inputs, interventions, progress=report_layer, **keeping)
     return trace if base is None or base.trace.inputs is None else replace(trace, steps=base.trace.steps)

@@ -9,6 +9,7 @@ import headscope as hs
 from headscope import runs
 from headscope.analysis.corpus_in_memory import counted
 from headscope.errors import Cancelled, InputError
+from headscope.progress import Progress
 
 TEXTS = ["the cat sat on the mat.", "it was tired.", "she gave her sister the book.", "he read it to them."]
 
@@ -36,9 +37,9 @@ def test_a_pass_in_memory_equals_a_run(bert, tmp_path):
 def test_shards_add_up(bert, monkeypatch):
     monkeypatch.setattr("headscope.analysis.corpus_in_memory.Plan.shard_size", 256)
     done = []
-    many = counted(bert, TEXTS * 70, runs.OfLayers("previous", previous), progress=lambda *counts: done.append(counts))
+    many = counted(bert, TEXTS * 70, runs.OfLayers("previous", previous), progress=done.append)
     few = counted(bert, TEXTS, runs.OfLayers("previous", previous))
-    assert done[-1] == (280, 280) and many.n_blocks == 280
+    assert done[-1] == Progress("examples", 280, 280) and many.n_blocks == 280
     for head, value in few.mean().items():
         assert many.mean()[head] == pytest.approx(value, abs=1e-6)
 

@@ -8,6 +8,7 @@ from tiny_models import FAMILIES, tiny_tokenizer
 import headscope as hs
 from headscope.errors import InputError, InterventionError
 from headscope.models import Model
+from headscope.progress import Progress
 
 CAUSAL = ["gpt2", "llama", "mistral", "gemma2", "gpt_oss", "gpt_neox", "bloom", "falcon_alibi", "opt"]
 
@@ -85,10 +86,10 @@ def test_what_cannot_generate_says_so():
 
 def test_every_step_has_its_candidates():
     model = Model(FAMILIES["gpt2"].build(), tiny_tokenizer())
-    progress_calls: list[tuple[int, int]] = []
-    trace = model.generate("the cat sat on", max_new_tokens=5, progress=lambda *at: progress_calls.append(at)).trace
+    progress_calls: list[Progress] = []
+    trace = model.generate("the cat sat on", max_new_tokens=5, progress=progress_calls.append).trace
     n_prompt = trace.steps.count(None)
-    assert progress_calls == [(step, 5) for step in range(5)]
+    assert progress_calls == [Progress("tokens", step, 5) for step in range(5)]
     assert trace.answers.positions == tuple(range(n_prompt - 1, n_prompt + 5))
     forced = model.run(trace.inputs, record="full").logits.float().log_softmax(-1)
     ids = [token.id for token in trace.tokens["main"]]

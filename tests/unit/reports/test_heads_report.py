@@ -76,8 +76,8 @@ def test_a_second_call_measures_nothing_again(report, gpt, treebank, monkeypatch
     for name in ("relevance", "gate_importance", "ablation"):
         monkeypatch.setitem(heads.__globals__["_METHODS"], name, None)  # would fail if it were called
     calls = []
-    heads(gpt, treebank, report.folder, sample=2, progress=lambda *step: calls.append(step))
-    assert {what for what, *_ in calls} == {"looking at cases"}
+    heads(gpt, treebank, report.folder, sample=2, progress=calls.append)
+    assert {progress.stage for progress in calls} == {"examples", "cases"}
     assert before == ((report.folder / "heads.json").read_bytes(), report.page.read_bytes())
 
 

@@ -36,14 +36,14 @@ def bert():
 
 def test_bias_is_told_in_sentences_and_tables(gpt):
     progress_calls = []
-    evidence = use_case("bias", gpt, FEW, progress=lambda done, of: progress_calls.append((done, of)))
+    evidence = use_case("bias", gpt, FEW, progress=progress_calls.append)
     heads, occupations, silencing, texts = evidence.tables
     assert [column.name for column in heads.columns] == ["head", "she − he", "low", "high", "p, corrected"]
     assert str(heads.rows[0][0]) in evidence.findings[1]
     assert {row[0] for row in occupations.rows} == {"nurse", "doctor", "farmer"}
     assert [row[0] for row in silencing.rows][:2] == ["nothing silenced", "the 3 heads that differ most"]
     assert len(silencing.rows) == 7 and len(texts.rows) == 4
-    assert progress_calls[0][0] == 0 and progress_calls[-1][0] < progress_calls[-1][1]
+    assert progress_calls[0].done == 0 and progress_calls[-1].done < progress_calls[-1].total
     assert evidence.scores[str(heads.rows[0][0])] == heads.rows[0][1]
 
 

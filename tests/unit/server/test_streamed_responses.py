@@ -13,6 +13,7 @@ import pytest
 
 from headscope.errors import Cancelled
 from headscope.models.model import Model
+from headscope.progress import Progress
 from headscope.server.runs import Runs
 
 TEXT = "the cat sat on the mat " * 250
@@ -28,9 +29,9 @@ class Watched:
         run = Model.run
 
         def watch_run(model: Model, *inputs: Any, progress: Any, **options: Any) -> Any:
-            def report_layer(done: int, of: int) -> None:
-                self.layers.append(done)
-                progress(done, of)
+            def report_layer(state: Progress) -> None:
+                self.layers.append(state.done)
+                progress(state)
 
             try:
                 return run(model, *inputs, progress=report_layer, **options)

@@ -13,6 +13,7 @@ from starlette.testclient import TestClient
 
 from headscope.errors import Cancelled
 from headscope.models import Model
+from headscope.progress import Progress
 from headscope.server.tasks import Desk, Task
 from headscope.traces import compare
 from headscope.views.contract import RowProps
@@ -175,7 +176,7 @@ def test_a_result_is_worked_out_once(client: TestClient, run) -> None:
 
     def work(desk: Desk, options: Options) -> Part:
         calls.append(options.n)
-        desk.progress(1, 2)
+        desk.progress(Progress("halves", 1, 2))
         return Part("row", RowProps("L0", "query", 0))
 
     client.workbench.tasks.known = {"count": Task("count", Options, work)}  # type: ignore[attr-defined]

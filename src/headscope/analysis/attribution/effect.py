@@ -1,6 +1,5 @@
 """What edits did to the output: two runs of one input, compared in full at every position."""
 
-import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +12,7 @@ from headscope.errors import InputError
 from headscope.interventions import Intervention
 from headscope.models import Model
 from headscope.models.logits import output_logits
+from headscope.progress import Cancel
 from headscope.traces import Inputs, Trace
 
 MOST_BYTES = 2**30
@@ -74,7 +74,7 @@ def effect(
     interventions: Sequence[Intervention],
     *,
     k: int = 5,
-    cancel: threading.Event | None = None,
+    cancel: Cancel | None = None,
 ) -> Effect:
     """Run an input (a text, or a trace or its inputs) with and without edits, and compare what the model answers.
 

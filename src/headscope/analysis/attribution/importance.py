@@ -4,8 +4,7 @@ Gate gradients after Michel, Levy and Neubig (2019), equation 2: I_h = mean over
 the absolute value taken input by input. Ablation is what the loss gains when a head's output becomes zero, or its mean.
 """
 
-import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +21,7 @@ from headscope.interventions import At, Intervention
 from headscope.interventions.edits import Mean
 from headscope.models import Model
 from headscope.models.capture.edit_checks import intervention_list
+from headscope.progress import Cancel, OnProgress, Steps
 from headscope.scores import Scores
 from headscope.sites import Head, Site, find
 from headscope.traces.tokens import TokenChoice
@@ -36,8 +36,8 @@ def gate_importance(
     interventions: Sequence[Intervention] = (),
     normalised: bool = False,
     batch_size: int = BATCH_SIZE,
-    progress: Callable[[int, int], None] | None = None,
-    cancel: threading.Event | None = None,
+    progress: OnProgress | None = None,
+    cancel: Cancel | None = None,
 ) -> Scores:
     """|∂loss / ∂gate| of every head, averaged over inputs, with bootstrap intervals.
 
@@ -57,16 +57,14 @@ def gate_importance(
     if closed:
         raise CaptureError(f"{closed[0]} shows only its weights, which have no gradient here: use ablation.")
     samples: list[dict[Head, float]] = [{} for _ in asked]
-    n_done = 0
+    steps = Steps("gate importance", len(asked), progress)
     for places in logit_target.batches(model, asked, batch_size):
         gradients = _gate_gradients(
             model, [asked[place] for place in places], [targets[place] for place in places], edits, cancel
         )
         for place, sample in zip(places, gradients, strict=True):
             samples[place] = _in_model_order(model, sample)
-        n_done += len(places)
-        if progress is not None:
-            progress(n_done, len(asked))
+        steps.add(len(places))
     if normalised:
         samples = [_unit_layers(sample) for sample in samples]
     return mean_scores("gate importance", samples, {"normalised": normalised})
@@ -77,7 +75,7 @@ def _gate_gradients(
     questions: list[Question],
     targets: list[Target | None],
     edits: list[Intervention],
-    cancel: threading.Event | None,
+    cancel: Cancel | None,
 ) -> list[dict[Head, float]]:
     """|∂loss / ∂gate| of every head, for each question of a batch."""
     logits, session = logit_target.answer(model, questions, edits, grad=True, cancel=cancel)
@@ -111,8 +109,8 @@ def ablation(
     heads: Sequence[str | Head | Site] | None = None,
     interventions: Sequence[Intervention] = (),
     batch_size: int = BATCH_SIZE,
-    progress: Callable[[int, int], None] | None = None,
-    cancel: threading.Event | None = None,
+    progress: OnProgress | None = None,
+    cancel: Cancel | None = None,
 ) -> Scores:
     """What the loss gains when one head is taken out, for every head (or those given), averaged over inputs.
 
@@ -131,16 +129,14 @@ def ablation(
     samples: list[dict[Head, float]] = [{} for _ in asked]
     # Every pair of an input and a head is a row; rows of like length share a pass.
     pairs = [(place, head) for place in range(len(asked)) for head in chosen]
-    n_done = 0
+    steps = Steps("ablation", len(pairs), progress)
     for rows in logit_target.batches(model, [asked[place] for place, _ in pairs], batch_size):
         here = [pairs[row] for row in rows]
         out = _take_out(model, [head for _, head in here], by)
         logits, _ = logit_target.answer(model, [asked[place] for place, _ in here], [*edits, *out], cancel=cancel)
         for (place, head), answers in zip(here, logits, strict=True):
             samples[place][head] = float(_loss(answers, ids[place])) - whole[place]
-        n_done += len(rows)
-        if progress is not None:
-            progress(n_done, len(pairs))
+        steps.add(len(rows))
     samples = [_in_model_order(model, sample) for sample in samples]
     return mean_scores(f"{by} ablation", samples, {"loss": float(np.mean(whole))})
 
@@ -151,7 +147,7 @@ def _whole_losses(
     targets: list[Target | None],
     edits: list[Intervention],
     batch_size: int,
-    cancel: threading.Event | None,
+    cancel: Cancel | None,
 ) -> tuple[list[Tensor], list[float]]:
     """The target ids of every question, and the loss on them with no head taken out."""
     ids: list[Tensor] = [torch.empty(0)] * len(asked)
@@ -203,7 +199,7 @@ def _questions(
     target: Target | list[Target] | None,
     position: TokenChoice | None,
     edits: list[Intervention],
-    cancel: threading.Event | None,
+    cancel: Cancel | None,
 ) -> list[Question]:
     """The questions; without target and position, every token of a text that says what came next."""
     targets = target if isinstance(target, list) else [target]

@@ -1,6 +1,5 @@
 """Questions: which answer of a model is meant, a logit at some positions of some input, and passes that give it."""
 
-import threading
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
@@ -15,6 +14,7 @@ from headscope.models import Model
 from headscope.models.capture.passes import Pass
 from headscope.models.capture.session import Session
 from headscope.models.inputs.batch import batchable
+from headscope.progress import Cancel
 from headscope.traces import Inputs, Tokens, Trace
 from headscope.traces.tokens import TokenChoice
 
@@ -49,7 +49,7 @@ def ask(
     position: TokenChoice | None,
     interventions: Sequence[Intervention] = (),
     *,
-    cancel: threading.Event | None = None,
+    cancel: Cancel | None = None,
 ) -> list[Question]:
     """The questions about one source or a list of them, as `model.run` takes them.
 
@@ -96,7 +96,7 @@ def answer(
     interventions: Sequence[Intervention] = (),
     *,
     grad: bool = False,
-    cancel: threading.Event | None = None,
+    cancel: Cancel | None = None,
     inside: AbstractContextManager | None = None,
 ) -> tuple[list[Tensor], Session]:
     """One pass over a batch: for each question its logits [position, candidate], and the session that saw them.

@@ -4,7 +4,6 @@ Per head as Voita et al. (2019, section 4): the relevance of its output, summed 
 share of its layer's. The rules are those of `lrp_rules.py`; they are signed, so layers are summed by absolute values.
 """
 
-import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -21,6 +20,7 @@ from headscope.errors import CaptureError, InputError, NotRecordedError
 from headscope.interventions import Intervention, edit
 from headscope.models import Model
 from headscope.models.capture.edit_checks import intervention_list
+from headscope.progress import Cancel, OnProgress, Steps
 from headscope.scores import Scores
 from headscope.sites import Head, Site, parse
 from headscope.traces import Tokens
@@ -141,7 +141,7 @@ def relevance(
     interventions: Sequence[Intervention] = (),
     vectors: Sequence[Vector] = (),
     batch_size: int = BATCH_SIZE,
-    cancel: threading.Event | None = None,
+    cancel: Cancel | None = None,
 ) -> Relevance:
     """Where a logit came from: heads, tokens, patches and neurons by layer-wise relevance propagation.
 
@@ -177,8 +177,8 @@ def relevance_scores(
     interventions: Sequence[Intervention] = (),
     normalised: bool = True,
     batch_size: int = BATCH_SIZE,
-    progress: Callable[[int, int], None] | None = None,
-    cancel: threading.Event | None = None,
+    progress: OnProgress | None = None,
+    cancel: Cancel | None = None,
 ) -> Scores:
     """Relevance of every head, averaged over the steps of each input and then over inputs, with bootstrap intervals.
 
@@ -191,15 +191,13 @@ def relevance_scores(
     targets = logit_target.each_target(target, len(asked))
     each = [(number, step_question) for number, question in enumerate(asked) for step_question in question.each()]
     rows_by_input: dict[int, list[_Row]] = {}
-    n_done = 0
+    steps = Steps("relevance", len(each), progress)
     for places in logit_target.batches(model, [step_question for _, step_question in each], batch_size):
         wanted = [targets[each[place][0]] for place in places]
         rows = _pass(model, [each[place][1] for place in places], wanted, rule, edits, (), cancel)
         for place, row in zip(places, rows, strict=True):
             rows_by_input.setdefault(each[place][0], []).append(row)
-        n_done += len(places)
-        if progress is not None:
-            progress(n_done, len(each))
+        steps.add(len(places))
     ordered = [rows_by_input[number] for number in sorted(rows_by_input)]
     settings = {
         "rule": rule,
@@ -299,7 +297,7 @@ def _pass(
     rule: Rule,
     interventions: list[Intervention],
     vectors: Sequence[Vector],
-    cancel: threading.Event | None,
+    cancel: Cancel | None,
 ) -> list[_Row]:
     """One forward and one backward pass over a batch of single-position questions."""
     rules = Rules(rule, model.module, _entries(model))

@@ -8,7 +8,6 @@ import hashlib
 import json
 import os
 import re
-import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from importlib.metadata import version
@@ -24,10 +23,10 @@ from headscope.corpora import Corpus, Example, corpus
 from headscope.errors import InputError, UnknownHeadError
 from headscope.models import Model
 from headscope.models.activations import neuron_values
+from headscope.progress import Cancel, OnProgress
 from headscope.runs.corpus_run import run
 from headscope.runs.engine import Source, as_model
 from headscope.runs.manifest import VERSION, identity
-from headscope.runs.progress import Report
 from headscope.sites import Head, Site, parse
 from headscope.traces import Trace
 
@@ -152,8 +151,8 @@ def examples(
     lowest: bool = False,
     folder: str | Path | None = None,
     truncate: bool = False,
-    progress: Report | None = None,
-    cancel: threading.Event | None = None,
+    progress: OnProgress | None = None,
+    cancel: Cancel | None = None,
 ) -> Examples:
     """The examples of a corpus where a place is strongest; with `lowest`, where it is most negative.
 

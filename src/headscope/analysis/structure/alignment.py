@@ -4,18 +4,18 @@ Each target word is linked with the source word that it attends to most; words f
 (2019). Agreement as F1 with the aligner's possible links, and as alignment error rate (Och & Ney, 2003).
 """
 
-import threading
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from headscope.analysis.corpus_in_memory import Counted, Report, counted, first, listed
+from headscope.analysis.corpus_in_memory import Counted, counted, first, listed
 from headscope.analysis.structure.word_aligner import Links, align_pairs
 from headscope.corpora import Example, corpus
 from headscope.errors import InputError
 from headscope.models import Model
 from headscope.models.inputs.segmentation import words_of
+from headscope.progress import Cancel, OnProgress
 from headscope.runs import Batch, Layer, Measure, Tally
 from headscope.runs.measure import Tallies
 from headscope.scores import Scores
@@ -73,8 +73,8 @@ def cross_alignment(
     limit: int | None = None,
     more: Any = None,
     seed: int = 0,
-    progress: Report | None = None,
-    cancel: threading.Event | None = None,
+    progress: OnProgress | None = None,
+    cancel: Cancel | None = None,
 ) -> Alignment:
     """Compare the cross-attention of a translator, fed the pairs of a corpus, with an aligner trained on them.
 

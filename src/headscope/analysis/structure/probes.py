@@ -4,7 +4,6 @@ Beside each accuracy stand what knowing the word alone gives, and two controls: 
 words, and the control task of Hewitt & Liang (2019), where each word form has a tag drawn at random.
 """
 
-import threading
 import zlib
 from collections import Counter, defaultdict
 from collections.abc import Sequence
@@ -15,12 +14,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from headscope.analysis.corpus_in_memory import Report, counted
+from headscope.analysis.corpus_in_memory import counted
 from headscope.analysis.statistics import Sample, interval
 from headscope.analysis.structure.linear_classifier import select
 from headscope.choices import Record
-from headscope.errors import Cancelled, InputError
+from headscope.errors import InputError
 from headscope.models import Model
+from headscope.progress import Cancel, OnProgress, Steps, stop_if
 from headscope.runs import Batch, Measure
 from headscope.runs.measure import Tallies
 
@@ -113,8 +113,8 @@ def layer_probes(
     stack: str | None = None,
     penalties: Sequence[float] = PENALTIES,
     seed: int = 0,
-    progress: Report | None = None,
-    cancel: threading.Event | None = None,
+    progress: OnProgress | None = None,
+    cancel: Cancel | None = None,
 ) -> Probes:
     """Train a linear probe for a tag column on every depth of a frozen model; a word's vector is its pieces' mean.
 
@@ -133,8 +133,8 @@ def probe(
     penalties: Sequence[float] = PENALTIES,
     *,
     seed: int = 0,
-    progress: Report | None = None,
-    cancel: threading.Event | None = None,
+    progress: OnProgress | None = None,
+    cancel: Cancel | None = None,
 ) -> Probes:
     """Probe vectors that are there already."""
     rng = np.random.default_rng(seed)
@@ -148,7 +148,7 @@ def probe(
     shuffled[parts["train"]] = labels[rng.permutation(parts["train"])]
     control = _control(words.forms, labels[parts["train"]].numpy(), seed)
     targets = {"true": labels, "shuffled": shuffled, "control": control}
-    depths = []
+    depths, steps = [], Steps("probing layers", len(words.vectors), progress)
     for depth, vectors in enumerate(words.vectors):
         guesses, dev = _guess(vectors, targets, parts, len(names), penalties, cancel)
         gold = labels[parts["test"]].numpy()
@@ -164,8 +164,7 @@ def probe(
                 float((guesses["control"] == control[parts["test"]].numpy()).mean()),
             )
         )
-        if progress is not None:
-            progress(depth + 1, len(words.vectors))
+        steps.add()
     majority, by_word = _by_word(words, parts)
     n_words = {part: len(places) for part, places in parts.items()}
     return Probes(tag, stack, tuple(depths), majority, by_word, n_words, len(names))
@@ -177,13 +176,12 @@ def _guess(
     parts: dict[str, np.ndarray],
     n_classes: int,
     penalties: Sequence[float],
-    cancel: threading.Event | None,
+    cancel: Cancel | None,
 ) -> tuple[dict[str, np.ndarray], float]:
     """What classifiers trained on each of the targets say of the test words; accuracy on the dev words, true tags."""
     guesses, dev_accuracy = {}, 0.0
     for name, labels in targets.items():
-        if cancel is not None and cancel.is_set():
-            raise Cancelled("the probes were cancelled.")
+        stop_if(cancel)
         train, dev, test = ((vectors[parts[part]], labels[parts[part]]) for part in _PARTS)
         classifier, accuracy = select(train, dev, n_classes, penalties)
         dev_accuracy = accuracy if name == "true" else dev_accuracy

@@ -1,13 +1,12 @@
 """Attention rollout and attention flow (Abnar & Zuidema, 2020): attention followed through all layers to the input."""
 
-import threading
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from headscope.analysis.structure.maximum_flow import Network
-from headscope.errors import Cancelled, InputError, NotRecordedError
+from headscope.errors import InputError, NotRecordedError
+from headscope.progress import Cancel, OnProgress, Steps, stop_if
 from headscope.sites import Head, Site
 from headscope.traces import Tokens, Trace
 from headscope.traces.tokens import TokenChoice
@@ -87,8 +86,8 @@ def flow(
     queries: TokenChoice | None = None,
     normalised: bool = False,
     max_tokens: int = MAX_FLOW_TOKENS,
-    progress: Callable[[int, int], None] | None = None,
-    cancel: threading.Event | None = None,
+    progress: OnProgress | None = None,
+    cancel: Cancel | None = None,
 ) -> np.ndarray:
     """The maximum flow from tokens of a layer down to each token of the input [query, token], edges as in `rollout`.
 
@@ -108,15 +107,13 @@ def flow(
     network, reach = Network(steps), np.eye(len(tokens))
     for step in steps:
         reach = step @ reach  # zero where no path leads
-    flows = np.zeros((len(rows), len(tokens)))
+    flows, counter = np.zeros((len(rows), len(tokens))), Steps("flow", len(rows), progress)
     for at, row in enumerate(rows):
         for column in range(len(tokens)):
-            if cancel is not None and cancel.is_set():
-                raise Cancelled("the flow was cancelled.")
+            stop_if(cancel)
             if reach[row, column] > 0:
                 flows[at, column] = network.flow(row, column)
-        if progress is not None:
-            progress(at + 1, len(rows))
+        counter.add()
     return flows / flows.sum(-1, keepdims=True) if normalised else flows
 
 

@@ -3,7 +3,6 @@
 JSD(p, q) = H((p + q) / 2) − (H(p) + H(q)) / 2 in nats: 0 for equal patterns, ln 2 for patterns that share no key.
 """
 
-import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,9 +11,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from headscope.analysis.corpus_in_memory import Report, counted
+from headscope.analysis.corpus_in_memory import counted
 from headscope.errors import InputError
 from headscope.models import Model
+from headscope.progress import Cancel, OnProgress
 from headscope.runs import Batch, Layer, Measure
 from headscope.runs.measure import Tallies
 from headscope.scores import Scores
@@ -89,8 +89,8 @@ def head_similarity(
     among: str | None = None,
     limit: int | None = None,
     seed: int = 0,
-    progress: Report | None = None,
-    cancel: threading.Event | None = None,
+    progress: OnProgress | None = None,
+    cancel: Cancel | None = None,
 ) -> Similarity:
     """Compare all heads that attend between the same tokens, over a corpus.
 

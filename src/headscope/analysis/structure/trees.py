@@ -4,7 +4,6 @@ Attention between words, as logarithms, weighs the edges; the gold root is given
 scored by UAS, the share of words that have their head. Words from pieces by the rule of Clark et al. (2019).
 """
 
-import threading
 import unicodedata
 import zlib
 from collections.abc import Callable, Iterator
@@ -13,10 +12,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from headscope.analysis.corpus_in_memory import Report, counted
+from headscope.analysis.corpus_in_memory import counted
 from headscope.analysis.structure.arborescence import max_arborescence
 from headscope.corpora import Example
 from headscope.errors import InputError
+from headscope.progress import Cancel, OnProgress
 from headscope.runs import Batch, Layer, Measure, Refusal, Table, Tally
 from headscope.runs.measure import Tallies
 from headscope.scores import Scores
@@ -201,8 +201,8 @@ def induced_trees(
     *,
     limit: int | None = None,
     seed: int = 0,
-    progress: Report | None = None,
-    cancel: threading.Event | None = None,
+    progress: OnProgress | None = None,
+    cancel: Cancel | None = None,
 ) -> Trees:
     """The trees of every head that attends within the text, against those of a treebank (a CoNLL-U file, examples)."""
     measure = InducedTrees()

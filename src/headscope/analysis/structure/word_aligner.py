@@ -4,7 +4,6 @@ Each word of the second language comes from one word of the first, or from none.
 as Och & Ney (2003) do: links that both make are sure; grown by neighbours on the diagonal, they are possible.
 """
 
-import threading
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -12,7 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from headscope.errors import Cancelled, InputError
+from headscope.errors import InputError
+from headscope.progress import Cancel, OnProgress, Steps
 
 Words = Sequence[str]
 # The chance of a word that comes from none, and jumps beyond which all are alike; Och & Ney (2003), section 2.
@@ -34,23 +34,16 @@ def align_pairs(
     pairs: Sequence[tuple[Words, Words]],
     *,
     n_iterations: int = 5,
-    progress: Callable[[int, int], None] | None = None,
-    cancel: threading.Event | None = None,
+    progress: OnProgress | None = None,
+    cancel: Cancel | None = None,
 ) -> list[Links]:
     """Align the words of many pairs, from the pairs alone. `progress` hears of passes over them."""
     if not pairs or any(not first_words or not second_words for first_words, second_words in pairs):
         raise InputError("an aligner needs pairs of sentences with words in both.")
-    n_steps = 4 * n_iterations
-
-    def step(n_done: int) -> None:
-        if cancel is not None and cancel.is_set():
-            raise Cancelled("the alignment was cancelled.")
-        if progress is not None:
-            progress(n_done, n_steps)
-
-    forward = _Direction.of(pairs).fit(n_iterations, lambda done: step(done)).links()
+    steps = Steps("aligning words", 4 * n_iterations, progress, cancel)
+    forward = _Direction.of(pairs).fit(n_iterations, steps.next).links()
     turned = [(second_words, first_words) for first_words, second_words in pairs]
-    backward = _Direction.of(turned).fit(n_iterations, lambda done: step(2 * n_iterations + done)).links()
+    backward = _Direction.of(turned).fit(n_iterations, steps.next).links()
     links = []
     for there, back in zip(forward, backward, strict=True):
         links.append(Links(there & back.T, grow_links(there, back.T), there))
@@ -117,18 +110,18 @@ class _Direction:
         flat = np.ones(2 * _MAX_JUMP + 1)
         return cls(groups, known // len(second), np.ones(len(known)), flat, flat, len(pairs))
 
-    def fit(self, n_iterations: int, step: Callable[[int], None]) -> "_Direction":
+    def fit(self, n_iterations: int, step: Callable[[], None]) -> "_Direction":
         """Model 1, then the HMM, by expectation-maximisation."""
-        for iteration in range(n_iterations):
-            step(iteration)
+        for _ in range(n_iterations):
+            step()
             counts = np.zeros_like(self.lexicon)
             for group in self.groups:
                 shares = self.lexicon[group.entries]
                 shares = shares / shares.sum(-1, keepdims=True)
                 counts += np.bincount(group.entries.ravel(), shares.ravel(), len(counts))
             self._renew(counts)
-        for iteration in range(n_iterations):
-            step(n_iterations + iteration)
+        for _ in range(n_iterations):
+            step()
             counts, jumps, starts = np.zeros_like(self.lexicon), np.zeros_like(self.jumps), np.zeros_like(self.starts)
             for group in self.groups:
                 shares, moved = self._expect(group)

@@ -1,16 +1,15 @@
 """Pronouns and antecedents: which heads lead from a pronoun to the person it means (Vig, 2019, section 4)."""
 
-import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from headscope.analysis.measures.measure import scores_of
-from headscope.analysis.progress import Progress, Steps
 from headscope.analysis.statistics import Sample
 from headscope.analysis.usecases.applicability import check_fits
 from headscope.analysis.usecases.pronoun_sentences import Sentences, sentences_of
 from headscope.errors import InputError
 from headscope.models import Model
+from headscope.progress import Cancel, OnProgress, Steps
 from headscope.scores import Scores
 from headscope.sites import Head, Site
 from headscope.traces import Tokens, Trace
@@ -45,15 +44,15 @@ def antecedents(
     sentences: Sentences | None = None,
     *,
     pronouns: Sequence[str] = ("she", "he"),
-    progress: Progress | None = None,
-    cancel: threading.Event | None = None,
+    progress: OnProgress | None = None,
+    cancel: Cancel | None = None,
 ) -> Antecedents:
     """Rank heads by how often they lead from pronouns to the right person, in sentences as `bias` takes them."""
     check_fits("antecedents", model)
     samples_by_head: dict[Head, list[Sample]] = {}
     n_skipped = n_used = 0
     chosen = sentences_of(sentences)
-    steps = Steps(len(chosen), progress, cancel)
+    steps = Steps("antecedents", len(chosen), progress, cancel)
     for schema in chosen:
         steps.next()
         for pronoun in pronouns:

@@ -6,14 +6,12 @@ others does.
 """
 
 import math
-import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from headscope.analysis.attribution.likelihood import logprobs, perplexity, predicts_tokens
-from headscope.analysis.progress import Progress, Steps
 from headscope.analysis.statistics import paired_test
 from headscope.analysis.usecases.antecedents import positions, self_sites
 from headscope.analysis.usecases.applicability import check_fits
@@ -21,6 +19,7 @@ from headscope.analysis.usecases.pronoun_sentences import Schema, Sentences, sen
 from headscope.errors import InputError
 from headscope.interventions import Intervention, silence
 from headscope.models import Model
+from headscope.progress import Cancel, OnProgress, Steps
 from headscope.scores import Scores
 from headscope.sites import Head
 from headscope.traces import Trace
@@ -78,8 +77,8 @@ def bias(
     n_silenced: int = 3,
     n_random: int = 5,
     seed: int = 0,
-    progress: Progress | None = None,
-    cancel: threading.Event | None = None,
+    progress: OnProgress | None = None,
+    cancel: Cancel | None = None,
 ) -> Bias:
     """Measure how attention to occupations depends on the pronoun, what the model expects, and what silencing does.
 
@@ -89,7 +88,7 @@ def bias(
     """
     check_fits("bias", model)
     chosen = sentences_of(sentences)
-    steps = Steps(len(chosen) + n_random + 2, progress, cancel)
+    steps = Steps("gender bias", len(chosen) + n_random + 2, progress, cancel)
     pairs = _run_pairs(model, chosen, steps, cancel)
     heads = [site.head(index) for site in self_sites(pairs[0][1]) for index in range(pairs[0][1].layers[site].n_heads)]
     from_she = np.stack([_attention(schema, she, "she") for schema, she, _ in pairs])
@@ -110,7 +109,7 @@ def bias(
 
 
 def _run_pairs(
-    model: Model, chosen: list[Schema], steps: Steps, cancel: threading.Event | None
+    model: Model, chosen: list[Schema], steps: Steps, cancel: Cancel | None
 ) -> list[tuple[Schema, Trace, Trace]]:
     """Each sentence with she and with he, where the pronoun can see the occupation."""
     pairs: list[tuple[Schema, Trace, Trace]] = []

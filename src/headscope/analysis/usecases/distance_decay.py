@@ -4,19 +4,18 @@ A score is a sum over neurons, q_i · k_j = Σ_n q_in k_jn, and a least-squares 
 scores over distance is the sum of the slopes of its neurons' products, and each neuron's part in the decay is exact.
 """
 
-import threading
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from headscope.analysis.attribution.likelihood import perplexity, predicts_tokens
-from headscope.analysis.progress import Progress, Steps
 from headscope.analysis.usecases.applicability import check_fits
 from headscope.analysis.usecases.pronoun_sentences import PEOPLE, schemas
 from headscope.errors import InputError
 from headscope.interventions import Intervention, scale_neuron
 from headscope.models import Model
+from headscope.progress import Cancel, OnProgress, Steps
 from headscope.scores import Scores
 from headscope.sites import Head
 from headscope.traces import Trace
@@ -74,8 +73,8 @@ def decay(
     factor: float = 0.0,
     n_random: int = 5,
     seed: int = 0,
-    progress: Progress | None = None,
-    cancel: threading.Event | None = None,
+    progress: OnProgress | None = None,
+    cancel: Cancel | None = None,
 ) -> Decay:
     """Find the head that decays with distance, rank its neurons, and scale the top k of them beside k random others.
 
@@ -85,7 +84,7 @@ def decay(
     chosen = list(texts) if texts is not None else built_in_texts()
     if not chosen:
         raise InputError("decay needs texts: give some, or none at all for the built-in ones.")
-    steps = Steps(len(chosen) + n_random + 3, progress, cancel)
+    steps = Steps("distance decay", len(chosen) + n_random + 3, progress, cancel)
     traces = []
     for text in chosen:
         steps.next()

@@ -4,19 +4,18 @@ A head that merely spreads its attention crosses over as well: so each pair is c
 beside the second of another pair, one of about the same length.
 """
 
-import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from headscope.analysis.measures.measure import MEASURES, samples_on
-from headscope.analysis.progress import Progress, Steps
 from headscope.analysis.statistics import paired_test
 from headscope.analysis.usecases.applicability import check_fits
 from headscope.analysis.usecases.pronoun_sentences import schemas
 from headscope.errors import InputError
 from headscope.models import Model
+from headscope.progress import Cancel, OnProgress, Steps
 from headscope.scores import Scores
 from headscope.sites import Head
 from headscope.traces import Trace
@@ -45,8 +44,8 @@ def between_sentences(
     pairs: Sequence[tuple[str, str]] | None = None,
     *,
     seed: int = 0,
-    progress: Progress | None = None,
-    cancel: threading.Event | None = None,
+    progress: OnProgress | None = None,
+    cancel: Cancel | None = None,
 ) -> Between:
     """Rank heads by how much more they cross between sentences that belong together; built-in pairs unless given."""
     check_fits("between_sentences", model, needs_pairs=True)
@@ -55,7 +54,7 @@ def between_sentences(
         raise InputError(f"shuffling needs at least two pairs, got {len(chosen)}.")
     partner = _shuffle(chosen)
     real, shuffled, heads = [], [], []
-    steps = Steps(len(chosen), progress, cancel)
+    steps = Steps("sentence pairs", len(chosen), progress, cancel)
     for place, (first, second) in enumerate(chosen):
         steps.next()
         together = model.run(first, pair=second, record="heads", cancel=cancel)

@@ -4,8 +4,7 @@
 """
 
 import inspect
-import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
@@ -23,6 +22,7 @@ from headscope.models.capture.to_traces import traces_of
 from headscope.models.inputs.batch import Batch, collate
 from headscope.models.inputs.token_replacement import replace_tokens
 from headscope.models.predictions import answers_of, logits_of
+from headscope.progress import Cancel, OnProgress
 from headscope.traces import Inputs, Tokens, Trace
 
 if TYPE_CHECKING:
@@ -103,8 +103,8 @@ class Pass:
         check: bool = True,
         observers: Sequence[Observer] = (),
         within: AbstractContextManager | None = None,
-        cancel: threading.Event | None = None,
-        progress: Callable[[int, int], None] | None = None,
+        cancel: Cancel | None = None,
+        progress: OnProgress | None = None,
     ) -> Passed:
         """Call the model once.
 
@@ -131,7 +131,7 @@ class Pass:
         max_new_tokens: int,
         *,
         seed: int = 0,
-        cancel: threading.Event | None = None,
+        cancel: Cancel | None = None,
         tokens: dict[str, list[Tokens]] | None = None,
         **options: Any,
     ) -> Tensor:

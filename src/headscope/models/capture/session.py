@@ -1,7 +1,7 @@
 """The session: the one way to watch and edit a model while it runs, for reading and for training alike."""
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from contextvars import Token as ContextToken
 from dataclasses import replace
@@ -31,6 +31,7 @@ from headscope.models.capture.seam import Call, current_session
 from headscope.models.capture.traced_layers import TracedLayers
 from headscope.models.capture.tracer import Tracer
 from headscope.models.layout import AttentionLayer
+from headscope.progress import Cancel, OnProgress, Progress
 from headscope.sites import Site
 from headscope.traces import Tokens
 from headscope.traces.trace import RECORDS
@@ -74,11 +75,11 @@ class Session:
         record: Record | None = None,
         grad: bool = False,
         exact: bool | None = None,
-        cancel: threading.Event | None = None,
+        cancel: Cancel | None = None,
         tokens: dict[str, list[Tokens]] | None = None,
         real: dict[str, Tensor] | None = None,
         keep: str = "cpu",
-        progress: Callable[[int, int], None] | None = None,
+        progress: OnProgress | None = None,
         observers: Sequence[Observer] = (),
     ):
         """`exact` forces whole (True) or tiled (False) attention; `tokens` and `real` say what the batch's positions
@@ -301,7 +302,7 @@ class Session:
             captured.let_go()
         self.captured[captured.layer.site] = captured
         if self._progress is not None:
-            self._progress(len(self.captured), len(self.model.layout.layers))
+            self._progress(Progress("layers", len(self.captured), len(self.model.layout.layers)))
 
     def has_edit(self, site: Site, *stages: str) -> bool:
         """Whether some edit acts on this layer at one of these stages."""

@@ -34,7 +34,7 @@ def checks(measured: "Measured") -> Iterator[Check]:
     trees = induced_trees(
         measured.model,
         measured.examples,
-        progress=lambda *at: measured.progress("inducing trees", *at),
+        progress=measured.progress,
         cancel=measured.cancel,
     )
     yield from _trees(trees)
@@ -58,7 +58,7 @@ def checks(measured: "Measured") -> Iterator[Check]:
                 measured.examples,
                 tag,
                 limit=_N_PROBED,
-                progress=lambda *at: measured.progress("probing layers", *at),
+                progress=measured.progress,
                 cancel=measured.cancel,
             )
             path = " ".join(f"{100 * layer.accuracy:.0f}" for layer in probes.depths)

@@ -1,6 +1,5 @@
 """Making a study: what its measures are run on, and which checks they feed."""
 
-import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,8 +10,9 @@ from headscope.analysis.measures.corpus_measures import streaming
 from headscope.corpora import Corpus
 from headscope.errors import CaptureError, InputError
 from headscope.models import Model, load
+from headscope.progress import Cancel, OnProgress
 from headscope.reports.cases import first_examples
-from headscope.reports.heads_report import Progress, copying_scores, corpus_subset
+from headscope.reports.heads_report import copying_scores, corpus_subset
 from headscope.reports.relevance_sample import take_sample
 from headscope.reports.studies import raganato, vig, voita
 from headscope.reports.studies.checks import Check, Study, check_folder
@@ -64,8 +64,8 @@ class Measured:
     model: Model
     examples: Corpus
     scores: Mapping[str, Scores]
-    progress: Progress
-    cancel: threading.Event | None = None
+    progress: OnProgress | None
+    cancel: Cancel | None = None
 
 
 def study(
@@ -78,15 +78,15 @@ def study(
     every: int = 1,
     engine: Any = "local",
     truncate: bool = False,
-    progress: Progress | None = None,
-    cancel: threading.Event | None = None,
+    progress: OnProgress | None = None,
+    cancel: Cancel | None = None,
 ) -> Study:
     """The checks of a paper ("vig", "voita", "raganato") on a model and a treebank; written into `folder`. `truncate`
     cuts sentences that are too long for the model, which are otherwise an error."""
     if name not in STUDIES:
         raise InputError(f"there is no study {name!r}: the studies are {', '.join(STUDIES)}.")
     check_folder(folder)
-    paper, tell = STUDIES[name], progress or (lambda what, done, total: None)
+    paper = STUDIES[name]
     loaded = load(model) if isinstance(model, str) else model
     examples = corpus_subset(source, limit, every)
     measures = streaming(examples, loaded, names=paper.measures)
@@ -99,16 +99,16 @@ def study(
         Path(folder) / "run",
         engine=engine,
         truncate=truncate,
-        progress=lambda state: tell("measuring", state.n_done, state.n_examples),
+        progress=progress,
         cancel=cancel,
     )
     scores = run.scores() | copying_scores(loaded)
     notes = list(paper.notes)
     if paper.needs_relevance:
-        relevance, why = _relevance(loaded, examples, tell, cancel)
+        relevance, why = _relevance(loaded, examples, progress, cancel)
         scores |= relevance
         notes += [f"No relevance: {why}"] if why else []
-    checks = tuple(paper.checks(Measured(loaded, examples, scores, tell, cancel)))
+    checks = tuple(paper.checks(Measured(loaded, examples, scores, progress, cancel)))
     n_examples = run.manifest["corpus"]["n_examples"]
     known_as = Path(loaded.name).name if Path(loaded.name).is_dir() else loaded.name
     report = Study(name, paper.title, paper.published_for, known_as, examples.name, n_examples, checks, tuple(notes))
@@ -117,15 +117,13 @@ def study(
 
 
 def _relevance(
-    model: Model, examples: Corpus, tell: Progress, cancel: threading.Event | None
+    model: Model, examples: Corpus, progress: OnProgress | None, cancel: Cancel | None
 ) -> tuple[dict[str, Scores], str]:
     from headscope.analysis import relevance_scores
 
     try:
         asked = take_sample(model, first_examples(examples), 16)
-        relevance = relevance_scores(
-            model, asked.inputs, target=asked.targets, progress=lambda *at: tell("relevance", *at), cancel=cancel
-        )
+        relevance = relevance_scores(model, asked.inputs, target=asked.targets, progress=progress, cancel=cancel)
     except (CaptureError, InputError) as problem:
         return {}, str(problem)
     return {"relevance": relevance}, ""

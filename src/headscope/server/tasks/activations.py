@@ -8,10 +8,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from headscope.errors import Cancelled, InputError
+from headscope.errors import InputError
 from headscope.models import Model
 from headscope.models.activations import Streams, watch
 from headscope.models.activations_difference import Paired, subtract
+from headscope.progress import stop_if
 from headscope.server.runs import Run
 from headscope.server.tasks.task import Desk, Task
 from headscope.traces import compare
@@ -44,7 +45,7 @@ def _activations(desk: Desk, options: ActivationsOptions) -> Part:
     if desk.other is not None:
         return _difference(desk, desk.run, *desk.other, options)
     activations = streams(desk, desk.model, desk.run, options.stack)
-    check = partial(_check, desk)
+    check = partial(stop_if, desk.cancel)
     window = options.first, options.count, options.k
     return activations_part(activations.read(desk.model, *window, check=check, progress=desk.progress))
 
@@ -55,7 +56,7 @@ def _difference(desk: Desk, run: Run, model: Model, other: Run, options: Activat
     first = streams(desk, desk.model, run, paired.stack, paired.rows(0))
     # The same run twice is repeated once: then the difference is nothing, to the last bit.
     second = streams(desk, model, other, paired.stack, paired.rows(1))
-    check = partial(_check, desk)
+    check = partial(stop_if, desk.cancel)
     models = desk.model, model
     return difference_part(subtract(models, (first, second), paired, options.k, check=check, progress=desk.progress))
 
@@ -77,11 +78,6 @@ def streams(desk: Desk, model: Model, run: Run, stack: str, rows: Sequence[int] 
         )
         desk.cache.put(key, activations, activations.nbytes(), desk.room)
     return activations
-
-
-def _check(desk: Desk) -> None:
-    if desk.cancel.is_set():
-        raise Cancelled("the work was cancelled.")
 
 
 ACTIVATIONS = Task("activations", ActivationsOptions, _activations)

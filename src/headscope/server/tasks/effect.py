@@ -9,6 +9,7 @@ from headscope.analysis import effect
 from headscope.analysis.attribution.effect import MOST_BYTES
 from headscope.errors import InputError
 from headscope.models import Model
+from headscope.progress import Steps
 from headscope.server.runs import Run
 from headscope.server.tasks.task import Desk, Task
 from headscope.views.contract import EffectProps, WrittenProps
@@ -65,9 +66,9 @@ def _write_both(desk: Desk, options: WrittenOptions) -> Part:
         # The source alone: the target is what is written.
         kept = {name: tensor for name, tensor in inputs.model_inputs.items() if not name.startswith("decoder_")}
         inputs = replace(inputs, model_inputs=kept, tokens={"encoder": inputs.tokens["encoder"]}, target=None)
-    texts = []
-    for place, edits in enumerate(((), run.interventions)):
-        desk.progress(place, 2)
+    texts, steps = [], Steps("texts", 2, desk.progress, desk.cancel)
+    for edits in ((), run.interventions):
+        steps.next()
         options_ = {"max_new_tokens": count, "record": "rows", "cancel": desk.cancel}
         texts.append(desk.model.generate(inputs, interventions=edits, **options_).text)
     return Part("written", WrittenProps(count, *texts))

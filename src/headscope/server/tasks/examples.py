@@ -7,7 +7,6 @@ import numpy as np
 from headscope.analysis.search.example_tables import KEPT
 from headscope.analysis.search.examples import CorpusExample, examples
 from headscope.errors import InputError
-from headscope.runs.progress import Progress
 from headscope.server.tasks.task import Desk, Task
 from headscope.views.contract import ExampleProps, ExamplesProps
 from headscope.views.wire import Part
@@ -35,9 +34,6 @@ def _examples(desk: Desk, options: ExamplesOptions) -> Part:
     if len(options.place) > LONGEST_PLACE:
         raise InputError(f"a place has at most {LONGEST_PLACE} characters, as in 'L3.neurons[17]'.")
 
-    def progress(at: Progress) -> None:
-        desk.progress(at.n_done, at.n_examples)
-
     k = max(1, min(options.k, KEPT))
     matches = examples(
         desk.model,
@@ -46,7 +42,7 @@ def _examples(desk: Desk, options: ExamplesOptions) -> Part:
         k=k,
         lowest=options.lowest,
         truncate=True,
-        progress=progress,
+        progress=desk.progress,
         cancel=desk.cancel,
     )
     rows, values = zip(*map(_example_props, matches), strict=True) if len(matches) else ((), ())

@@ -7,13 +7,13 @@ from typing import Any, Literal
 import numpy as np
 
 from headscope.analysis import MEASURES, ablation, find_heads, repeated_tokens
-from headscope.analysis.progress import Steps
 from headscope.analysis.search.find_heads import example_problem
 from headscope.analysis.usecases.pronoun_sentences import schemas
 from headscope.analysis.usecases.sentence_pairs import built_in_pairs
 from headscope.choices import Ablation
 from headscope.errors import InputError, UnknownTokenError
 from headscope.models.inputs.accepted import Intake
+from headscope.progress import Steps
 from headscope.reports.evidence import format_cell
 from headscope.scores import Scores
 from headscope.server.catalogue import kinds_of
@@ -169,11 +169,11 @@ def _traces(desk: Desk, trace: Trace, options: FindOptions) -> tuple[list[Trace]
         return [trace], [""]
     if options.over == "repeated":
         inputs = repeated_tokens(desk.model)
-        steps = Steps(len(inputs), desk.progress, desk.cancel)
+        steps = Steps("inputs", len(inputs), desk.progress, desk.cancel)
         traces = [_next(steps) or desk.model.run(repeated, record="heads", cancel=desk.cancel) for repeated in inputs]
         return traces, [""] * len(traces)
     texts = _texts(desk, options)
-    steps = Steps(len(texts), desk.progress, desk.cancel)
+    steps = Steps("inputs", len(texts), desk.progress, desk.cancel)
     traces, size = [], 0
     for pair in texts:
         steps.next()

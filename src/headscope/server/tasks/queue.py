@@ -102,13 +102,10 @@ class Tasks:
         second = (self.catalogue.load(other.request.model), other) if other else None
         job.tell_from_thread(RunEvent("running"))
 
-        def progress(done: int, of: int) -> None:
-            job.tell_from_thread(RunEvent("running", done=done, of=of))
-
         reads = [self.runs.cache.address(read.id) for read in (run, other) if read is not None]
         with self.memory.reserve(self._size(task, loaded, run), "this task", reads=reads) as room:
             corpus = self.catalogue.options.corpus
-            desk = Desk(loaded, run, job.cancel, progress, self._aside, room, corpus, second)
+            desk = Desk(loaded, run, job.cancel, job.report, self._aside, room, corpus, second)
             data = task.work(desk, options).encode()
             of = task.name, model if run is None else run.id, other.id if other else ""
             self.results.put(id, Result(id, of, data), len(data), room)

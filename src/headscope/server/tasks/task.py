@@ -1,6 +1,5 @@
 """What a task is: something for the page that needs the model, so it waits in the queue of runs like a run does."""
 
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,6 +7,7 @@ from typing import Any
 
 from headscope.corpora import Corpus
 from headscope.models import Model
+from headscope.progress import Cancel, OnProgress
 from headscope.server.memory import Cache, Reservation
 from headscope.server.runs import Run
 from headscope.views.wire import Part
@@ -19,9 +19,8 @@ class Desk:
 
     model: Model
     run: Run | None
-    cancel: threading.Event
-    progress: Callable[[int, int], None]
-    """Tell how many things of how many are done."""
+    cancel: Cancel
+    progress: OnProgress
     cache: Cache[Any]
     """What tasks leave for those that come after."""
     room: Reservation

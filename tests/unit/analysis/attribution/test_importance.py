@@ -14,6 +14,7 @@ from headscope.analysis.attribution.importance import ablation, gate_importance
 from headscope.analysis.statistics import mean_scores, per_layer, rank_correlation
 from headscope.errors import Cancelled, CaptureError, HeadscopeError, InputError
 from headscope.models import Model
+from headscope.progress import Progress
 from headscope.sites import Head
 from headscope.traces import Inputs
 
@@ -140,13 +141,13 @@ def test_layers_can_be_brought_to_unit_length():
 def test_progress_is_told_and_a_cancelled_run_stops():
     model, progress_calls, stop = build_model("gpt2"), [], threading.Event()
 
-    def progress(done, total):
-        progress_calls.append((done, total))
+    def progress(state):
+        progress_calls.append(state)
         stop.set()
 
     with pytest.raises(Cancelled):
         ablation(model, sources("gpt2"), batch_size=3, progress=progress, cancel=stop)
-    assert progress_calls == [(3, 16)]
+    assert progress_calls == [Progress("ablation", 3, 16)]
 
 
 def test_what_cannot_be_measured_is_told():

@@ -16,6 +16,7 @@ from headscope.analysis.attribution.lrp_rules import Rules
 from headscope.analysis.attribution.relevance import relevance, relevance_scores
 from headscope.errors import Cancelled, CaptureError, InputError, NotRecordedError
 from headscope.models import Model
+from headscope.progress import Progress
 
 
 @cache
@@ -296,13 +297,13 @@ def test_scores_of_several_inputs_are_the_means_of_each_alone():
     ]
     done = []
     read = [model.read(inputs=inputs) for inputs in sources]
-    scores = relevance_scores(model, read, progress=lambda *counts: done.append(counts), batch_size=4)
+    scores = relevance_scores(model, read, progress=done.append, batch_size=4)
     alone = [explain(model, inputs).heads for inputs in sources]
     for head, value in scores.items():
         assert value == pytest.approx(np.mean([heads[head] for heads in alone]), abs=1e-4)
         low, high = scores.intervals[head]
         assert low <= value + 1e-9 and value <= high + 1e-9
-    assert scores.n_samples == 2 and scores.settings["steps"] == 10 and done[-1] == (10, 10)
+    assert scores.n_samples == 2 and scores.settings["steps"] == 10 and done[-1] == Progress("relevance", 10, 10)
     assert scores.settings["bias_share"] == scores.settings["bias_share"]
 
 

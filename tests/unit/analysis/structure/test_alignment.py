@@ -10,6 +10,7 @@ from headscope.analysis.structure.alignment import _Aligning, _by_site, _error_r
 from headscope.analysis.structure.word_aligner import Links
 from headscope.corpora import Example
 from headscope.errors import InputError
+from headscope.progress import Progress
 from headscope.sites import Head, Site
 
 PAIRS = [
@@ -98,10 +99,8 @@ def test_the_translator_against_the_aligner():
         )
     ]
     done = []
-    alignment = cross_alignment(
-        hs.load("builtin:translate"), pairs, limit=8, more=pairs[8:], progress=lambda *counts: done.append(counts)
-    )
-    assert done[-1] == (8, 8) and (alignment.n_pairs, alignment.n_trained_on) == (8, 12)
+    alignment = cross_alignment(hs.load("builtin:translate"), pairs, limit=8, more=pairs[8:], progress=done.append)
+    assert done[-1] == Progress("examples", 8, 8) and (alignment.n_pairs, alignment.n_trained_on) == (8, 12)
     assert alignment.baselines["aligner, source to target"].f1 > 0.95 and alignment.baselines["diagonal"].f1 > 0.95
     assert len(alignment.f1["writes"]) == 32 and len(alignment.layers["writes"]) == 4
     best = alignment.f1["writes"].top(1)[0][1]

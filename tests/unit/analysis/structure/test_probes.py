@@ -10,6 +10,7 @@ import headscope as hs
 from headscope.analysis.structure.probes import Words, layer_probes, probe
 from headscope.corpora import Example
 from headscope.errors import Cancelled, InputError
+from headscope.progress import Progress
 
 TAGS = ("NOUN", "VERB", "ADJ", "ADV")
 
@@ -86,12 +87,10 @@ def test_a_real_model_by_its_words():
         )
     ]
     done = []
-    probes = layer_probes(
-        hs.load("builtin:bert"), corpus, limit=20, penalties=[1e-3], progress=lambda *counts: done.append(counts)
-    )
+    probes = layer_probes(hs.load("builtin:bert"), corpus, limit=20, penalties=[1e-3], progress=done.append)
     assert len(probes.depths) == 7 and probes.best.accuracy == 1.0 and probes.by_word == 1.0
     assert sum(probes.n_words.values()) == 100  # a word in pieces is one word
-    assert (20, 20) in done and done[-1] == (7, 7)
+    assert Progress("examples", 20, 20) in done and done[-1] == Progress("probing layers", 7, 7)
     assert "best on the dev part" in str(probes)
 
 

@@ -11,6 +11,7 @@ import headscope as hs
 from headscope.analysis.structure.rollout import as_patches, flow, rollout
 from headscope.errors import Cancelled, InputError, NotRecordedError
 from headscope.models import Model
+from headscope.progress import Progress
 from headscope.traces import Trace
 
 
@@ -95,5 +96,5 @@ def test_what_cannot_be_done_is_said():
     stop.set()
     with pytest.raises(Cancelled):
         flow(random_trace(), cancel=stop)
-    flow(random_trace(n=3), progress=lambda *counts: done.append(counts))
-    assert done == [(1, 3), (2, 3), (3, 3)]
+    flow(random_trace(n=3), progress=done.append)
+    assert done == [Progress("flow", n_done, 3) for n_done in (1, 2, 3)]

@@ -18,6 +18,7 @@ from headscope.analysis.structure.trees import (
 )
 from headscope.corpora import Example
 from headscope.errors import Cancelled, InputError
+from headscope.progress import Progress
 from headscope.sites import Head, Site
 
 SENTENCES = [
@@ -132,8 +133,8 @@ def treebank(shared_data):
 
 def test_a_real_model_on_a_treebank(treebank):
     done = []
-    trees = induced_trees(hs.load("builtin:bert"), treebank, limit=4, progress=lambda *counts: done.append(counts))
-    assert done[-1] == (4, 4)
+    trees = induced_trees(hs.load("builtin:bert"), treebank, limit=4, progress=done.append)
+    assert done[-1] == Progress("examples", 4, 4)
     assert trees.n_sentences <= 4 and set(trees.scores["A"]["all"]) == set(hs.load("builtin:bert").heads)
     orientation, head, value = trees.best()
     assert trees.scores[orientation]["all"][head] == value > trees.baselines["random"]["all"]

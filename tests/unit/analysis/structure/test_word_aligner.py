@@ -7,6 +7,7 @@ import pytest
 
 from headscope.analysis.structure.word_aligner import align_pairs, grow_links
 from headscope.errors import Cancelled, InputError
+from headscope.progress import Progress
 
 
 def pairs_in_order(reorder, n_pairs: int = 250, n_words: int = 40):
@@ -86,8 +87,8 @@ def test_sure_links_are_possible_ones_and_case_does_not_matter():
 def test_it_says_how_far_it_is_and_can_be_stopped():
     pairs, _ = pairs_in_order(lambda n, rng: list(range(n)), n_pairs=5)
     done = []
-    align_pairs(pairs, n_iterations=2, progress=lambda *counts: done.append(counts))
-    assert done == [(place, 8) for place in range(8)]
+    align_pairs(pairs, n_iterations=2, progress=done.append)
+    assert done == [Progress("aligning words", place, 8) for place in range(8)]
     stop = threading.Event()
     stop.set()
     with pytest.raises(Cancelled):

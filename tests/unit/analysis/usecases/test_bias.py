@@ -62,14 +62,14 @@ def test_bias_gives_evidence_for_every_part(gpt):
 def test_bias_can_be_stopped_and_reports_progress(gpt):
     stop, seen = threading.Event(), []
 
-    def progress(done, total):
-        seen.append((done, total))
-        if done == 1:
+    def progress(state):
+        seen.append(state)
+        if state.done == 1:
             stop.set()
 
     with pytest.raises(Cancelled):
         bias(gpt, FEW, progress=progress, cancel=stop)
-    assert seen[0][0] == 0 and seen[0][1] > len(FEW)
+    assert seen[0].done == 0 and seen[0].total > len(FEW)
 
 
 def test_no_sentences_is_an_error(gpt):

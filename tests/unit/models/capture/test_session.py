@@ -18,6 +18,7 @@ from headscope.errors import (
 )
 from headscope.interventions import edit
 from headscope.models import Model
+from headscope.progress import Progress
 
 
 def model_and_inputs(name):
@@ -169,10 +170,10 @@ def test_a_cancelled_run_stops_at_its_next_attention_call():
 @pytest.mark.parametrize("name", ["gpt2", "bloom", "longformer", "marian"])
 def test_a_run_tells_how_many_attention_layers_are_done(name: str):
     model, inputs = model_and_inputs(name)
-    progress_calls: list[tuple[int, int]] = []
-    model.run(inputs=inputs, progress=lambda done, of: progress_calls.append((done, of)))
+    progress_calls: list[Progress] = []
+    model.run(inputs=inputs, progress=progress_calls.append)
     n_layers = len(model.layout.layers)
-    assert progress_calls == [(done, n_layers) for done in range(1, n_layers + 1)]
+    assert progress_calls == [Progress("layers", done, n_layers) for done in range(1, n_layers + 1)]
 
 
 def test_a_run_can_be_cancelled_while_its_target_is_written():
