@@ -120,13 +120,13 @@ def test_models_that_read_differently_are_compared_by_word(bench: Workbench, gpt
     panel.get_by_role("button", name="nurse", exact=True).click()
     relation = hs.compare(gpt.run(SHE), hs.load("builtin:bert").run(SHE)).relation("She", "nurse")
     tables = panel.get_by_role("table")
-    for place, side in enumerate((relation.one, relation.other)):
+    for place, side in enumerate((relation.a, relation.b)):
         row = tables.nth(place).locator("tbody tr").first
         expect(row).to_contain_text(str(side.heads[0].head))
         expect(row).to_contain_text(f"{side.heads[0].depth:.2f}")
     # Clicking the other model's head shows it beside.
     tables.nth(1).locator("tbody tr").first.get_by_role("button").click()
-    expect(page.get_by_role("region", name="The other run")).to_contain_text(str(relation.other.heads[0].head))
+    expect(page.get_by_role("region", name="The other run")).to_contain_text(str(relation.b.heads[0].head))
 
 
 def test_texts_with_nothing_in_common_say_so(bench: Workbench):

@@ -37,7 +37,7 @@ def test_activations_are_subtracted_layer_by_layer(bench: Workbench, gpt: hs.Mod
     expect(tip).to_contain_text("nurse, token 5, after L2")
     expect(tip).to_contain_text("written by attention  0: ")
     cell(bench, "nurse", "L3")
-    first, other = (side.written["attention"][3, 5] for side in (difference.one, difference.other))
+    first, other = (side.written["attention"][3, 5] for side in (difference.a, difference.b))
     change = f"{first - other:+.2f}".replace("-", "−")
     expect(tip).to_contain_text(
         f"written by attention  {change}: {float(f'{first:.5g}'):g} less {float(f'{other:.5g}'):g}"

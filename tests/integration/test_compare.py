@@ -46,7 +46,7 @@ def test_gpt_and_bert_are_compared_by_word(gpt):
     assert both.by == "words" and "different tokens" in both.no_difference
     assert both.words == ["The", "doctor", "asked", "the", "nurse", "a", "question", ".", "She"]
     relation = both.relation("She", "nurse")
-    for side, model in ((relation.one, gpt), (relation.other, bert)):
+    for side, model in ((relation.a, gpt), (relation.b, bert)):
         assert [head.rank for head in side.heads] == list(range(1, len(model.heads) + 1))
         best = side.heads[0]
         words = model.run(TEXT).words()

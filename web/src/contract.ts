@@ -70,8 +70,8 @@ export interface CandidateProps {
 
 /** The two runs of which a trace is the difference, by name, and how far they correspond, in words. */
 export interface DifferenceProps {
-  one: string;
-  other: string;
+  a: string;
+  b: string;
   line: string;
 }
 
@@ -151,8 +151,8 @@ export interface PairedStackProps {
 export interface RelationProps {
   source: string;
   target: string;
-  one: RankingProps;
-  other: RankingProps;
+  a: RankingProps;
+  b: RankingProps;
 }
 
 /** The heads of one model, the best for a relation first; `note` says why none is, if none is. */
@@ -178,7 +178,7 @@ export interface EvidenceProps {
   name: string;
   title: string;
   model: string;
-  said: string[];
+  sentences: string[];
   tables: TableProps[];
   heads: string[];
   method: MethodProps;
@@ -279,7 +279,7 @@ export interface SavedProps {
   theme: "system" | "light" | "dark";
 }
 
-/** One stack, layer by layer. `places` name where the residual stream is read; `texts` what `lens` counts in. Arrays: `norm`, `cosine` [place, token]; `attention`, `cross`, `mlp` [layer, token], norms of what was written; of the tokens from `first` on: `lens`, `logprob` [place, token, k], `rank`, `answer` [place, token], `neuron`, `value`, `share` [layer, token, k], and by attention layer (`heads/L3`) what its heads wrote [head, token]. Of two runs there are `one:norm` and `other:norm`, and so on: `activation_differences.py` lists them. */
+/** One stack, layer by layer. `places` name where the residual stream is read; `texts` what `lens` counts in. Arrays: `norm`, `cosine` [place, token]; `attention`, `cross`, `mlp` [layer, token], norms of what was written; of the tokens from `first` on: `lens`, `logprob` [place, token, k], `rank`, `answer` [place, token], `neuron`, `value`, `share` [layer, token, k], and by attention layer (`heads/L3`) what its heads wrote [head, token]. Of two runs there are `a:norm` and `b:norm`, and so on: `activation_differences.py` lists them. */
 export interface ActivationsProps {
   stack: string;
   places: string[];
@@ -310,7 +310,7 @@ export interface ExampleProps {
   token: number;
   value: number;
   /** What stands out, in words. */
-  told: string;
+  label: string;
 }
 
 /** What edits did to the output at positions of a stack, from `first` on (−1: a classifier, which answers once). Arrays: `kl` [position], `candidates` [position, rank] (places in `texts`, −1 for none), `before` and `after` their log-probabilities. The losses are those of the text itself, where the model predicts it. */
@@ -487,8 +487,8 @@ export interface Selection {
   /** The head in focus, by its index in that layer. */
   head: number;
   /** The heads of the layer that the head view draws; at least one. */
-  shown: number[];
-  /** Draw the mean of the shown heads instead of each. */
+  heads: number[];
+  /** Draw the mean of these heads instead of each. */
   average: boolean;
   /** Lines between two columns of tokens, a matrix, over the picture, or along the sound. `auto` fits the input. */
   form: "auto" | "lines" | "matrix" | "image" | "time";
@@ -606,7 +606,7 @@ export const DEFAULT_SELECTION: Selection = {
   "scale": "model",
   "site": "",
   "head": 0,
-  "shown": [],
+  "heads": [],
   "average": false,
   "form": "auto",
   "axis": "vertical",

@@ -9,7 +9,7 @@ describe("a selection from anywhere", () => {
     const selection = cleaned({
       scale: "galaxy",
       head: -1,
-      shown: "all",
+      heads: "all",
       mass: 7,
       hide: ["last"],
       token: { side: "up", index: 0 },
@@ -19,12 +19,12 @@ describe("a selection from anywhere", () => {
 
   test("what is understood is kept", () => {
     const token = { side: "key", index: 2 } as const;
-    const selection = cleaned({ scale: "head", site: "L1", head: 2, shown: [1, 2], mass: 0.5, hide: ["first"], token });
+    const selection = cleaned({ scale: "head", site: "L1", head: 2, heads: [1, 2], mass: 0.5, hide: ["first"], token });
     expect(selection).toMatchObject({
       scale: "head",
       site: "L1",
       head: 2,
-      shown: [1, 2],
+      heads: [1, 2],
       mass: 0.5,
       hide: ["first"],
       token,
@@ -34,7 +34,7 @@ describe("a selection from anywhere", () => {
 
 describe("fitting a trace", () => {
   test("an empty selection becomes the first head", () => {
-    expect(start).toMatchObject({ site: "L0", head: 0, shown: [0] });
+    expect(start).toMatchObject({ site: "L0", head: 0, heads: [0] });
   });
 
   test("a layer that is not there becomes one of the same depth", () => {
@@ -63,17 +63,17 @@ describe("fitting a trace", () => {
 
 describe("changing", () => {
   test("moving on takes a single head along", () => {
-    expect(changed(start, { head: 2 }, trace()).shown).toEqual([2]);
+    expect(changed(start, { head: 2 }, trace()).heads).toEqual([2]);
   });
 
   test("all heads stay all heads in the next layer", () => {
-    const all = { ...start, shown: [0, 1, 2, 3] };
+    const all = { ...start, heads: [0, 1, 2, 3] };
     const deeper = trace({ layers: [layer("L0", 4), layer("L1", 4, { n_heads: 2 })] });
-    expect(changed(all, { site: "L1" }, deeper).shown).toEqual([0, 1]);
+    expect(changed(all, { site: "L1" }, deeper).heads).toEqual([0, 1]);
   });
 
   test("the head in focus is always among those shown", () => {
-    expect(changed({ ...start, shown: [0, 1] }, { head: 3 }, trace()).shown).toEqual([0, 1, 3]);
+    expect(changed({ ...start, heads: [0, 1] }, { head: 3 }, trace()).heads).toEqual([0, 1, 3]);
   });
 
   test("a chosen token stays in the next layer, and goes when tokens are read otherwise", () => {
@@ -88,7 +88,7 @@ describe("changing", () => {
       ...start,
       site: "L1",
       head: 2,
-      shown: [2],
+      heads: [2],
       by: "words" as const,
       off: ["main:1"],
       token: { side: "key", index: 1 } as const,

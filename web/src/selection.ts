@@ -31,7 +31,7 @@ export function cleaned(raw: Record<string, unknown>): Selection {
   selection.mass = share(raw.mass) ?? DEFAULT.mass;
   selection.least = share(raw.least) ?? DEFAULT.least;
   selection.step = whole(raw.step, 0, 1e9);
-  selection.shown = list(raw.shown).filter((head) => whole(head, 0, Number.MAX_SAFE_INTEGER) !== null);
+  selection.heads = list(raw.heads).filter((head) => whole(head, 0, Number.MAX_SAFE_INTEGER) !== null);
   selection.hide = list(raw.hide).filter((group) => (SELECTION_CHOICES.hide as readonly unknown[]).includes(group));
   selection.off = list(raw.off).filter((name) => typeof name === "string");
   selection.fold = SELECTION_CHOICES.fold.filter((column) => list(raw.fold).includes(column));
@@ -48,8 +48,8 @@ export function cleaned(raw: Record<string, unknown>): Selection {
 export function fitted(wanted: Selection, trace: TraceProps): Selection {
   const selection = wanted.scale === "neuron" ? { ...wanted, ...PLAIN } : wanted;
   const site = nearest(selection.site, trace);
-  if (!site) return { ...selection, site: "", head: 0, shown: [], token: null, off: [], relevance: "" };
-  const heads = [...new Set(selection.shown)].filter((index) => index < site.n_heads).sort((a, b) => a - b);
+  if (!site) return { ...selection, site: "", head: 0, heads: [], token: null, off: [], relevance: "" };
+  const heads = [...new Set(selection.heads)].filter((index) => index < site.n_heads).sort((a, b) => a - b);
   const nearby = Math.min(selection.head, site.n_heads - 1);
   const head = heads.includes(nearby) ? nearby : (heads[0] ?? nearby);
   const off = [...new Set(selection.off)].filter((name) => isToken(name, trace));
@@ -63,7 +63,7 @@ export function fitted(wanted: Selection, trace: TraceProps): Selection {
     ...selection,
     site: site.site,
     head,
-    shown: heads.length ? heads : [head],
+    heads: heads.length ? heads : [head],
     off: isAllOff ? [] : off,
     what: lacks ? "pattern" : selection.what,
     pair: hasPair(trace, site) ? selection.pair : "all",
@@ -94,14 +94,14 @@ export function changed(selection: Selection, change: Partial<Selection>, trace:
   const before = trace.layers.find((layer) => layer.site === selection.site);
   const after = trace.layers.find((layer) => layer.site === next.site);
   const isMoved = next.site !== selection.site || next.head !== selection.head;
-  if (isMoved && !change.shown) {
-    const isAll = before && after && selection.shown.length === before.n_heads && before.n_heads > 1;
-    const isSolo = selection.shown.length <= 1;
-    next.shown = isAll
+  if (isMoved && !change.heads) {
+    const isAll = before && after && selection.heads.length === before.n_heads && before.n_heads > 1;
+    const isSolo = selection.heads.length <= 1;
+    next.heads = isAll
       ? Array.from({ length: after.n_heads }, (_, head) => head)
       : isSolo
         ? [next.head]
-        : [...selection.shown, next.head];
+        : [...selection.heads, next.head];
   }
   const isReread =
     next.by !== selection.by || next.hide.join() !== selection.hide.join() || next.off.join() !== selection.off.join();

@@ -16,7 +16,7 @@ export function selectionParams(selection: Selection): Record<string, string> {
   };
   put("view", selection.scale, DEFAULT.scale);
   if (selection.site) params.at = `${selection.site}H${selection.head}`;
-  put("heads", selection.shown.join(","), selection.shown.length ? String(selection.head) : "");
+  put("heads", selection.heads.join(","), selection.heads.length ? String(selection.head) : "");
   put("mean", selection.average ? "1" : "", "");
   put("as", selection.form, DEFAULT.form);
   put("axis", selection.axis, DEFAULT.axis);
@@ -63,7 +63,7 @@ export function selectionFrom(params: URLSearchParams): Selection {
     scale: params.get("view"),
     site: at?.[1] ?? "",
     head: at?.[2] ? Number(at[2]) : 0,
-    shown: split("heads").map(Number),
+    heads: split("heads").map(Number),
     average: params.get("mean") === "1",
     form: params.get("as"),
     axis: params.get("axis"),

@@ -80,9 +80,9 @@ def watch_both(
     progress: OnProgress | None = None,
 ) -> ActivationsDifference:
     """Run both inputs once more, and subtract what passed through one stack."""
-    if comparison.one.model != comparison.other.model and models[0] is models[1]:
+    if comparison.a.model != comparison.b.model and models[0] is models[1]:
         raise InputError(
-            f"the runs are of two models, {comparison.one.model} and {comparison.other.model}, and each is repeated: "
+            f"the runs are of two models, {comparison.a.model} and {comparison.b.model}, and each is repeated: "
             "give both models."
         )
     length = len(Paired.of(models[0], comparison, stack).alignment)
@@ -91,7 +91,7 @@ def watch_both(
         raise InputError(f"tokens={tokens!r} is no range of the {length} tokens of both runs: give range(0, {length}).")
     paired = Paired.of(models[0], comparison, stack, tokens.start, len(tokens))
     streams = []
-    for side, (model, trace) in enumerate(zip(models, (comparison.one, comparison.other), strict=True)):
+    for side, (model, trace) in enumerate(zip(models, (comparison.a, comparison.b), strict=True)):
         edits = edits_of(model, trace) if interventions is None else interventions[side]
         rows = paired.rows(side)
         streams.append(

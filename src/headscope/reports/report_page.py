@@ -13,7 +13,7 @@ from headscope.reports import labels
 from headscope.reports.findings import stacks
 from headscope.scores import Scores
 from headscope.sites import Head
-from headscope.views.saved_page import built
+from headscope.views.saved_page import page_files
 
 if TYPE_CHECKING:
     from headscope.reports.heads_report import HeadsReport
@@ -57,7 +57,7 @@ def page(report: "HeadsReport") -> str:
 
 def script_and_style() -> tuple[str, str]:
     """The script and the style that draw it, as `scripts/web` built them."""
-    return built(("report.js", "report.css"))
+    return page_files(("report.js", "report.css"))
 
 
 def data_of(report: "HeadsReport") -> dict[str, Any]:

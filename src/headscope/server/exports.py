@@ -83,8 +83,8 @@ def saved_page(
     trace: Trace, wanted: PageRequest, *, gold: Example | None = None, parts: Mapping[str, Part] | None = None
 ) -> bytes:
     """One HTML file that opens where the workbench is; `parts` are shown beside those of the trace."""
-    heads = list(dict.fromkeys(wanted.selection.shown))  # each head once, however often it is named
-    wanted = replace(wanted, selection=replace(wanted.selection, shown=heads))
+    heads = list(dict.fromkeys(wanted.selection.heads))  # each head once, however often it is named
+    wanted = replace(wanted, selection=replace(wanted.selection, heads=heads))
     own_parts = dict(parts or {})
     view = view_of(
         trace, wanted, {own_parts[key].props["method"]["name"] for key in ("found", "evidence") if key in own_parts}
@@ -144,11 +144,11 @@ def _neuron_view(trace: Trace, selection: Selection) -> View:
 
 
 def _head_view(trace: Trace, selection: Selection) -> View:
-    if selection.site and not selection.shown:
+    if selection.site and not selection.heads:
         raise InputError("no head is shown: the selection's `shown` is empty.")
     return head_view(
         trace,
-        [f"{selection.site}H{index}" for index in selection.shown] if selection.site else None,
+        [f"{selection.site}H{index}" for index in selection.heads] if selection.site else None,
         average=selection.average,
         form=selection.form,
         axis=selection.axis,

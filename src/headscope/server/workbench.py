@@ -20,7 +20,7 @@ from headscope.server.tasks import TASKS, Tasks
 from headscope.server.tasks.find import patterns
 from headscope.server.tasks.relevance import options_of
 from headscope.server.tasks.usecase import use_cases
-from headscope.views.activations import joined
+from headscope.views.activations import join_windows
 from headscope.views.contract import PresetProps
 from headscope.views.selection import Selection
 from headscope.views.wire import Part, decode
@@ -124,4 +124,4 @@ def _activations(windows: Iterable[bytes]) -> dict[str, Part]:
     by_stack: dict[str, list[Part]] = {}
     for window in map(decode, windows):
         by_stack.setdefault(window.props["stack"], []).append(window)
-    return {f"activations/{stack}": joined(own) for stack, own in by_stack.items()}
+    return {f"activations/{stack}": join_windows(own) for stack, own in by_stack.items()}

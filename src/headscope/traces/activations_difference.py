@@ -15,15 +15,15 @@ class LensDifference:
     """The logit lens of two runs over some tokens.
 
     `ids` [place, token, candidate] are what one run or the other finds likely at a place, those first whose probability
-    differs most; −1 where there are no more. `one` and `other` are their log-probabilities in the two runs.
+    differs most; −1 where there are no more. `a` and `b` are their log-probabilities in the two runs.
 
     The last two hold the **answers**: what the last place of the first run puts first, and of the second [answer,
     token]; at each place their log-probabilities, and how many candidates came before them, in both runs.
     """
 
     ids: np.ndarray
-    one: np.ndarray
-    other: np.ndarray
+    a: np.ndarray
+    b: np.ndarray
     answers: np.ndarray
     answer_logprobs: np.ndarray
     """[answer, run, place, token]"""
@@ -38,25 +38,25 @@ class Change:
 
     text: str
     id: int
-    one: float
-    other: float
+    a: float
+    b: float
 
     @property
     def difference(self) -> float:
         """Its log-probability in the first run minus that in the second."""
-        return self.one - self.other
+        return self.a - self.b
 
 
 @dataclass(frozen=True, eq=False)
 class ActivationsDifference:
     """Two runs through one stack, both on the aligned tokens; lens, neurons and heads are of those from `first` on.
 
-    `one` and `other` are the runs themselves, with the same neurons in both: those whose activations differ most.
+    `a` and `b` are the runs themselves, with the same neurons in both: those whose activations differ most.
     What cannot be subtracted is said: `no_lens`, `no_neurons`, `no_written`.
     """
 
-    one: Activations
-    other: Activations
+    a: Activations
+    b: Activations
     first: int
     count: int
     lens: LensDifference | None = None
@@ -67,54 +67,54 @@ class ActivationsDifference:
     @property
     def stack(self) -> str:
         """The stack that both are of."""
-        return self.one.stack
+        return self.a.stack
 
     @property
     def layers(self) -> tuple[Site, ...]:
         """Its layers."""
-        return self.one.layers
+        return self.a.layers
 
     @property
     def places(self) -> list[str]:
         """Where the stream is read."""
-        return self.one.places
+        return self.a.places
 
     @property
     def tokens(self) -> Tokens:
         """The tokens that both runs have."""
-        return self.one.tokens
+        return self.a.tokens
 
     @property
     def n_neurons(self) -> int:
         """How many neurons an MLP has, where both have as many."""
-        return 0 if self.no_neurons else self.one.n_neurons
+        return 0 if self.no_neurons else self.a.n_neurons
 
     @property
     def is_sum(self) -> bool:
         """Whether in both runs a layer's change is just the sum of what was written."""
-        return self.one.is_sum and self.other.is_sum
+        return self.a.is_sum and self.b.is_sum
 
     @property
     def norms(self) -> np.ndarray:
         """The difference of ‖residual stream‖ [place, token]."""
-        return self.one.norms - self.other.norms
+        return self.a.norms - self.b.norms
 
     @property
     def cosines(self) -> np.ndarray:
         """The difference of the cosines between the stream at each place and at the last [place, token]."""
-        return self.one.cosines - self.other.cosines
+        return self.a.cosines - self.b.cosines
 
     @property
     def written(self) -> dict[str, np.ndarray]:
         """The difference of the norms of what was written in each layer [layer, token]."""
-        shared = (name for name in self.one.written if name in self.other.written)
-        return {name: self.one.written[name] - self.other.written[name] for name in shared}
+        shared = (name for name in self.a.written if name in self.b.written)
+        return {name: self.a.written[name] - self.b.written[name] for name in shared}
 
     @property
     def heads(self) -> dict[Site, np.ndarray]:
         """The difference of ‖what each head wrote‖ [head, token], by attention layer."""
-        shared = (site for site in self.one.heads if site in self.other.heads)
-        return {site: self.one.heads[site] - self.other.heads[site] for site in shared}
+        shared = (site for site in self.a.heads if site in self.b.heads)
+        return {site: self.a.heads[site] - self.b.heads[site] for site in shared}
 
     def predictions(self, token: int) -> dict[str, list[Change]]:
         """At every place, what one run or the other finds likely, those first whose probability differs most."""
@@ -124,7 +124,7 @@ class ActivationsDifference:
         return {
             place: [
                 Change(lens.names[int(id)], int(id), float(a), float(b))
-                for id, a, b in zip(lens.ids[row, at], lens.one[row, at], lens.other[row, at], strict=True)
+                for id, a, b in zip(lens.ids[row, at], lens.a[row, at], lens.b[row, at], strict=True)
                 if id >= 0
             ]
             for row, place in enumerate(self.places)
@@ -132,7 +132,7 @@ class ActivationsDifference:
 
     def top_neurons(self, layer: str | Site, token: int) -> list[tuple[int, float, float]]:
         """The MLP neurons of a layer whose activations differ most: index, value in the first run, in the second."""
-        neurons, values_a, values_b = self.one.neurons, self.one.values, self.other.values
+        neurons, values_a, values_b = self.a.neurons, self.a.values, self.b.values
         if neurons is None or values_a is None or values_b is None:
             raise NotRecordedError(f"there are no MLP neurons of both runs here: {self.no_neurons}.")
         named = parse(layer) if isinstance(layer, str) else layer

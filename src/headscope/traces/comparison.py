@@ -55,8 +55,8 @@ def compare(a: Trace, b: Trace, *, by: By | None = None, align: Align = "text") 
 class Comparison:
     """Two runs and which of their tokens (or words) stand for the same, stack by stack."""
 
-    one: Trace
-    other: Trace
+    a: Trace
+    b: Trace
     by: By
     alignment: dict[str, Alignment]
 
@@ -66,7 +66,7 @@ class Comparison:
         return cls(a, b, by, align(a, b, by, how))
 
     def __repr__(self) -> str:
-        return f"Comparison({self.one.model!r}, {self.other.model!r}: {self.line})"
+        return f"Comparison({self.a.model!r}, {self.b.model!r}: {self.line})"
 
     @property
     def line(self) -> str:
@@ -84,22 +84,22 @@ class Comparison:
     @property
     def no_difference(self) -> str:
         """Why one cannot be subtracted from the other, head by head; empty if it can."""
-        if self.one.heads != self.other.heads:
-            shapes = [_shape(trace) for trace in (self.one, self.other)]
+        if self.a.heads != self.b.heads:
+            shapes = [_shape(trace) for trace in (self.a, self.b)]
             return (
                 f"the two runs have different heads ({shapes[0]} and {shapes[1]}), so they cannot be subtracted "
                 "head by head: look at them side by side, or at one relation in both"
             )
-        if self.one.model != self.other.model and _tokenizers_differ(self.one, self.other):
+        if self.a.model != self.b.model and _tokenizers_differ(self.a, self.b):
             return (
-                f"{self.one.model} and {self.other.model} read text as different tokens, so their heads have nothing "
+                f"{self.a.model} and {self.b.model} read text as different tokens, so their heads have nothing "
                 "to do with each other: look at them side by side, or at one relation in both"
             )
-        missing = [stack for stack in self.one.tokens if stack not in self.alignment]
+        missing = [stack for stack in self.a.tokens if stack not in self.alignment]
         missing += [name for stack, alignment in self.alignment.items() if (name := alignment.other_stack) != stack]
         if missing:
             return f"the stacks {', '.join(missing)} have no partner in the other run"
-        for site in self.one.layers:
+        for site in self.a.layers:
             first, second = self._half(0, site, None), self._half(1, site, None)
             if first.shape != second.shape:
                 return f"{site} sees {first.shape} places in one run and {second.shape} in the other"
@@ -122,20 +122,20 @@ class Comparison:
             raise InputError(f"{reason}.")
         read = {stack: self._read(alignment, by, hide) for stack, alignment in self.alignment.items()}
         layers: dict[Site, LayerRecord] = {}
-        for site, layer in self.one.layers.items():
+        for site, layer in self.a.layers.items():
             halves = [self._half(side, site, read) for side in (0, 1)]
             layers[site] = difference_layer(halves[0], halves[1], layer.key_stack)
-        model = self.one.model
+        model = self.a.model
         return Difference(
-            model if model == self.other.model else f"{model} − {self.other.model}",
+            model if model == self.b.model else f"{model} − {self.b.model}",
             "heads",
             layers,
             {stack: tokens for stack, (_, _, tokens) in read.items()},
-            inputs=self.one.inputs,
-            edits=self.one.edits,
-            answers=self.one.answers,
+            inputs=self.a.inputs,
+            edits=self.a.edits,
+            answers=self.a.answers,
             steps=None,
-            warnings=tuple(dict.fromkeys([*self.one.warnings, *self.other.warnings])),
+            warnings=tuple(dict.fromkeys([*self.a.warnings, *self.b.warnings])),
             comparison=self,
             other_layers=self.one.other_layers,
         )
@@ -175,8 +175,8 @@ class Comparison:
     def predictions(self, k: int = 5) -> list[tuple[Prediction, float]]:
         """The likely answers of both runs, each with its log-probability in the first minus that in the second (NaN if
         one side lacks it)."""
-        was = {candidate.id: candidate for candidate in self.other.predictions(50)}
-        now = {candidate.id: candidate for candidate in self.one.predictions(50)}
+        was = {candidate.id: candidate for candidate in self.b.predictions(50)}
+        now = {candidate.id: candidate for candidate in self.a.predictions(50)}
         candidates = dict.fromkeys([*list(now)[:k], *list(was)[:k]])
         return [
             (
@@ -200,8 +200,8 @@ class Comparison:
             places[name] = _word_places(alignment.tokens, word)
         sides = []
         for trace, stack, groups in (
-            (self.one, alignment.stack, alignment.ones),
-            (self.other, alignment.other_stack, alignment.others),
+            (self.a, alignment.stack, alignment.ones),
+            (self.b, alignment.other_stack, alignment.others),
         ):
             reading = Reading.plain(trace.tokens[stack]).merge(_word_of)
             words_at = {name: [_group_of(reading, groups[place]) for place in some] for name, some in places.items()}
@@ -217,7 +217,7 @@ class Comparison:
     def _words(self) -> Alignment:
         if self.by == "words":
             return next(iter(self.alignment.values()))
-        alignment = next(iter(align(self.one, self.other, "words", "text").values()))
+        alignment = next(iter(align(self.a, self.b, "words", "text").values()))
         if alignment.tokens.kind != "text":
             raise InputError(f"relations are between words, and these runs read {alignment.noun}.")
         return alignment
@@ -243,7 +243,7 @@ class Comparison:
 
     def _half(self, side: int, site: Site, read: dict | None) -> Half:
         """One run in one layer; a layer that sees other places than its stack has tokens is read as it is."""
-        trace = (self.one, self.other)[side]
+        trace = (self.a, self.b)[side]
         layer = trace.layers[site]
         readings = []
         for stack, length in ((layer.site.stack, layer.n_queries), (layer.key_stack, layer.n_keys)):

@@ -44,12 +44,12 @@ class Relation:
 
     source: str
     target: str
-    one: Ranking
-    other: Ranking
+    a: Ranking
+    b: Ranking
 
     def top(self, k: int = 5) -> list[tuple[str, RelatedHead]]:
         """The k best heads of each model, with the model's name."""
-        return [(side.model, head) for side in (self.one, self.other) for head in side.heads[:k]]
+        return [(side.model, head) for side in (self.a, self.b) for head in side.heads[:k]]
 
     def table(self, k: int = 10) -> list[dict[str, object]]:
         """The same as rows: model, rank, head, weight, baseline, above, depth. `pandas.DataFrame` takes them."""
@@ -68,7 +68,7 @@ class Relation:
 
     def __str__(self) -> str:
         lines = [f"{self.source} → {self.target}"]
-        for side in (self.one, self.other):
+        for side in (self.a, self.b):
             lines += ["", side.model + (f": {side.note}" if side.note else "")]
             lines += [
                 f"  {row.rank:>3}  {row.head!s:<13} {row.weight:6.3f}  usual {row.baseline:6.3f} depth {row.depth:4.2f}"

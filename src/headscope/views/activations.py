@@ -14,62 +14,69 @@ if TYPE_CHECKING:
     from headscope.views.view import View
 
 
-def activations_part(found: Activations) -> Part:
+def activations_part(activations: Activations) -> Part:
     """Norms of all tokens; lens, neurons and heads of those that were read."""
-    arrays: dict[str, np.ndarray | Coded] = {"norm": floats(found.norms), "cosine": floats(found.cosines)}
-    arrays |= {name: floats(one) for name, one in found.written.items()}
+    arrays: dict[str, np.ndarray | Coded] = {"norm": floats(activations.norms), "cosine": floats(activations.cosines)}
+    arrays |= {name: floats(norms) for name, norms in activations.written.items()}
     texts: list[str] = []
-    if found.lens is not None:
-        known = sorted(found.lens.names)
-        texts = [plain(found.lens.names[one]) for one in known]
-        arrays["lens"] = np.searchsorted(np.array(known), found.lens.ids).astype(np.int32)
-        arrays["logprob"], arrays["answer"] = floats(found.lens.logprobs), floats(found.lens.answers)
-        arrays["rank"] = found.lens.ranks.astype(np.int32)
-    if found.neurons is not None and found.values is not None and found.shares is not None:
-        arrays["neuron"] = found.neurons.astype(np.int32)
-        arrays["value"], arrays["share"] = floats(found.values), floats(found.shares)
-    arrays |= {f"heads/{site}": floats(one) for site, one in found.heads.items()}
+    if activations.lens is not None:
+        ids = sorted(activations.lens.names)
+        texts = [plain(activations.lens.names[token_id]) for token_id in ids]
+        arrays["lens"] = np.searchsorted(np.array(ids), activations.lens.ids).astype(np.int32)
+        arrays["logprob"], arrays["answer"] = floats(activations.lens.logprobs), floats(activations.lens.answers)
+        arrays["rank"] = activations.lens.ranks.astype(np.int32)
+    if activations.neurons is not None and activations.values is not None and activations.shares is not None:
+        arrays["neuron"] = activations.neurons.astype(np.int32)
+        arrays["value"], arrays["share"] = floats(activations.values), floats(activations.shares)
+    arrays |= {f"heads/{site}": floats(norms) for site, norms in activations.heads.items()}
     props = ActivationsProps(
-        stack=found.stack,
-        places=found.places,
-        layers=[str(site) for site in found.layers],
-        first=found.first,
-        count=found.count,
+        stack=activations.stack,
+        places=activations.places,
+        layers=[str(site) for site in activations.layers],
+        first=activations.first,
+        count=activations.count,
         texts=texts,
-        n_neurons=found.n_neurons,
-        is_sum=found.is_sum,
-        no_lens=found.no_lens,
-        no_neurons=found.no_neurons,
-        no_written=found.no_written,
+        n_neurons=activations.n_neurons,
+        is_sum=activations.is_sum,
+        no_lens=activations.no_lens,
+        no_neurons=activations.no_neurons,
+        no_written=activations.no_written,
     )
     return Part("activations", props, arrays)
 
 
-def joined(windows: Sequence[Part]) -> Part:
+def join_windows(windows: Sequence[Part]) -> Part:
     """Parts of one stack, each of some tokens, as one: of those that follow each other, as many as possible, if there
     is a choice with the last one.
 
     Props and arrays are as they were read off the wire; parts that hold other numbers than the last one are left out.
     """
-    alike = [one for one in windows if _depths(one) == _depths(windows[-1])]
-    by_first = {one.props["first"]: one for one in alike if one.props["count"]}
+    alike = [window for window in windows if _depths(window) == _depths(windows[-1])]
+    by_first = {window.props["first"]: window for window in alike if window.props["count"]}
     best: list[Part] = []
     for first in sorted(by_first):
         run = [by_first[first]]
         while (end := run[-1].props["first"] + run[-1].props["count"]) in by_first:
             run.append(by_first[end])
-        best = max(best, run, key=lambda some: (_count(some), any(one is windows[-1] for one in some)))
+        best = max(
+            best,
+            run,
+            key=lambda windows_in_order: (
+                _count(windows_in_order),
+                any(window is windows[-1] for window in windows_in_order),
+            ),
+        )
     if len(best) < 2:
         return (best or list(windows))[0]
     texts: dict[str, int] = {}
-    for one in best:
-        for text in one.props["texts"]:
+    for window in best:
+        for text in window.props["texts"]:
             texts.setdefault(text, len(texts))
     arrays = dict(best[0].arrays)
     for name in arrays:
-        own = name.rpartition(":")[2]  # of two runs, `one:logprob` and `other:logprob`
-        if own in _OF_SOME or own.startswith("heads/"):
-            arrays[name] = np.concatenate([_own(one, name, texts) for one in best], axis=1)
+        kind = name.rpartition(":")[2]  # of two runs, `a:logprob` and `b:logprob`
+        if kind in _OF_SOME or kind.startswith("heads/"):
+            arrays[name] = np.concatenate([_values_of(window, name, texts) for window in best], axis=1)
     return Part("activations", best[0].props | {"count": _count(best), "texts": list(texts)}, arrays)
 
 
@@ -79,7 +86,7 @@ _OF_TEXTS = ("lens", "candidate", "predicted")
 
 
 def _count(windows: Sequence[Part]) -> int:
-    return sum(one.props["count"] for one in windows)
+    return sum(window.props["count"] for window in windows)
 
 
 def _depths(window: Part) -> dict[str, tuple[int, ...]]:
@@ -87,41 +94,44 @@ def _depths(window: Part) -> dict[str, tuple[int, ...]]:
     return {name: values.shape[2:] for name, values in window.arrays.items() if isinstance(values, np.ndarray)}
 
 
-def _own(window: Part, name: str, texts: dict[str, int]) -> np.ndarray:
+def _values_of(window: Part, name: str, texts: dict[str, int]) -> np.ndarray:
     values = window.arrays[name]
     assert isinstance(values, np.ndarray)
     if name not in _OF_TEXTS:
         return values
-    places = np.array([texts[one] for one in window.props["texts"]], np.int32)[values]
+    places = np.array([texts[text] for text in window.props["texts"]], np.int32)[values]
     return np.where(values < 0, np.int32(-1), places)
 
 
 def activations_table(view: "View") -> Table:
     """A row for each place and token, in their order: norms, and what the place would predict."""
-    found = view.activations
-    assert isinstance(found, Activations)  # an activations view has them
-    n_places, n_tokens = found.norms.shape
+    activations = view.activations
+    assert isinstance(activations, Activations)  # an activations view has them
+    n_places, n_tokens = activations.norms.shape
     chosen = view.selection.token
     tokens = np.arange(n_tokens) if chosen is None else np.array([chosen.index])
-    place, token = (one.ravel() for one in np.meshgrid(np.arange(n_places), tokens, indexing="ij"))
+    place, token = (indices.ravel() for indices in np.meshgrid(np.arange(n_places), tokens, indexing="ij"))
     columns = {
-        "place": np.array(found.places, object)[place],
+        "place": np.array(activations.places, object)[place],
         "position": token,
-        "token": np.array([*found.tokens.texts, ""], object)[:-1][token],
-        "norm": found.norms[place, token],
-        "cosine to last": found.cosines[place, token],
+        "token": np.array([*activations.tokens.texts, ""], object)[:-1][token],
+        "norm": activations.norms[place, token],
+        "cosine to last": activations.cosines[place, token],
     }
-    for name, values in found.written.items():
+    for name, values in activations.written.items():
         padded = np.concatenate([np.full((1, n_tokens), np.nan, np.float32), values])
         columns[f"written by {name}"] = padded[place, token]
-    if found.lens is not None:
-        is_read = (token >= found.first) & (token < found.first + found.count)
-        at = np.where(is_read, token - found.first, 0)
-        best = found.lens.ids[place, at, 0]
-        texts = [found.lens.names[int(one)] if known else "" for one, known in zip(best, is_read, strict=True)]
+    if activations.lens is not None:
+        is_read = (token >= activations.first) & (token < activations.first + activations.count)
+        at = np.where(is_read, token - activations.first, 0)
+        best = activations.lens.ids[place, at, 0]
+        texts = [
+            activations.lens.names[int(token_id)] if is_known else ""
+            for token_id, is_known in zip(best, is_read, strict=True)
+        ]
         columns["prediction"] = np.array([*texts, ""], object)[:-1]
-        columns["probability"] = np.where(is_read, np.exp(found.lens.logprobs[place, at, 0]), np.nan)
-        columns["rank of the last prediction"] = np.where(is_read, found.lens.ranks[place, at] + 1.0, np.nan)
+        columns["probability"] = np.where(is_read, np.exp(activations.lens.logprobs[place, at, 0]), np.nan)
+        columns["rank of the last prediction"] = np.where(is_read, activations.lens.ranks[place, at] + 1.0, np.nan)
     return Table(columns)
 
 

@@ -17,8 +17,8 @@ in a saved page (a dictionary) and in a notebook (a message):
 | `sound/encoder` | SoundProps | `envelope` [stretch, 2]: lowest and highest sample; `spectrogram` [band, time]: bytes |
 | `rollout/L5` | RolloutProps | `weights` [token, token]: attention followed down to the input, through L5 |
 | `scores` | ScoresProps | one per method: [head], in the order of the trace's heads; NaN where it says nothing |
-| `alignment?minus=ID&by=words` | AlignmentProps | `one:main`, `other:main`: the pair of every token, −1 for none |
-| `relation?source=4&target=1&minus=ID` | RelationProps | `one`, `other`: [head, (weight, baseline, depth)] |
+| `alignment?minus=ID&by=words` | AlignmentProps | `a:main`, `b:main`: the pair of every token, −1 for none |
+| `relation?source=4&target=1&minus=ID` | RelationProps | `a`, `b`: [head, (weight, baseline, depth)] |
 | `activations/main` | ActivationsProps | norms, lens, neurons; in saved pages (a server has a task `activations`) |
 | `gold` | GoldProps | – |
 | `tree/L3H2?way=A` | TreeProps | – |
@@ -114,8 +114,8 @@ class AnswerProps:
 class DifferenceProps:
     """The two runs of which a trace is the difference, by name, and how far they correspond, in words."""
 
-    one: str
-    other: str
+    a: str
+    b: str
     line: str
 
 
@@ -306,8 +306,8 @@ class RelationProps:
 
     source: str
     target: str
-    one: RankingProps
-    other: RankingProps
+    a: RankingProps
+    b: RankingProps
 
 
 @dataclass(frozen=True)
@@ -354,7 +354,7 @@ class EvidenceProps:
     name: str
     title: str
     model: str
-    said: list[str]
+    sentences: list[str]
     tables: list[TableProps]
     heads: list[str]
     method: MethodProps
@@ -465,7 +465,7 @@ class ActivationsProps:
     Arrays: `norm`, `cosine` [place, token]; `attention`, `cross`, `mlp` [layer, token], norms of what was written; of
     the tokens from `first` on: `lens`, `logprob` [place, token, k], `rank`, `answer` [place, token], `neuron`, `value`,
     `share` [layer, token, k], and by attention layer (`heads/L3`) what its heads wrote [head, token]. Of two runs there
-    are `one:norm` and `other:norm`, and so on: `activation_differences.py` lists them.
+    are `a:norm` and `b:norm`, and so on: `activation_differences.py` lists them.
     """
 
     stack: str
@@ -564,7 +564,7 @@ class ExampleProps:
     tokens: list[str]
     token: int
     value: float
-    told: str
+    label: str
     """What stands out, in words."""
 
 

@@ -32,7 +32,7 @@ class Program:
 @lru_cache(maxsize=8)
 def program(text: str) -> Program:
     """A script or a style as it goes into a page: a third of its size."""
-    return Program(_base64(gzipped(text.encode(), zlib.Z_DEFAULT_STRATEGY, 9)), _digest(text))
+    return Program(_base64(compress(text.encode(), zlib.Z_DEFAULT_STRATEGY, 9)), _digest(text))
 
 
 def pack(part: Part) -> str:
@@ -40,17 +40,17 @@ def pack(part: Part) -> str:
     message = part.encode()
     # Weights that look like noise pack better, and ten times as fast, when no repetitions are looked for.
     sample = message[:_SAMPLE]
-    strategy = min((zlib.Z_DEFAULT_STRATEGY, zlib.Z_RLE), key=lambda one: len(gzipped(sample, one)))
-    return _base64(gzipped(message, strategy))
+    strategy = min((zlib.Z_DEFAULT_STRATEGY, zlib.Z_RLE), key=lambda candidate: len(compress(sample, candidate)))
+    return _base64(compress(message, strategy))
 
 
-def gzipped(data: bytes, strategy: int, level: int = 6) -> bytes:
+def compress(data: bytes, strategy: int, level: int = 6) -> bytes:
     """The same bytes for the same data, whenever they are made."""
     packer = zlib.compressobj(level, zlib.DEFLATED, 16 + zlib.MAX_WBITS, 9, strategy)
     return packer.compress(data) + packer.flush()
 
 
-def written(view: "View", parts: dict[str, str], script: Program, style: Program) -> str:
+def html_document(view: "View", parts: dict[str, str], script: Program, style: Program) -> str:
     """The file, in ASCII: it survives being written in whatever encoding a system prefers."""
     loader = _loader()
     rules = [
@@ -73,7 +73,7 @@ def written(view: "View", parts: dict[str, str], script: Program, style: Program
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <meta name="generator" content="Headscope">
-<title>{escaped(view.title)}</title>
+<title>{escape(view.title)}</title>
 </head>
 <body>
 <div data-headscope="file">
@@ -90,7 +90,7 @@ def written(view: "View", parts: dict[str, str], script: Program, style: Program
 """
 
 
-def escaped(text: str) -> str:
+def escape(text: str) -> str:
     """Text as it can stand in HTML, in ASCII."""
     return (
         html.escape(text.encode("utf-8", "replace").decode(), quote=True).encode("ascii", "xmlcharrefreplace").decode()
@@ -114,13 +114,13 @@ def _table(view: "View") -> str:
     try:
         table = strongest(view, _TABLE_ROWS)
     except HeadscopeError as error:
-        return f"<p>{escaped(view.title)}. {escaped(str(error))}</p>"
-    head = "".join(f'<th scope="col">{escaped(name)}</th>' for name in table.columns)
+        return f"<p>{escape(view.title)}. {escape(str(error))}</p>"
+    head = "".join(f'<th scope="col">{escape(name)}</th>' for name in table.columns)
     rows = "\n".join(
-        "<tr>" + "".join(f"<td>{escaped(_cell(value))}</td>" for value in row) + "</tr>" for row in table.rows()
+        "<tr>" + "".join(f"<td>{escape(_cell(value))}</td>" for value in row) + "</tr>" for row in table.rows()
     )
     return (
-        f"<h1>{escaped(view.title)}</h1>\n<p>This page is drawn by JavaScript, which is switched off; "
+        f"<h1>{escape(view.title)}</h1>\n<p>This page is drawn by JavaScript, which is switched off; "
         f"these are the {len(table)} strongest connections.</p>\n"
         f"<table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{rows}\n</tbody>\n</table>"
     )

@@ -12,7 +12,7 @@ from headscope.traces import Trace
 from headscope.views.selection import Selection, heads_of, spot_of
 from headscope.views.table import chosen_token, from_start
 
-_NAMES = tuple(one.name for one in fields(Selection))
+_NAMES = tuple(field.name for field in fields(Selection))
 _KINDS = get_type_hints(Selection)
 
 
@@ -55,60 +55,60 @@ class Selected:
         return self.head.site
 
 
-def selected_in(trace: Trace, selection: Selection) -> Selected:
+def selected_of(trace: Trace, selection: Selection) -> Selected:
     """A selection in Python's words; refused where the trace has no such place."""
     layer, selection = trace.layer(selection.site), from_start(trace, selection)
-    heads = [selection.head, *selection.shown]
+    heads = [selection.head, *selection.heads]
     if outside := [index for index in heads if not 0 <= index < layer.n_heads]:
         raise InputError(f"{layer.site} has no head {outside[0]}: it has {layer.n_heads}, H0 to H{layer.n_heads - 1}.")
     token = None
     if selection.token is not None:
         token = SelectedToken(selection.token.side, *chosen_token(trace, selection))
-    shown = tuple(layer.site.head(index) for index in selection.shown)
-    return Selected(selection.scale, layer.site.head(selection.head), shown, token, selection)
+    heads_drawn = tuple(layer.site.head(index) for index in selection.heads)
+    return Selected(selection.scale, layer.site.head(selection.head), heads_drawn, token, selection)
 
 
-def chosen_by(trace: Trace, now: Selection, wanted: Any) -> Selected:
+def select(trace: Trace, now: Selection, choice: Any) -> Selected:
     """What Python asks for, as a change of what is there now.
 
     `wanted` is a head (`"L3H2"`), several of one layer, a layer, or a dictionary of options by name: those of
     `head_view` and `model_view`, `scale`, and `heads`.
     """
-    if isinstance(wanted, Selected):
-        return selected_in(trace, checked(wanted.selection.__dict__, now))
-    if isinstance(wanted, Selection):
-        return selected_in(trace, checked(wanted.__dict__, now))
-    if not isinstance(wanted, Mapping):
-        wanted = {"heads": wanted}
-    given = dict(wanted)
-    if "heads" in given or isinstance(given.get("head"), str | Head):
-        focus = given.pop("head", None)
-        site, shown = heads_of(trace, given.pop("heads", focus))
-        head = shown[0] if focus is None else heads_of(trace, focus)[1][0]
-        given = {"site": str(site), "head": head, "shown": shown} | given
-    if "token" in given:
-        given["token"] = spot_of(given["token"])
-    if unknown := [name for name in given if name not in _NAMES]:
-        raise InputError(f"there is nothing to select by {unknown[0]!r}: choose from heads, {', '.join(_NAMES)}.")
-    moved = checked(given, now)
-    if "token" not in given and (moved.by, moved.hide) != (now.by, now.hide):
-        moved = replace(moved, token=None)  # its position was among tokens read otherwise
-    return selected_in(trace, moved)
+    if isinstance(choice, Selected):
+        return selected_of(trace, change_selection(choice.selection.__dict__, now))
+    if isinstance(choice, Selection):
+        return selected_of(trace, change_selection(choice.__dict__, now))
+    if not isinstance(choice, Mapping):
+        choice = {"heads": choice}
+    options = dict(choice)
+    if "heads" in options or isinstance(options.get("head"), str | Head):
+        focus = options.pop("head", None)
+        site, heads_drawn = heads_of(trace, options.pop("heads", focus))
+        head = heads_drawn[0] if focus is None else heads_of(trace, focus)[1][0]
+        options = {"site": str(site), "head": head, "heads": heads_drawn} | options
+    if "token" in options:
+        options["token"] = spot_of(options["token"])
+    if unknown := [name for name in options if name not in _NAMES]:
+        raise InputError(f"there is nothing to select by {unknown[0]!r}: choose from {', '.join(_NAMES)}.")
+    selection = change_selection(options, now)
+    if "token" not in options and (selection.by, selection.hide) != (now.by, now.hide):
+        selection = replace(selection, token=None)  # its position was among tokens read otherwise
+    return selected_of(trace, selection)
 
 
-def checked(given: Mapping[str, Any], now: Selection) -> Selection:
+def change_selection(options: Mapping[str, Any], now: Selection) -> Selection:
     """The selection with the options given, each of the type and from the choices that it has."""
-    found = {}
+    changes = {}
     for name in _NAMES:
-        if name not in given:
+        if name not in options:
             continue
-        value = given[name]
+        value = options[name]
         value = spot_of(value) if name == "token" else value
         if not _fits(value, _KINDS[name]):
-            told = f": choose one of {', '.join(map(repr, get_args(_KINDS[name])))}" if _is_choice(name) else ""
-            raise InputError(f"{name}={value!r} cannot be selected{told}.")
-        found[name] = list(value) if isinstance(value, list | tuple) else value
-    return replace(now, **found)
+            hint = f": choose one of {', '.join(map(repr, get_args(_KINDS[name])))}" if _is_choice(name) else ""
+            raise InputError(f"{name}={value!r} cannot be selected{hint}.")
+        changes[name] = list(value) if isinstance(value, list | tuple) else value
+    return replace(now, **changes)
 
 
 def _is_choice(name: str) -> bool:
@@ -121,10 +121,10 @@ def _fits(value: Any, kind: Any) -> bool:
     if origin is Literal:
         return isinstance(value, str | int) and value in get_args(kind)
     if origin in (Union, types.UnionType):
-        return any(_fits(value, one) for one in get_args(kind))
+        return any(_fits(value, member) for member in get_args(kind))
     if origin in (list, tuple):
-        inside = [one for one in get_args(kind) if one is not ...]
-        return isinstance(value, list | tuple) and all(any(_fits(x, one) for one in inside) for x in value)
+        members = [member for member in get_args(kind) if member is not ...]
+        return isinstance(value, list | tuple) and all(any(_fits(x, member) for member in members) for x in value)
     if kind is float:
         return isinstance(value, int | float) and not isinstance(value, bool)
     if kind is int:

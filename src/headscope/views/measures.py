@@ -23,7 +23,7 @@ def scores_part(trace: Trace, more: Sequence[Scores] = ()) -> Part:
     """`scores`: one number a head and method, NaN where a method says nothing of a head; `more` come from elsewhere."""
     heads = trace.heads
     methods, arrays = [], {}
-    for scores in [*more, *measured(trace)]:
+    for scores in [*more, *all_scores(trace)]:
         values = np.array([scores.values_by_head.get(head, math.nan) for head in heads], np.float32)
         if scores.method in arrays or np.isnan(values).all():
             continue
@@ -32,7 +32,7 @@ def scores_part(trace: Trace, more: Sequence[Scores] = ()) -> Part:
     return Part("scores", ScoresProps([str(head) for head in heads], methods), arrays)
 
 
-def measured(trace: Trace) -> list[Scores]:
+def all_scores(trace: Trace) -> list[Scores]:
     """Every measure that applies to this trace: all of them, or beyond some length those that a summary gives."""
     from headscope.analysis.measures.measure import (  # brings models along, which take seconds to import
         MEASURES,
@@ -40,11 +40,11 @@ def measured(trace: Trace) -> list[Scores]:
     )
 
     is_whole = _is_measurable(trace)
-    names = [one.name for one in MEASURES.values() if is_whole or one.figure is not None]
-    found = measure_all(names, trace, skip=True)
-    if SHARE_OF_FIRST not in found and (scores := _first_token(trace)) is not None:
-        found[SHARE_OF_FIRST] = scores
-    return list(found.values())
+    names = [measure.name for measure in MEASURES.values() if is_whole or measure.figure is not None]
+    scores_by_name = measure_all(names, trace, skip=True)
+    if SHARE_OF_FIRST not in scores_by_name and (scores := _first_token(trace)) is not None:
+        scores_by_name[SHARE_OF_FIRST] = scores
+    return list(scores_by_name.values())
 
 
 def _is_measurable(trace: Trace) -> bool:
@@ -66,24 +66,24 @@ def _first_token(trace: Trace) -> Scores | None:
             continue
         special = [place for place, token in enumerate(trace.query_tokens(layer.site)) if token.special]
         n_plain = layer.n_queries - len(special)
-        given = _to_first(layer, special)
-        if given is None or not n_plain:
+        from_special = _to_first(layer, special)
+        if from_special is None or not n_plain:
             continue
-        sums = layer.summary.received[:, 0].double() * layer.n_queries - given
+        sums = layer.summary.received[:, 0].double() * layer.n_queries - from_special
         values |= dict(zip(layer.heads(), (sums / n_plain).clamp(0.0, 1.0).tolist(), strict=True))
     return Scores(SHARE_OF_FIRST, values) if values else None
 
 
 def _to_first(layer: LayerRecord, queries: list[int]) -> torch.Tensor | None:
     """What some queries together give the first key [head]; None where neither weights nor strongest keys tell."""
-    found = torch.zeros(layer.n_heads, dtype=torch.float64)
+    sums = torch.zeros(layer.n_heads, dtype=torch.float64)
     if not queries:
-        return found
+        return sums
     if not no_weights(layer):
         for query in queries:
             rows = layer.patterns(slice(None), slice(query, query + 1), slice(0, 1))
-            found += rows.flatten().double().cpu()
-        return found
+            sums += rows.flatten().double().cpu()
+        return sums
     if layer.summary.top_keys is None or layer.summary.top_weights is None:
         return None
     is_first = layer.summary.top_keys[:, queries] == 0

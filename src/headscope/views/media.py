@@ -40,18 +40,18 @@ def shown_in(trace: Trace, layer: LayerRecord) -> str:
 
 def picture_of(trace: Trace, stack: str) -> Picture:
     """The picture that a stack attends over."""
-    found = None if trace.inputs is None else trace.inputs.seen.get(stack)
-    if not isinstance(found, Picture):
+    seen = None if trace.inputs is None else trace.inputs.seen.get(stack)
+    if not isinstance(seen, Picture):
         raise NotRecordedError(f"this trace holds no picture of {_known(trace, stack)}.")
-    return found
+    return seen
 
 
 def sound_of(trace: Trace, stack: str) -> Sound:
     """The sound that a stack attends over."""
-    found = None if trace.inputs is None else trace.inputs.seen.get(stack)
-    if not isinstance(found, Sound):
+    seen = None if trace.inputs is None else trace.inputs.seen.get(stack)
+    if not isinstance(seen, Sound):
         raise NotRecordedError(f"this trace holds no sound of {_known(trace, stack)}.")
-    return found
+    return seen
 
 
 def image_part(trace: Trace, stack: str, *, most: int = MOST_PIXELS) -> Part:
@@ -73,8 +73,8 @@ def image_part(trace: Trace, stack: str, *, most: int = MOST_PIXELS) -> Part:
 def sound_part(trace: Trace, stack: str) -> Part:
     """`sound/encoder`: the waveform as lows and highs, and the spectrogram that the model was given, if it was."""
     sound = sound_of(trace, stack)
-    found = {"envelope": sound.envelope, "spectrogram": sound.spectrogram}
-    arrays = {name: one.cpu().numpy() for name, one in found.items() if one is not None}
+    tensors = {"envelope": sound.envelope, "spectrogram": sound.spectrogram}
+    arrays = {name: tensor.cpu().numpy() for name, tensor in tensors.items() if tensor is not None}
     return Part("sound", SoundProps(stack, sound.seconds, sound.heard, sound.note), arrays)
 
 
@@ -96,10 +96,10 @@ def rollout_to(trace: Trace, site: Site) -> np.ndarray:
 
 def rollout_site(trace: Trace, place: str) -> Site:
     """The layer that a rollout leads up to: one of self-attention."""
-    found = parse(place)
-    if isinstance(found, Head):
-        raise InputError(f"a rollout leads up to a layer, not to a head: write {found.site}.")
-    site = trace.layer(found).site
+    address = parse(place)
+    if isinstance(address, Head):
+        raise InputError(f"a rollout leads up to a layer, not to a head: write {address.site}.")
+    site = trace.layer(address).site
     if site.kind != "self":
         raise InputError(f"{site} attends to another stack: rollout is of attention within one.")
     return site
@@ -110,15 +110,17 @@ def can_roll(trace: Trace, site: Site) -> bool:
     layer = trace.layers[site]
     if isinstance(trace, Difference) or site.kind != "self" or shown_in(trace, layer) != "image" or no_weights(layer):
         return False
-    others = [one for one in trace.layers.values() if one.site.stack == site.stack and one.site.kind == "self"]
-    return all(one.n_keys == layer.n_keys and one.places is None for one in others)
+    layers_of_stack = [
+        record for record in trace.layers.values() if record.site.stack == site.stack and record.site.kind == "self"
+    ]
+    return all(record.n_keys == layer.n_keys and record.places is None for record in layers_of_stack)
 
 
 # Whoever looks at one layer's rollout looks at the next: that of one input is remembered, in single precision.
 @functools.lru_cache(maxsize=1)
 def _rollouts(trace: Trace, stack: str) -> dict[str, np.ndarray]:
-    found = rollout(replace(trace, readings={}), stack=stack)
-    return {str(site): one.astype(np.float32) for site, one in zip(found.sites, found.weights, strict=True)}
+    rolled = rollout(replace(trace, readings={}), stack=stack)
+    return {str(site): weights.astype(np.float32) for site, weights in zip(rolled.sites, rolled.weights, strict=True)}
 
 
 def _known(trace: Trace, stack: str) -> str:

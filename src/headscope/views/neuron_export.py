@@ -18,7 +18,7 @@ from headscope.views.neurons import (
     steadiness,
     vectors_part,
 )
-from headscope.views.part_keys import Asked
+from headscope.views.part_keys import PartKey
 from headscope.views.table import Table
 from headscope.views.wire import Part
 
@@ -60,19 +60,19 @@ def neuron_table(view: "View") -> Table:
         vectors = trace.tensor(selection.every, head).float().cpu().numpy()
         is_key = selection.every in ("key", "value")
         texts = (trace.key_tokens(head) if is_key else trace.query_tokens(head)).texts
-        columns = _named(str(head), len(texts)) | {"position": np.arange(len(texts)), "token": _texts(texts)}
+        columns = _head_column(str(head), len(texts)) | {"position": np.arange(len(texts)), "token": _texts(texts)}
         return Table(columns | {f"{selection.every} {index}": vectors[:, index] for index in neuron_order(view)})
     terms = terms_of(view)
     query, texts = terms.queries[0], trace.key_tokens(head).texts
     weights = terms.weights[0].nan_to_num(nan=0.0)
     contribution = terms.lengths[0]
-    found = {"q·k": terms.dots, "capped": terms.capped, "bias": terms.bias}
-    columns = _named(str(head), len(texts)) | {
+    terms_by_name = {"q·k": terms.dots, "capped": terms.capped, "bias": terms.bias}
+    columns = _head_column(str(head), len(texts)) | {
         "query position": np.full(len(texts), query),
         "query token": _texts([trace.query_tokens(head)[query].text] * len(texts)),
         "key position": np.arange(len(texts)),
         "key token": _texts(texts),
-        **{name: one[0].cpu().numpy() for name, one in found.items() if one is not None},
+        **{name: tensor[0].cpu().numpy() for name, tensor in terms_by_name.items() if tensor is not None},
         **({} if terms.no_terms else {"score": terms.scores[0].cpu().numpy()}),
         "weight": weights.cpu().numpy(),
         "contribution": contribution.cpu().numpy(),
@@ -89,26 +89,28 @@ def saved_parts(trace: Trace, head: Head, query: int) -> Iterator[tuple[str, Par
     layer = trace.layers[head.site]
     is_whole = layer.n_queries * layer.n_keys <= WHOLE_CELLS
     key = f"neuron/{head}" if is_whole else f"neuron/{head}?query={query}"
-    yield key, neuron_part(trace, Asked("neuron", str(head), query=None if is_whole else query))
+    yield key, neuron_part(trace, PartKey("neuron", str(head), query=None if is_whole else query))
     for of in ("key", "value", "query", "mixed"):
         length = layer.n_keys if of in ("key", "value") else layer.n_queries
         for first in range(0, length, BLOCK):
             rows = (first, min(first + BLOCK, length))
-            asked = Asked("vectors", str(head), of=of, rows=rows)
-            yield f"vectors/{head}?of={of}&rows={rows[0]}:{rows[1]}", vectors_part(trace, asked)
+            part_key = PartKey("vectors", str(head), of=of, rows=rows)
+            yield f"vectors/{head}?of={of}&rows={rows[0]}:{rows[1]}", vectors_part(trace, part_key)
 
 
 def other_heads(trace: Trace, head: Head) -> list[Head]:
     """All other heads that have neurons to show, those of the same layer first."""
-    known = [one for one in trace.heads if one != head and not no_neurons(trace.layers[one.site])]
-    return sorted(known, key=lambda one: one.site != head.site)
+    others = [
+        candidate for candidate in trace.heads if candidate != head and not no_neurons(trace.layers[candidate.site])
+    ]
+    return sorted(others, key=lambda candidate: candidate.site != head.site)
 
 
 def _head(view: "View") -> Head:
     return view.trace.layer(view.selection.site).site.head(view.selection.head)
 
 
-def _named(head: str, count: int) -> dict[str, np.ndarray]:
+def _head_column(head: str, count: int) -> dict[str, np.ndarray]:
     return {"head": _texts([head] * count)}
 
 

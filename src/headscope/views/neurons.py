@@ -26,7 +26,7 @@ from headscope.errors import InputError, NotRecordedError, UnknownHeadError, Unk
 from headscope.sites import Head, parse
 from headscope.traces import DifferenceLayer, LayerRecord, Trace
 from headscope.views.contract import NeuronProps, VectorsProps
-from headscope.views.part_keys import Asked
+from headscope.views.part_keys import PartKey
 from headscope.views.wire import Part
 
 if TYPE_CHECKING:
@@ -42,17 +42,17 @@ FULL_COLOUR = 0.995
 _SAMPLE = 2**17
 
 
-def neuron_part(trace: Trace, asked: Asked) -> Part:
+def neuron_part(trace: Trace, part_key: PartKey) -> Part:
     """`neuron/L3H2?query=5`: one query's terms, or without `query` those of all, where they are few enough."""
-    head = head_of(trace, asked.place)
+    head = head_of(trace, part_key.place)
     layer = trace.layers[head.site]
     first, last = 0, layer.n_queries
-    if asked.query is not None:
-        if asked.query >= layer.n_queries:
+    if part_key.query is not None:
+        if part_key.query >= layer.n_queries:
             raise UnknownTokenError(
-                f"there is no query {asked.query} in {head}: it has {layer.n_queries}, 0 to {layer.n_queries - 1}."
+                f"there is no query {part_key.query} in {head}: it has {layer.n_queries}, 0 to {layer.n_queries - 1}."
             )
-        first, last = asked.query, asked.query + 1
+        first, last = part_key.query, part_key.query + 1
     elif layer.n_queries * layer.n_keys > WHOLE_CELLS:
         raise InputError(
             f"{head} has {layer.n_queries:,} queries and {layer.n_keys:,} keys, too many for all at once: "
@@ -70,19 +70,19 @@ def terms_of(trace: Trace, head: Head, first: int, last: int) -> "Terms | Signed
     return Terms(trace, head, first, last)
 
 
-def vectors_part(trace: Trace, asked: Asked) -> Part:
+def vectors_part(trace: Trace, part_key: PartKey) -> Part:
     """`vectors/L3H2?of=key&rows=0:512`: the vectors of some tokens, and how they vary over all of them."""
-    head = head_of(trace, asked.place)
-    found = _vectors(trace, head, asked.of)
-    n_tokens = found.shape[0]
-    first, last = asked.rows or (0, min(BLOCK, n_tokens))
+    head = head_of(trace, part_key.place)
+    vectors = _vectors(trace, head, part_key.of)
+    n_tokens = vectors.shape[0]
+    first, last = part_key.rows or (0, min(BLOCK, n_tokens))
     if last > n_tokens:
         raise InputError(f"rows={first}:{last} is outside 0:{n_tokens}.")
     if last - first > BLOCK:
         raise InputError(f"rows={first}:{last} are {last - first} tokens: ask for at most {BLOCK} at a time.")
-    wide = found.float()
+    wide = vectors.float()
     arrays = {
-        "vectors": _sent(found[first:last]),
+        "vectors": _as_recorded(vectors[first:last]),
         "mean": wide.mean(0).cpu().numpy(),
         "spread": wide.std(0, correction=0).cpu().numpy(),
     }
@@ -90,9 +90,9 @@ def vectors_part(trace: Trace, asked: Asked) -> Part:
     if isinstance(layer, DifferenceLayer):
         from headscope.views.neuron_differences import halves_of, signed_colour
 
-        largest = signed_colour(layer, asked.of, head.index)
-        arrays["other"] = _sent(halves_of(layer, asked.of, head.index)[1][first:last])
-    return Part("vectors", VectorsProps(str(head), asked.of, (first, last), n_tokens, largest), arrays)
+        largest = signed_colour(layer, part_key.of, head.index)
+        arrays["other"] = _as_recorded(halves_of(layer, part_key.of, head.index)[1][first:last])
+    return Part("vectors", VectorsProps(str(head), part_key.of, (first, last), n_tokens, largest), arrays)
 
 
 def no_neurons(layer: LayerRecord) -> str:
@@ -110,12 +110,12 @@ def no_neurons(layer: LayerRecord) -> str:
 def head_of(trace: Trace, place: str | Head) -> Head:
     """The one head that is named, with queries and keys to show."""
     head = parse(place) if isinstance(place, str) else place
-    found = trace.find(head)
+    heads = trace.find(head)
     if not isinstance(head, Head):
-        raise UnknownHeadError(f"{place} is a layer of {len(found)} heads: say which, as in {found[0]}.")
-    if reason := no_neurons(trace.layer(found[0])):
-        raise NotRecordedError(f"there are no neurons of {found[0]} to show: {reason}.")
-    return found[0]
+        raise UnknownHeadError(f"{place} is a layer of {len(heads)} heads: say which, as in {heads[0]}.")
+    if reason := no_neurons(trace.layer(heads[0])):
+        raise NotRecordedError(f"there are no neurons of {heads[0]} to show: {reason}.")
+    return heads[0]
 
 
 def query_of(layer: LayerRecord, chosen: "Spot | None") -> int:
@@ -179,9 +179,9 @@ class Terms:
     @property
     def scores(self) -> Tensor:
         """What the softmax is taken of [query, key]: −inf where masked."""
-        found = self.dots if self.capped is None else self.capped
-        found = found if self.bias is None else found + self.bias
-        return found if self.allowed is None else found.masked_fill(~self.allowed, float("-inf"))
+        logits = self.dots if self.capped is None else self.capped
+        logits = logits if self.bias is None else logits + self.bias
+        return logits if self.allowed is None else logits.masked_fill(~self.allowed, float("-inf"))
 
     @property
     def importance(self) -> Tensor:
@@ -191,16 +191,16 @@ class Terms:
 
     def notes(self) -> list[str]:
         """What the reader should know of this head."""
-        found = []
+        notes = []
         n_key_heads = self.layer.key.shape[0]  # type: ignore[union-attr]
         if n_key_heads < self.layer.n_heads:
-            found.append(
+            notes.append(
                 f"{self.layer.n_heads} query heads share {n_key_heads} key heads; this one reads key head "
                 f"{self._key_head()}"
             )
-        found += [self.no_terms] if self.no_terms else []
-        found += ["its output was edited: it is not the sum of weight × value"] if self.is_output_changed else []
-        return found
+        notes += [self.no_terms] if self.no_terms else []
+        notes += ["its output was edited: it is not the sum of weight × value"] if self.is_output_changed else []
+        return notes
 
     def part(self) -> Part:
         """As the page reads it."""
@@ -260,13 +260,13 @@ class Terms:
         return ""
 
     def _is_output_changed(self) -> bool:
-        made = self.weights.nan_to_num(nan=0.0) @ self.value
-        size = float(self.mixed.abs().max()) + float(made.abs().max())
-        return float((made - self.mixed).abs().max()) > 0.02 * size + 1e-6
+        computed = self.weights.nan_to_num(nan=0.0) @ self.value
+        size = float(self.mixed.abs().max()) + float(computed.abs().max())
+        return float((computed - self.mixed).abs().max()) > 0.02 * size + 1e-6
 
     def _product_colour(self, row: int) -> float:
-        seen = self.key if self.allowed is None or not bool(self.allowed[row].any()) else self.key[self.allowed[row]]
-        return full_colour(seen * self.query[row] * (1.0 if self.scaling is None else self.scaling))
+        keys = self.key if self.allowed is None or not bool(self.allowed[row].any()) else self.key[self.allowed[row]]
+        return full_colour(keys * self.query[row] * (1.0 if self.scaling is None else self.scaling))
 
 
 def full_colour(values: Tensor) -> float:
@@ -289,7 +289,7 @@ def _vectors(trace: Trace, head: Head, name: str) -> Tensor:
     return trace.layers[head.site].tensor(name, head.index)
 
 
-def _sent(values: Tensor) -> np.ndarray:
+def _as_recorded(values: Tensor) -> np.ndarray:
     """As the run had them: halves as halves, everything else in fp32."""
     values = values.detach().cpu()
     return (values if values.dtype in (torch.float16, torch.float32) else values.float()).numpy()

@@ -32,9 +32,9 @@ def bundle(view: "View") -> Any:
     if not is_live():
         return plain  # a terminal
     live = view.widget
-    found = live._repr_mimebundle_()
-    assert found is not None  # it has a view to show
-    data, metadata = found
+    bundle_of_widget = live._repr_mimebundle_()
+    assert bundle_of_widget is not None  # it has a view to show
+    data, metadata = bundle_of_widget
     picture = base64.b64encode(live._picture).decode()
     return data | ({"image/png": picture} if picture else {}) | plain, metadata
 
@@ -52,7 +52,7 @@ def is_live() -> bool:
     return getattr(_shell(), "kernel", None) is not None and importlib.util.find_spec("anywidget") is not None
 
 
-def still(view: "View") -> bytes:
+def still_picture(view: "View") -> bytes:
     """The view as a small picture; none where it would take long, or where there is nothing to draw with."""
     if importlib.util.find_spec("matplotlib") is None:
         return b""
@@ -61,7 +61,7 @@ def still(view: "View") -> bytes:
         return b""
     chosen = view.selection
     if view.kind == "head" and longest > _MOST_LINED and form_of(view.trace, chosen) == "lines":
-        chosen = replace(chosen, form="matrix", shown=[chosen.head], average=False)
+        chosen = replace(chosen, form="matrix", heads=[chosen.head], average=False)
     picture = io.BytesIO()
     try:
         replace(view, selection=chosen).figure().savefig(picture, format="png", dpi=_DPI)

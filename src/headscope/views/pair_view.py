@@ -28,22 +28,22 @@ _STYLE = (
 class PairView:
     """Two views, A and B: saved as one page or picture, or as one table with a column that says which."""
 
-    one: View
-    other: View
+    a: View
+    b: View
 
     def __repr__(self) -> str:
-        return f"PairView({self.one!r}, {self.other!r})"
+        return f"PairView({self.a!r}, {self.b!r})"
 
     @property
     def title(self) -> str:
         """What a page or a picture of it is called."""
-        return f"A {self.one.title} | B {self.other.title}"
+        return f"A {self.a.title} | B {self.b.title}"
 
     def table(self) -> Table:
         """The numbers of both, A first, each strongest first."""
-        tables = [view.table() for view in (self.one, self.other)]
+        tables = [view.table() for view in (self.a, self.b)]
         shared = [name for name in tables[0].columns if name in tables[1].columns]
-        names = [f"A {run_name(self.one.trace)}", f"B {run_name(self.other.trace)}"]
+        names = [f"A {run_name(self.a.trace)}", f"B {run_name(self.b.trace)}"]
         runs = [np.full(len(table), name, object) for name, table in zip(names, tables, strict=True)]
         columns = {name: np.concatenate([table.columns[name] for table in tables]) for name in shared}
         return Table({"run": np.concatenate(runs)} | columns)
@@ -59,7 +59,7 @@ class PairView:
         from headscope.views.figures.paper import DPI, inches
 
         half, dpi = (None, _DPI) if width is None else (inches(width) / 2, DPI)
-        pictures = [_picture(view, theme, half, dpi) for view in (self.one, self.other)]
+        pictures = [_picture(view, theme, half, dpi) for view in (self.a, self.b)]
         tall = max(picture.shape[0] for picture in pictures)
         # As high as each other where they may be scaled; at a paper's width, as they are, for the sake of the type.
         scales = [tall / picture.shape[0] if half is None else 1.0 for picture in pictures]
@@ -76,11 +76,11 @@ class PairView:
 
     def html(self, *, budget: float = 18.0) -> str:
         """One page that needs nothing else: both, in halves of the window."""
-        pages = [view.html(budget=budget / 2) for view in (self.one, self.other)]
+        pages = [view.html(budget=budget / 2) for view in (self.a, self.b)]
         frames = "\n".join(
             f'<iframe title="{html.escape(view.title, quote=True)}" sandbox="allow-scripts allow-downloads" '
             f'srcdoc="{html.escape(text, quote=True)}"></iframe>'
-            for view, text in zip((self.one, self.other), pages, strict=True)
+            for view, text in zip((self.a, self.b), pages, strict=True)
         )
         head = f'<meta charset="utf-8"><title>{html.escape(self.title)}</title><style>{_STYLE}</style>'
         return f'<!doctype html>\n<html lang="en">\n<head>{head}</head>\n<body>\n{frames}\n</body>\n</html>\n'
@@ -104,8 +104,12 @@ class PairView:
             data = picture.getvalue()
         else:
             table = self.table()
-            written = {".csv": table.csv, ".parquet": table.parquet, ".json": lambda: table.json({"title": self.title})}
-            data = written[suffix]()
+            encoders = {
+                ".csv": table.csv,
+                ".parquet": table.parquet,
+                ".json": lambda: table.json({"title": self.title}),
+            }
+            data = encoders[suffix]()
         write_file(path, data)
         return path
 
@@ -115,7 +119,7 @@ class PairView:
         return {"text/html": frame(self.html(), self.title), "text/plain": repr(self)}
 
 
-def side_by_side(one: View, other: View) -> PairView:
+def side_by_side(first: View, second: View) -> PairView:
     """Two views of the same kind beside each other, of models that may differ in shape.
 
     >>> import headscope as hs
@@ -123,18 +127,18 @@ def side_by_side(one: View, other: View) -> PairView:
     >>> hs.side_by_side(hs.head_view(trace, "L5H2"), hs.head_view(trace, "L3H2"))
     PairView(View('head', 'builtin:gpt', L5, 1 head), View('head', 'builtin:gpt', L3, 1 head))
     """
-    for view in (one, other):
+    for view in (first, second):
         if not isinstance(view, View):
             raise InputError(f"two views go side by side, as hs.head_view makes them, not {type(view).__name__}.")
-    if one.kind != other.kind:
-        raise InputError(f"a {one.kind} view and a {other.kind} view show different things: give two of a kind.")
-    return PairView(one, other)
+    if first.kind != second.kind:
+        raise InputError(f"a {first.kind} view and a {second.kind} view show different things: give two of a kind.")
+    return PairView(first, second)
 
 
 def _picture(view: View, theme: Literal["light", "dark"], width: float | None, dpi: int) -> np.ndarray:
     from matplotlib.image import imread
 
-    drawn = io.BytesIO()
-    view.figure(theme=theme, width=width).savefig(drawn, format="png", dpi=dpi)
-    drawn.seek(0)
-    return imread(drawn)
+    buffer = io.BytesIO()
+    view.figure(theme=theme, width=width).savefig(buffer, format="png", dpi=dpi)
+    buffer.seek(0)
+    return imread(buffer)

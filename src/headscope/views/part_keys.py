@@ -36,7 +36,7 @@ _PLACED |= {"image": "main", "sound": "encoder", "rollout": "L5", "tree": "L3H2"
 
 
 @dataclass(frozen=True)
-class Asked:
+class PartKey:
     """A key, taken apart. `hide` holds (stack or None, position); `rows` and `columns` are None for all."""
 
     kind: str
@@ -58,7 +58,7 @@ class Asked:
     target: int = 0
 
 
-def parse_key(key: str) -> Asked:
+def parse_key(key: str) -> PartKey:
     """Read `layer/L3?what=pattern` and the like; whether the trace has that layer is seen later."""
     if len(key) > _LONGEST:
         raise InputError(f"a key has at most {_LONGEST:,} characters, this one {len(key):,}.")
@@ -69,42 +69,42 @@ def parse_key(key: str) -> Asked:
     if (kind in _PLACED) != bool(place):
         example = f"{kind}/{_PLACED[kind]}" if kind in _PLACED else kind
         raise InputError(f"{_short(path)} is no key: write {example!r}.")
-    given = _options(kind, query)
-    asked: dict = {"kind": kind, "place": place}
-    if "what" in given:
-        asked["what"] = _one_of("what", given["what"], get_args(What))
-    if "by" in given:
-        asked["by"] = _one_of("by", given["by"], get_args(By))
-    if "way" in given:
-        asked["way"] = _one_of("way", given["way"], get_args(Way))
-    if given.get("hide"):
-        asked["hide"] = tuple(_position(one) for one in given["hide"].split(","))
+    options = _options(kind, query)
+    fields: dict = {"kind": kind, "place": place}
+    if "what" in options:
+        fields["what"] = _one_of("what", options["what"], get_args(What))
+    if "by" in options:
+        fields["by"] = _one_of("by", options["by"], get_args(By))
+    if "way" in options:
+        fields["way"] = _one_of("way", options["way"], get_args(Way))
+    if options.get("hide"):
+        fields["hide"] = tuple(_position(text) for text in options["hide"].split(","))
     largest = MAP_SIZE if kind == "maps" else WINDOW_SIZE
-    asked["size"] = _size(given["size"], largest) if "size" in given else largest
+    fields["size"] = _size(options["size"], largest) if "size" in options else largest
     if kind == "row":
-        sides = [side for side in ("query", "key") if side in given]
+        sides = [side for side in ("query", "key") if side in options]
         if len(sides) != 1:
             raise InputError(f"row/{place} takes a query or a key: write 'row/{place}?query=5' or 'row/{place}?key=5'.")
-        asked["side"], asked["index"] = sides[0], _number(sides[0], given[sides[0]])
-    if kind == "neuron" and "query" in given:
-        asked["query"] = _number("query", given["query"])
-    if "of" in given:
-        asked["of"] = _one_of("of", given["of"], get_args(Vectors))
+        fields["side"], fields["index"] = sides[0], _number(sides[0], options[sides[0]])
+    if kind == "neuron" and "query" in options:
+        fields["query"] = _number("query", options["query"])
+    if "of" in options:
+        fields["of"] = _one_of("of", options["of"], get_args(Vectors))
     for name in ("rows", "columns"):
-        if name in given:
-            asked[name] = _span(name, given[name])
-    asked["minus"] = given.get("minus", "")
-    if kind in _PAIRED and not asked["minus"]:
+        if name in options:
+            fields[name] = _span(name, options[name])
+    fields["minus"] = options.get("minus", "")
+    if kind in _PAIRED and not fields["minus"]:
         raise InputError(f"{kind} is of two runs: say which the other is, as in {kind}?minus=ID.")
     for name in ("source", "target") if kind == "relation" else ():
-        if name not in given:
+        if name not in options:
             raise InputError("a relation has a source and a target: write relation?source=4&target=1&minus=ID.")
-        asked[name] = _number(name, given[name])
-    return Asked(**asked)
+        fields[name] = _number(name, options[name])
+    return PartKey(**fields)
 
 
 def _options(kind: str, query: str) -> dict[str, str]:
-    given: dict[str, str] = {}
+    options: dict[str, str] = {}
     try:
         pairs = parse_qsl(query, keep_blank_values=True, strict_parsing=bool(query), errors="strict")
     except ValueError as error:
@@ -113,10 +113,10 @@ def _options(kind: str, query: str) -> dict[str, str]:
         if name not in _KNOWN[kind]:
             known = f"it takes {', '.join(_KNOWN[kind])}" if _KNOWN[kind] else "it takes none"
             raise InputError(f"{kind} has no option {_short(name)}: {known}.")
-        if name in given:
+        if name in options:
             raise InputError(f"{kind} was given {name} twice.")
-        given[name] = value
-    return given
+        options[name] = value
+    return options
 
 
 def _one_of(name: str, value: str, known: tuple[str, ...]) -> str:
@@ -144,10 +144,10 @@ def _position(text: str) -> tuple[str | None, int]:
 
 
 def _span(name: str, text: str) -> tuple[int, int]:
-    found = re.fullmatch(r"([0-9]{1,9}):([0-9]{1,9})", text)
-    if not found or int(found[1]) >= int(found[2]):
+    match = re.fullmatch(r"([0-9]{1,9}):([0-9]{1,9})", text)
+    if not match or int(match[1]) >= int(match[2]):
         raise InputError(f"{name}={_short(text)} is no range: write {name}=0:512, the second number past the last.")
-    return int(found[1]), int(found[2])
+    return int(match[1]), int(match[2])
 
 
 def _short(text: str) -> str:

@@ -9,7 +9,7 @@ from headscope.corpora import Example
 from headscope.errors import InputError, NotRecordedError
 from headscope.traces import Difference, Trace, compare
 from headscope.views.contract import MapsProps
-from headscope.views.differences import alignment_part, difference_maps, difference_scores, known_scores, relation_part
+from headscope.views.differences import alignment_part, cached_scores, difference_maps, difference_scores, relation_part
 from headscope.views.layers import layer_part
 from headscope.views.media import image_part, rollout_part, sound_part
 from headscope.views.neurons import neuron_part, vectors_part
@@ -32,44 +32,48 @@ def part(
     `id` is the name under which the page knows the trace; `find` gives the other run of a key that has one (`minus=`);
     `gold` is the sentence with its words and tree, where known.
     """
-    asked = parse_key(key)
-    if asked.minus:
+    part_key = parse_key(key)
+    if part_key.minus:
         if find is None:
             raise InputError("there is no other run here to compare with.")
-        other = find(asked.minus)
-        if asked.kind == "alignment":
-            return alignment_part(compare(trace, other, by="words" if asked.by == "words" else None))
-        found = compare(trace, other)
-        if asked.kind == "relation":
-            return relation_part(found.relation(asked.source, asked.target))
-        trace = found.difference()
-    match asked.kind:
+        other = find(part_key.minus)
+        if part_key.kind == "alignment":
+            return alignment_part(compare(trace, other, by="words" if part_key.by == "words" else None))
+        comparison = compare(trace, other)
+        if part_key.kind == "relation":
+            return relation_part(comparison.relation(part_key.source, part_key.target))
+        trace = comparison.difference()
+    match part_key.kind:
         case "trace":
             return trace_part(trace, id)
         case "maps":
-            return maps_part(trace, asked.size)
+            return maps_part(trace, part_key.size)
         case "layer":
-            return layer_part(trace, asked)
+            return layer_part(trace, part_key)
         case "row":
-            return row_part(trace, asked)
+            return row_part(trace, part_key)
         case "window":
-            return window_part(trace, asked)
+            return window_part(trace, part_key)
         case "neuron":
-            return neuron_part(trace, asked)
+            return neuron_part(trace, part_key)
         case "vectors":
-            return vectors_part(trace, asked)
+            return vectors_part(trace, part_key)
         case "image":
-            return image_part(trace, asked.place)
+            return image_part(trace, part_key.place)
         case "sound":
-            return sound_part(trace, asked.place)
+            return sound_part(trace, part_key.place)
         case "rollout":
-            return rollout_part(trace, asked.place)
+            return rollout_part(trace, part_key.place)
         case "gold" | "tree":
             from headscope.views.trees import gold_part, tree_part  # brings models along, as measures do
 
-            return gold_part(trace, gold) if asked.kind == "gold" else tree_part(trace, gold, asked.place, asked.way)
+            return (
+                gold_part(trace, gold)
+                if part_key.kind == "gold"
+                else tree_part(trace, gold, part_key.place, part_key.way)
+            )
         case _:
-            return difference_scores(trace) if isinstance(trace, Difference) else known_scores(trace)
+            return difference_scores(trace) if isinstance(trace, Difference) else cached_scores(trace)
 
 
 def maps_part(trace: Trace, size: int) -> Part:
@@ -78,14 +82,16 @@ def maps_part(trace: Trace, size: int) -> Part:
         return difference_maps(trace, size)
     cells, arrays = {}, {}
     for site, layer in trace.layers.items():
-        found = layer.summary.map
-        if found is None:
+        pattern_map = layer.summary.map
+        if pattern_map is None:
             raise NotRecordedError(
                 f"this trace holds only row figures of {site}. Run with record='summary' or 'heads' for maps."
             )
-        rows, columns = (-(-length // size) for length in found.shape[1:])
+        rows, columns = (-(-length // size) for length in pattern_map.shape[1:])
         if (rows, columns) != (1, 1):
-            found = torch.nn.functional.max_pool2d(found.nan_to_num(nan=0.0), (rows, columns), ceil_mode=True)
+            pattern_map = torch.nn.functional.max_pool2d(
+                pattern_map.nan_to_num(nan=0.0), (rows, columns), ceil_mode=True
+            )
         cells[str(site)] = (rows * cell(layer.n_queries), columns * cell(layer.n_keys))
-        arrays[str(site)] = Coded.of(found.cpu().numpy())
+        arrays[str(site)] = Coded.of(pattern_map.cpu().numpy())
     return Part("maps", MapsProps(size, cells), arrays)

@@ -14,44 +14,44 @@ if TYPE_CHECKING:
     from headscope.analysis.attribution.relevance import Relevance
 
 
-def relevance_part(found: "Relevance", trace: Trace) -> Part:
+def relevance_part(relevance: "Relevance", trace: Trace) -> Part:
     """The relevance of one answer; of several positions, their mean.
 
     Arrays: `tokens/STACK` [token] for every stack that the trace shows, `share` and `raw` [head].
     """
-    about = found.steps[0]
-    is_one = len(found.steps) == 1 and about.position is not None
-    carried = sum(float(found.by_token[stack].sum(1).mean()) for stack in found.input_stacks)
-    heads = [head for head in trace.heads if head in found.by_head]
+    step = relevance.steps[0]
+    is_one = len(relevance.steps) == 1 and step.position is not None
+    carried = sum(float(relevance.by_token[stack].sum(1).mean()) for stack in relevance.input_stacks)
+    heads = [head for head in trace.heads if head in relevance.by_head]
     arrays = {
-        f"tokens/{stack}": found.by_token[stack].mean(0).astype(np.float32)
+        f"tokens/{stack}": relevance.by_token[stack].mean(0).astype(np.float32)
         for stack, tokens in trace.tokens.items()
-        if stack in found.by_token and found.by_token[stack].shape[1] == len(tokens)
+        if stack in relevance.by_token and relevance.by_token[stack].shape[1] == len(tokens)
     }
-    for name, scores in (("share", found.heads), ("raw", found.raw)):
+    for name, scores in (("share", relevance.heads), ("raw", relevance.raw)):
         arrays[name] = np.array([scores[head] for head in heads], np.float32)
     props = RelevanceProps(
-        rule=found.rule,
-        position=about.position if is_one and about.position is not None else -1,
-        text=_plain(about.text),
-        other=None if about.other is None else _plain(about.other_text),
-        logit=found.logit,
+        rule=relevance.rule,
+        position=step.position if is_one and step.position is not None else -1,
+        text=_plain(step.text),
+        other=None if step.other is None else _plain(step.other_text),
+        logit=relevance.logit,
         carried=carried,
-        bias_share=None if math.isnan(found.bias_share) else found.bias_share,
+        bias_share=None if math.isnan(relevance.bias_share) else relevance.bias_share,
         heads=[str(head) for head in heads],
-        stacks=[stack for stack in found.input_stacks if f"tokens/{stack}" in arrays],
+        stacks=[stack for stack in relevance.input_stacks if f"tokens/{stack}" in arrays],
     )
     return Part("relevance", props, arrays)
 
 
-def address_of(found: "Relevance") -> str:
+def address_of(relevance: "Relevance") -> str:
     """Which answer it is of, as the page's address writes it: `9:1234`, `9:1234-77:attn`, `all:3`."""
-    about = found.steps[0]
-    if len(found.steps) > 1:
-        raise InputError(f"a view shows the relevance of one answer, this is of {len(found.steps)}: say position=.")
-    where = "all" if about.position is None else str(about.position)
-    less = "" if about.other is None else f"-{about.other}"
-    return f"{where}:{about.id}{less}{':attn' if found.rule == 'attn' else ''}"
+    step = relevance.steps[0]
+    if len(relevance.steps) > 1:
+        raise InputError(f"a view shows the relevance of one answer, this is of {len(relevance.steps)}: say position=.")
+    where = "all" if step.position is None else str(step.position)
+    less = "" if step.other is None else f"-{step.other}"
+    return f"{where}:{step.id}{less}{':attn' if relevance.rule == 'attn' else ''}"
 
 
 def _plain(text: str) -> str:

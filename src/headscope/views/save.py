@@ -53,8 +53,8 @@ def contents(view: "View", suffix: str, width: "Width | None" = None) -> tuple[b
     if suffix in PAGES:
         from headscope.views.saved_page import page
 
-        made = page(view)
-        return made.html.encode(), made.notes
+        document = page(view)
+        return document.html.encode(), document.notes
     if suffix in PICTURES:
         picture = io.BytesIO()
         view.figure(width=width).savefig(picture, format=suffix[1:])

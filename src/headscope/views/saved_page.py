@@ -12,12 +12,12 @@ from headscope.errors import InputError, LoadError, NotRecordedError
 from headscope.sites import Site
 from headscope.traces import LayerRecord
 from headscope.views.contract import SavedProps
-from headscope.views.html_document import escaped, pack, program, written
+from headscope.views.html_document import escape, html_document, pack, program
 from headscope.views.layers import DENSE_CELLS, HALF_CELLS, layer_part, sparse_part
 from headscope.views.media import can_roll, image_part, looks_like, rollout_part, sound_part
 from headscope.views.neuron_export import other_heads, saved_parts
 from headscope.views.neurons import query_of
-from headscope.views.part_keys import Asked
+from headscope.views.part_keys import PartKey
 from headscope.views.parts import maps_part
 from headscope.views.trace_part import short_name, trace_part
 from headscope.views.weights import no_scores, no_weights
@@ -55,18 +55,18 @@ def page(view: "View", *, budget: float = BUDGET, static: Path | None = None) ->
         raise InputError(
             f"budget={budget} megabytes is outside 0 to {LARGEST:g}: browsers do not open larger pages well."
         )
-    script, style = map(program, built(static=static))
+    script, style = map(program, page_files(static=static))
     parts, notes = _parts(view, budget * MEGABYTE - len(script.packed) - len(style.packed))
     saved = SavedProps(view=view.kind, selection=asdict(view.selection), notes=notes, theme=view.theme)
     parts["saved"] = pack(Part("saved", saved))
-    return Page(written(view, parts, script, style), notes)
+    return Page(html_document(view, parts, script, style), notes)
 
 
 def frame(document: str, title: str, *, height: int = 640) -> str:
     """A page in a frame of its own, for a notebook: nothing in it can reach the notebook."""
     # Scripts to draw, downloads to save; no origin, so no cookies, no storage, no way to the parent.
     return (
-        f'<iframe title="{escaped(title)}" sandbox="allow-scripts allow-downloads" '
+        f'<iframe title="{escape(title)}" sandbox="allow-scripts allow-downloads" '
         f'style="width:100%;height:{height}px;border:0" srcdoc="{html.escape(document, quote=True)}"></iframe>'
     )
 
@@ -78,9 +78,9 @@ def _parts(view: "View", room: float) -> tuple[dict[str, str], list[str]]:
     """Parts by key, packed; and what had to be left out of them."""
     trace = view.trace
     # Who reads the page has no use for the folder that the model lies in.
-    told = trace_part(replace(trace, model=short_name(trace.model)))
-    parts = {"trace": pack(told), "scores": pack(view.scores_part)}
-    parts |= {key: pack(one) for key, one in view.parts.items()} | _trees(view)
+    props_part = trace_part(replace(trace, model=short_name(trace.model)))
+    parts = {"trace": pack(props_part), "scores": pack(view.scores_part)}
+    parts |= {key: pack(part) for key, part in view.parts.items()} | _trees(view)
     try:
         parts |= _maps(view)
     except NotRecordedError as reason:
@@ -94,14 +94,14 @@ def _parts(view: "View", room: float) -> tuple[dict[str, str], list[str]]:
     if view.selection.what == "scores":
         parts |= _scores(view, chosen)
     room -= sum(map(len, parts.values()))
-    others = [layer for layer in trace.layers.values() if layer is not chosen]
+    other_layers = [layer for layer in trace.layers.values() if layer is not chosen]
     is_small = sum(map(_cells, trace.layers.values())) <= _SMALL_CELLS
-    least = len(pack(sparse_part(trace, Asked("layer", str(others[0].site))))) if others else 0
+    least = len(pack(sparse_part(trace, PartKey("layer", str(other_layers[0].site))))) if other_layers else 0
     cut: dict[str, list[LayerRecord]] = {}
-    for place, layer in enumerate((chosen, *others)):
+    for place, layer in enumerate((chosen, *other_layers)):
         # Room is kept for the strongest keys of the layers to come. Once one layer did not fit in full the next are not
         # tried so: they would not fit either, and packing takes time.
-        spare = room - least * (len(others) - place)
+        spare = room - least * (len(other_layers) - place)
         how, packed = _fitting(view, layer, (spare, room), is_exact=layer is chosen or is_small, is_full=_is_cut(cut))
         if packed:
             parts[_key(layer)] = packed
@@ -112,7 +112,7 @@ def _parts(view: "View", room: float) -> tuple[dict[str, str], list[str]]:
     more = _scores(view, chosen) if _cells(chosen) <= HALF_CELLS and not no_scores(chosen) else {}
     if sum(map(len, more.values())) <= min(room, _EXTRA):
         parts |= more
-    return parts, notes + [_NOTES[how].format(_listed(layers)) for how, layers in cut.items()]
+    return parts, notes + [_NOTES[how].format(_list_of(layers)) for how, layers in cut.items()]
 
 
 def _neurons(view: "View", room: float) -> tuple[dict[str, str], list[str]]:
@@ -121,8 +121,8 @@ def _neurons(view: "View", room: float) -> tuple[dict[str, str], list[str]]:
     head = trace.layer(selection.site).site.head(selection.head)
     query = query_of(trace.layer(selection.site), selection.token)
     parts, notes, left = {}, [], room / 2
-    for key, made in saved_parts(trace, head, query):
-        packed = pack(made)
+    for key, part in saved_parts(trace, head, query):
+        packed = pack(part)
         if len(packed) > left:
             notes.append(f"of {head} some vectors are left out")
             break
@@ -130,16 +130,16 @@ def _neurons(view: "View", room: float) -> tuple[dict[str, str], list[str]]:
         left -= len(packed)
     if f"neuron/{head}" not in parts:
         notes.append(f"of {head} only query {query} is here")
-    left, n_others, others = min(left, _OTHER_NEURONS), 0, other_heads(trace, head)
-    for other in others:
-        packed = {key: pack(made) for key, made in saved_parts(trace, other, query)}
+    left, n_others, neighbours = min(left, _OTHER_NEURONS), 0, other_heads(trace, head)
+    for neighbour in neighbours:
+        packed = {key: pack(part) for key, part in saved_parts(trace, neighbour, query)}
         left -= sum(map(len, packed.values()))
         if left < 0:
             break
         parts |= packed
         n_others += 1
-    if n_others < len(others):
-        notes.append(f"neurons of {1 + n_others} heads are here, of {len(others) - n_others} they are left out")
+    if n_others < len(neighbours):
+        notes.append(f"neurons of {1 + n_others} heads are here, of {len(neighbours) - n_others} they are left out")
     return parts, notes
 
 
@@ -154,17 +154,17 @@ def _maps(view: "View") -> dict[str, str]:
 def _looks(view: "View") -> dict[str, str]:
     """The pictures and sounds that there are, and the rollout where it is small or what is looked at."""
     trace, chosen = view.trace, view.trace.layer(view.selection.site).site
-    found = {}
+    packed_parts = {}
     for stack in trace.tokens:
         kind = looks_like(trace, stack)
         if kind:
-            made = image_part(trace, stack, most=_PICTURE) if kind == "image" else sound_part(trace, stack)
-            found[f"{kind}/{stack}"] = pack(made)
+            part = image_part(trace, stack, most=_PICTURE) if kind == "image" else sound_part(trace, stack)
+            packed_parts[f"{kind}/{stack}"] = pack(part)
     sites = [site for site in trace.layers if can_roll(trace, site)]
     is_small = sum(trace.layers[site].n_keys ** 2 for site in sites) <= _SMALL_CELLS
-    for site in sites if is_small else [one for one in sites if one == chosen and view.selection.rollout]:
-        found[f"rollout/{site}"] = pack(rollout_part(trace, str(site)))
-    return found
+    for site in sites if is_small else [site for site in sites if site == chosen and view.selection.rollout]:
+        packed_parts[f"rollout/{site}"] = pack(rollout_part(trace, str(site)))
+    return packed_parts
 
 
 def _trees(view: "View") -> dict[str, str]:
@@ -174,18 +174,18 @@ def _trees(view: "View") -> dict[str, str]:
         return {}
     from headscope.views.trees import gold_part, tree_part, words_of_trace
 
-    known = view.gold or words_of_trace(view.trace)
-    found = {"gold": pack(gold_part(view.trace, known))}
+    sentence = view.gold or words_of_trace(view.trace)
+    packed_parts = {"gold": pack(gold_part(view.trace, sentence))}
     if arcs != "gold":
-        for index in view.selection.shown:
+        for index in view.selection.heads:
             name = f"{view.selection.site}H{index}"
-            found[f"tree/{name}?way={quote(arcs)}"] = pack(tree_part(view.trace, known, name, arcs))
-    return found
+            packed_parts[f"tree/{name}?way={quote(arcs)}"] = pack(tree_part(view.trace, sentence, name, arcs))
+    return packed_parts
 
 
 def _scores(view: "View", layer: LayerRecord) -> dict[str, str]:
-    asked = Asked("layer", str(layer.site), what="scores")
-    return {f"layer/{layer.site}?what=scores": pack(layer_part(view.trace, asked))}
+    part_key = PartKey("layer", str(layer.site), what="scores")
+    return {f"layer/{layer.site}?what=scores": pack(layer_part(view.trace, part_key))}
 
 
 _NOTES = {
@@ -203,22 +203,22 @@ def _fitting(
     view: "View", layer: LayerRecord, room: tuple[float, float], *, is_exact: bool, is_full: bool
 ) -> tuple[str, str]:
     """The best way to save a layer that there is room for: of the first kind in full, of the second otherwise."""
-    for how, made in _ways(view, layer, is_exact=is_exact, is_full=is_full):
-        packed = pack(made)
+    for how, part in _encodings(view, layer, is_exact=is_exact, is_full=is_full):
+        packed = pack(part)
         if len(packed) <= room[how == "sparse"]:
             return how, packed
     return "left out", ""
 
 
-def _ways(view: "View", layer: LayerRecord, *, is_exact: bool, is_full: bool) -> Iterator[tuple[str, Part]]:
+def _encodings(view: "View", layer: LayerRecord, *, is_exact: bool, is_full: bool) -> Iterator[tuple[str, Part]]:
     """Ways to save a layer, each smaller than the one before, with what it costs in exactness."""
-    asked = Asked("layer", str(layer.site))
+    part_key = PartKey("layer", str(layer.site))
     is_dense = _cells(layer) <= DENSE_CELLS and not no_weights(layer)
     if is_dense and not is_full:
         if is_exact and _cells(layer) <= HALF_CELLS:
-            yield "", layer_part(view.trace, asked)
-        yield "bytes", layer_part(view.trace, asked, as_bytes=True)
-    yield "sparse", sparse_part(view.trace, asked)
+            yield "", layer_part(view.trace, part_key)
+        yield "bytes", layer_part(view.trace, part_key, as_bytes=True)
+    yield "sparse", sparse_part(view.trace, part_key)
 
 
 def _key(layer: LayerRecord) -> str:
@@ -229,7 +229,7 @@ def _cells(layer: LayerRecord) -> int:
     return layer.n_heads * layer.n_queries * layer.n_keys
 
 
-def _listed(layers: list[LayerRecord]) -> str:
+def _list_of(layers: list[LayerRecord]) -> str:
     """Their names in order; of many, the first and last of every unbroken run."""
     sites = sorted((layer.site for layer in layers), key=lambda site: (site.stack, site.kind, site.layer))
     if len(sites) <= 4:
@@ -240,14 +240,16 @@ def _listed(layers: list[LayerRecord]) -> str:
             runs[-1].append(site)
         else:
             runs.append([site])
-    told = ", ".join(str(run[0]) if len(run) == 1 else f"{run[0]} to {run[-1]}" for run in runs)
-    return f"{len(sites)} layers ({told})"
+    listed_sites = ", ".join(str(run[0]) if len(run) == 1 else f"{run[0]} to {run[-1]}" for run in runs)
+    return f"{len(sites)} layers ({listed_sites})"
 
 
 # What it is drawn by
 
 
-def built(names: tuple[str, str] = ("headscope.js", "headscope.css"), static: Path | None = None) -> tuple[str, str]:
+def page_files(
+    names: tuple[str, str] = ("headscope.js", "headscope.css"), static: Path | None = None
+) -> tuple[str, str]:
     """A script and its style, as they were built."""
     folder = static or STATIC
     missing = next((name for name in names if not (folder / name).is_file()), None)

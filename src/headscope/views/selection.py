@@ -52,10 +52,10 @@ class Selection:
     """The attention layer in view, as Python prints it: `L3`, `encoder.L0`, `cross.L2`."""
     head: int = 0
     """The head in focus, by its index in that layer."""
-    shown: list[int] = field(default_factory=list)
+    heads: list[int] = field(default_factory=list)
     """The heads of the layer that the head view draws; at least one."""
     average: bool = False
-    """Draw the mean of the shown heads instead of each."""
+    """Draw the mean of these heads instead of each."""
     form: Form = "auto"
     """Lines between two columns of tokens, a matrix, over the picture, or along the sound. `auto` fits the input."""
     axis: Axis = "vertical"
@@ -153,10 +153,10 @@ def heads_of(trace: Trace, places: Places | None) -> tuple[Site, list[int]]:
     if places is None:
         layer = next(iter(trace.layers.values()))
         return layer.site, list(range(layer.n_heads))
-    given = [places] if isinstance(places, str | Head | Site) else list(places)
-    if not given:
+    places_asked = [places] if isinstance(places, str | Head | Site) else list(places)
+    if not places_asked:
         raise UnknownHeadError("no head was named: leave heads out for all of the first layer, or name some: 'L3H2'.")
-    heads = list(dict.fromkeys(head for place in given for head in trace.find(place)))
+    heads = list(dict.fromkeys(head for place in places_asked for head in trace.find(place)))
     sites = list(dict.fromkeys(head.site for head in heads))
     if len(sites) > 1:
         named = ", ".join(map(str, sites))
@@ -176,50 +176,54 @@ def check_what(layer: LayerRecord, what: What, is_read: bool) -> None:
 
 def hidden_groups(hide: str | Iterable[str]) -> list[Hide]:
     """Groups of tokens to hide, each once."""
-    found: list[Hide] = []
-    for one in [hide] if isinstance(hide, str) else hide:
-        choice("hide", one, Hide)
-        found.append(one)  # type: ignore[arg-type]
-    return list(dict.fromkeys(found))
+    groups: list[Hide] = []
+    for group in [hide] if isinstance(hide, str) else hide:
+        choice("hide", group, Hide)
+        groups.append(group)  # type: ignore[arg-type]
+    return list(dict.fromkeys(groups))
 
 
 def off_tokens(trace: Trace, off: Iterable[int | str]) -> list[str]:
     """Single tokens that are switched off, as `stack:position`; a bare position where there is one stack."""
-    found = []
-    for one in off:
-        stack, _, place = str(one).rpartition(":")
+    switched_off = []
+    for address in off:
+        stack, _, place = str(address).rpartition(":")
         if not stack and len(trace.tokens) > 1:
-            raise UnknownTokenError(f"off={one!r} could be of {', '.join(trace.tokens)}: write 'encoder:{place}'.")
+            raise UnknownTokenError(f"off={address!r} could be of {', '.join(trace.tokens)}: write 'encoder:{place}'.")
         stack = stack or next(iter(trace.tokens))
         if stack not in trace.tokens:
-            raise UnknownTokenError(f"off={one!r}: there is no stack {stack!r}, there are {', '.join(trace.tokens)}.")
+            raise UnknownTokenError(
+                f"off={address!r}: there is no stack {stack!r}, there are {', '.join(trace.tokens)}."
+            )
         length = len(trace.tokens[stack])
         if not place.removeprefix("-").isdecimal() or not -length <= int(place) < length:
-            raise UnknownTokenError(f"off={one!r}: {stack} has {length} tokens, 0 to {length - 1}.")
-        found.append(f"{stack}:{int(place) % length}")
-    return list(dict.fromkeys(found))
+            raise UnknownTokenError(f"off={address!r}: {stack} has {length} tokens, 0 to {length - 1}.")
+        switched_off.append(f"{stack}:{int(place) % length}")
+    return list(dict.fromkeys(switched_off))
 
 
 def hidden_positions(trace: Trace, selection: Selection) -> tuple[tuple[str | None, int], ...]:
-    """All positions that are left out, by stack, as `Asked.hide` has them."""
-    found: list[tuple[str | None, int]] = []
+    """All positions that are left out, by stack, as `PartKey.hide` has them."""
+    hidden: list[tuple[str | None, int]] = []
     for stack, tokens in trace.tokens.items():
-        gone = {place for place, token in enumerate(tokens) if "special" in selection.hide and token.special}
-        gone |= {0} if "first" in selection.hide else set()
+        positions = {place for place, token in enumerate(tokens) if "special" in selection.hide and token.special}
+        positions |= {0} if "first" in selection.hide else set()
         # Hiding never leaves nothing: a stack of special tokens alone stays as it is.
-        gone = gone if len(gone) < len(tokens) else set()
-        gone |= {int(one.rpartition(":")[2]) for one in selection.off if one.rpartition(":")[0] == stack}
-        found += [(stack, place) for place in sorted(gone)]
-    return tuple(found)
+        positions = positions if len(positions) < len(tokens) else set()
+        positions |= {
+            int(token_off.rpartition(":")[2]) for token_off in selection.off if token_off.rpartition(":")[0] == stack
+        }
+        hidden += [(stack, place) for place in sorted(positions)]
+    return tuple(hidden)
 
 
 def check_step(trace: Trace, step: int | None) -> int | None:
     """A step of the text that a model wrote, counted from 0; refused where there is none."""
     if step is None:
         return None
-    written = [one for one in trace.steps or () if one is not None]
+    steps_written = [place for place in trace.steps or () if place is not None]
     # What a decoder wrote last is read by nobody, so it is no token of the trace: its step is there all the same.
-    count = len(written) + (1 if written and "decoder" in trace.tokens else 0)
+    count = len(steps_written) + (1 if steps_written and "decoder" in trace.tokens else 0)
     if not count:
         raise InputError(f"step={step!r} is of text that the model wrote: give model.generate(…).trace.")
     if isinstance(step, bool) or not isinstance(step, int) or not 0 <= step < count:
@@ -239,10 +243,10 @@ def check_form(trace: Trace, layer: LayerRecord, form: Form, rollout: bool) -> N
     """Refuse a picture or a time axis where there is none, and a rollout that nothing draws."""
     choice("form", form, Form)
     kind = shown_in(trace, layer)
-    wanted = {"image": "image", "time": "sound"}.get(form, "")
-    if wanted and kind != wanted:
-        held = {"image": "patches of a picture", "sound": "frames of a sound"}
-        has = held.get(kind) or trace.tokens[layer.key_stack].kind
+    needed = {"image": "image", "time": "sound"}.get(form, "")
+    if needed and kind != needed:
+        nouns = {"image": "patches of a picture", "sound": "frames of a sound"}
+        has = nouns.get(kind) or trace.tokens[layer.key_stack].kind
         raise InputError(f"form={form!r} does not fit {layer.site}, whose keys are {has}: leave it out.")
     if rollout and (form not in ("auto", "image") or kind != "image" or layer.site.kind != "self"):
         raise InputError("rollout=True is drawn over a picture, of attention within one stack, with form='image'.")

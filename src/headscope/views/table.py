@@ -13,8 +13,8 @@ import torch
 from headscope.errors import InputError, MissingExtraError, NotRecordedError
 from headscope.traces import Difference, Tokens, Trace
 from headscope.traces.pattern_reading import Reading
-from headscope.views.layers import read_as
-from headscope.views.part_keys import Asked
+from headscope.views.layers import read_trace
+from headscope.views.part_keys import PartKey
 from headscope.views.selection import MOST_TOP, Selection, Spot, hidden_positions
 from headscope.views.weights import Weights, no_weights
 
@@ -54,12 +54,12 @@ class Table:
         text = io.StringIO(newline="")
         writer = csv.writer(text)
         writer.writerow(self.columns)
-        writer.writerows([[_safe(one) for one in row] for row in self.rows()])
+        writer.writerows([[_safe(value) for value in row] for row in self.rows()])
         return text.getvalue().encode("utf-8-sig", "replace")
 
     def json(self, about: dict[str, Any]) -> bytes:
         """A document: what it is about, columns, rows."""
-        rows = [[_number(one) for one in row] for row in self.rows()]
+        rows = [[_number(value) for value in row] for row in self.rows()]
         document = about | {"columns": list(self.columns), "rows": rows}
         return json.dumps(document, ensure_ascii=False, allow_nan=False).encode("utf-8", "replace")
 
@@ -71,7 +71,7 @@ class Table:
         except ImportError as error:
             raise MissingExtraError("Parquet needs pyarrow: pip install pyarrow. Or save .csv or .json.") from error
         plain = {
-            name: [_text(one) for one in column.tolist()] if column.dtype == object else column
+            name: [_text(text) for text in column.tolist()] if column.dtype == object else column
             for name, column in self.columns.items()
         }
         sink = pyarrow.BufferOutputStream()
@@ -94,7 +94,7 @@ def about(view: "View") -> dict[str, Any]:
 
 
 @dataclass(frozen=True, eq=False)
-class Shown:
+class HeadWeights:
     """What a head view shows: weights [head, query, key] of the heads by name, over tokens as read."""
 
     names: list[str]
@@ -104,21 +104,21 @@ class Shown:
     def band(self, rows: slice, average: bool) -> torch.Tensor:
         """Some rows of the heads that are shown, or of their mean."""
         first = min(self.heads)
-        found = self.weights.whole(heads=slice(first, max(self.heads) + 1), rows=rows)
-        found = found[[head - first for head in self.heads]]
-        return found.mean(0, keepdim=True) if average else found
+        rows_of_heads = self.weights.whole(heads=slice(first, max(self.heads) + 1), rows=rows)
+        rows_of_heads = rows_of_heads[[head - first for head in self.heads]]
+        return rows_of_heads.mean(0, keepdim=True) if average else rows_of_heads
 
 
-def shown(view: "View") -> Shown:
+def weights_of(view: "View") -> HeadWeights:
     """The heads and tokens of a head view."""
     selection = view.selection
-    asked = Asked("layer", selection.site, by=selection.by, hide=hidden_positions(view.trace, selection))
-    read = read_as(view.trace, asked)
+    part_key = PartKey("layer", selection.site, by=selection.by, hide=hidden_positions(view.trace, selection))
+    read = read_trace(view.trace, part_key)
     layer = read.layer(selection.site)
     weights = Weights(read, layer, selection.what)
-    heads = [layer.site.head(index) for index in selection.shown]
+    heads = [layer.site.head(index) for index in selection.heads]
     mean = f"mean of {len(heads)} heads of {layer.site}"
-    return Shown([mean] if selection.average else [str(head) for head in heads], selection.shown, weights)
+    return HeadWeights([mean] if selection.average else [str(head) for head in heads], selection.heads, weights)
 
 
 def spot(view: "View") -> Spot | None:
@@ -126,9 +126,9 @@ def spot(view: "View") -> Spot | None:
     token, selection = view.selection.token, view.selection
     if token is None:
         return None
-    stack, wanted, _ = chosen_token(view.trace, selection)
-    kept = _reading(view.trace, selection, stack, selection).groups
-    place = next((place for place, group in enumerate(kept) if set(wanted) & set(group)), None)
+    stack, positions, _ = chosen_token(view.trace, selection)
+    groups = _reading(view.trace, selection, stack, selection).groups
+    place = next((place for place, group in enumerate(groups) if set(positions) & set(group)), None)
     if place is None:
         raise InputError(f"{token.side} {token.index} is switched off: choose another token, or leave it on.")
     return Spot(token.side, place)
@@ -139,7 +139,7 @@ def from_start(trace: Trace, selection: Selection) -> Selection:
     token = selection.token
     if token is None:
         return selection
-    count = len(_around(trace, selection)[1].groups)
+    count = len(_tokens_around(trace, selection)[1].groups)
     if not -count <= token.index < count:
         raise InputError(f"there is no {token.side} {token.index}: {count} are shown, 0 to {count - 1}.")
     return replace(selection, token=Spot(token.side, token.index % count))
@@ -149,11 +149,11 @@ def chosen_token(trace: Trace, selection: Selection) -> tuple[str, tuple[int, ..
     """The stack of the chosen token, where it is among the model's own tokens (a word: in several places), its text."""
     token = from_start(trace, selection).token
     assert token is not None
-    stack, read = _around(trace, selection)
-    return stack, read.groups[token.index], read.tokens[token.index].text
+    stack, reading = _tokens_around(trace, selection)
+    return stack, reading.groups[token.index], reading.tokens[token.index].text
 
 
-def _around(trace: Trace, selection: Selection) -> tuple[str, Reading]:
+def _tokens_around(trace: Trace, selection: Selection) -> tuple[str, Reading]:
     """The tokens that the chosen one is counted among."""
     token, layer = selection.token, trace.layer(selection.site)
     stack = layer.key_stack if token is not None and token.side == "key" else layer.site.stack
@@ -170,8 +170,8 @@ def _reading(trace: Trace, chosen: Selection, stack: str, how: Selection) -> Rea
     length = layer.n_queries if chosen.token.side == "query" else layer.n_keys
     if len(trace.tokens[stack]) != length:
         return Reading.plain(Tokens.numbered(length))
-    asked = Asked("layer", by=how.by, hide=hidden_positions(trace, how))
-    return read_as(trace, asked).reading(stack)
+    part_key = PartKey("layer", by=how.by, hide=hidden_positions(trace, how))
+    return read_trace(trace, part_key).reading(stack)
 
 
 def _without_off(selection: Selection) -> Selection:
@@ -182,12 +182,17 @@ def _weights(view: "View") -> Table:
     layer = view.trace.layer(view.selection.site)
     if no_weights(layer) and layer.summary.top_keys is not None:
         return _strongest_known(view)
-    found = shown(view)
-    head, query, key, value = lines(view, found)
-    table = _named(view, found.names, found.weights.queries, found.weights.keys, head, query, key, value)
+    head_weights = weights_of(view)
+    head, query, key, value = lines(view, head_weights)
+    table = _table_of_lines(
+        view, head_weights.names, head_weights.weights.queries, head_weights.weights.keys, head, query, key, value
+    )
     if isinstance(view.trace, Difference):
         return table
-    for name, reading in (("query position", found.weights.by_row), ("key position", found.weights.by_column)):
+    for name, reading in (
+        ("query position", head_weights.weights.by_row),
+        ("key position", head_weights.weights.by_column),
+    ):
         table.columns[name] = _own_positions(table.columns[name], reading)
     return table
 
@@ -197,47 +202,47 @@ def _own_positions(places: np.ndarray, reading: Reading | None) -> np.ndarray:
     return places if reading is None else np.array([group[0] for group in reading.groups], int)[places]
 
 
-def lines(view: "View", found: Shown, most: int = MOST_ROWS) -> tuple[np.ndarray, ...]:
+def lines(view: "View", head_weights: HeadWeights, most: int = MOST_ROWS) -> tuple[np.ndarray, ...]:
     """Heads, queries, keys and values of the lines that the selection's filters leave, in no order."""
-    selection, weights = view.selection, found.weights
-    allowed = _between(selection, weights.queries, weights.keys, spot(view))
-    size = max(1, _BAND_CELLS // (len(found.heads) * weights.n_keys))
+    selection, weights = view.selection, head_weights.weights
+    allowed = _allowed_ends(selection, weights.queries, weights.keys, spot(view))
+    size = max(1, _BAND_CELLS // (len(head_weights.heads) * weights.n_keys))
     heads, queries, keys, values, count = [], [], [], [], 0
-    largest, is_signed = _largest(view, found), isinstance(view.trace, Difference)
+    largest, is_signed = _largest(view, head_weights), isinstance(view.trace, Difference)
     for first in range(0, weights.n_queries, size):
         rows = slice(first, min(first + size, weights.n_queries))
         if not allowed[0][rows].any():
             continue
-        band = found.band(rows, selection.average)
+        band = head_weights.band(rows, selection.average)
         strength = band if selection.what == "pattern" and not is_signed else band.abs() / largest
         strength = strength.nan_to_num(nan=0.0, posinf=0.0)
         strength = strength * torch.from_numpy(allowed[1]) * torch.from_numpy(allowed[0][rows])[:, None]
-        head, row, key = _drawn(strength, selection).nonzero(as_tuple=True)
+        head, row, key = _passes_filter(strength, selection).nonzero(as_tuple=True)
         count += len(head)
         if count > most:
-            raise TooManyNumbersError(_too_many(found, most))
+            raise TooManyNumbersError(_too_many_lines(head_weights, most))
         heads.append(head)
         queries.append(row + first)
         keys.append(key)
         values.append(band[head, row, key])
-    places = [torch.cat([torch.zeros(0, dtype=torch.long), *some]).numpy() for some in (heads, queries, keys)]
+    places = [torch.cat([torch.zeros(0, dtype=torch.long), *blocks]).numpy() for blocks in (heads, queries, keys)]
     return (*places, torch.cat([torch.zeros(0), *values]).numpy())
 
 
-def _too_many(found: Shown, most: int) -> str:
+def _too_many_lines(head_weights: HeadWeights, most: int) -> str:
     """What was asked for, and what would fit."""
-    heads, queries, keys = len(found.names), found.weights.n_queries, found.weights.n_keys
-    asked = f"{heads} {'heads' if heads > 1 else 'head'} of {queries:,} queries and {keys:,} keys"
+    heads, queries, keys = len(head_weights.names), head_weights.weights.n_queries, head_weights.weights.n_keys
+    extent = f"{heads} {'heads' if heads > 1 else 'head'} of {queries:,} queries and {keys:,} keys"
     fit = most // (queries * keys)
-    whole = f"whole, {fit} of these heads fit" if fit else f"whole, one head of {math.isqrt(most):,} tokens fits"
+    whole_heads = f"whole, {fit} of these heads fit" if fit else f"whole, one head of {math.isqrt(most):,} tokens fits"
     top = min(MOST_TOP, most // (heads * queries))
     filtered = f"filtered, the strongest {top} of each query do (top={top})" if top else "show fewer heads"
-    return f"there are more than {most:,} numbers in {asked}: {whole}; {filtered}."
+    return f"there are more than {most:,} numbers in {extent}: {whole_heads}; {filtered}."
 
 
-def _largest(view: "View", found: Shown) -> float:
+def _largest(view: "View", head_weights: HeadWeights) -> float:
     """What counts as full strength, as on the page: the largest contribution a key can make, the largest score."""
-    what, layer = view.selection.what, found.weights.layer
+    what, layer = view.selection.what, head_weights.weights.layer
     if what == "contribution":
         assert layer.value_norms is not None
         return float(layer.value_norms.float().max())
@@ -246,25 +251,27 @@ def _largest(view: "View", found: Shown) -> float:
     most = 1e-30
     size = max(1, _BAND_CELLS // (layer.n_heads * layer.n_keys))
     for first in range(0, layer.n_queries, size):
-        band = found.weights.whole(rows=slice(first, min(first + size, layer.n_queries))).abs()
+        band = head_weights.weights.whole(rows=slice(first, min(first + size, layer.n_queries))).abs()
         most = max(most, float(band[band.isfinite()].max()))
     return most
 
 
-def _between(selection: Selection, queries: Tokens, keys: Tokens, token: Spot | None) -> tuple[np.ndarray, np.ndarray]:
+def _allowed_ends(
+    selection: Selection, queries: Tokens, keys: Tokens, token: Spot | None
+) -> tuple[np.ndarray, np.ndarray]:
     """Which queries and keys lines may run between."""
     allowed = []
     for side, tokens, place in (("query", queries, 0), ("key", keys, 1)):
-        one = np.ones(len(tokens), bool)
+        is_allowed = np.ones(len(tokens), bool)
         if selection.pair != "all":
-            one &= np.array([token.segment == selection.pair[place] for token in tokens])
+            is_allowed &= np.array([token.segment == selection.pair[place] for token in tokens])
         if token is not None and token.side == side:
-            one &= np.arange(len(tokens)) == token.index
-        allowed.append(one)
+            is_allowed &= np.arange(len(tokens)) == token.index
+        allowed.append(is_allowed)
     return allowed[0], allowed[1]
 
 
-def _drawn(strength: torch.Tensor, selection: Selection) -> torch.Tensor:
+def _passes_filter(strength: torch.Tensor, selection: Selection) -> torch.Tensor:
     """Which cells [head, query, key] the filter leaves; of equal ones the lower key comes first."""
     if selection.filter == "all":
         return strength > 0
@@ -276,11 +283,11 @@ def _drawn(strength: torch.Tensor, selection: Selection) -> torch.Tensor:
     else:
         before = order.values.cumsum(-1) - order.values
         is_in = before < selection.mass * order.values.sum(-1, keepdim=True) - 1e-6
-    chosen = torch.zeros_like(strength, dtype=torch.bool)
-    return chosen.scatter_(-1, order.indices, is_in & (order.values > 0))
+    passes = torch.zeros_like(strength, dtype=torch.bool)
+    return passes.scatter_(-1, order.indices, is_in & (order.values > 0))
 
 
-def _named(view: "View", names: list[str], queries: Tokens, keys: Tokens, head, query, key, value) -> Table:
+def _table_of_lines(view: "View", names: list[str], queries: Tokens, keys: Tokens, head, query, key, value) -> Table:
     order = np.lexsort((key, query, head, -np.abs(value)))
     head, query, key, value = head[order], query[order], key[order], value[order]
 
@@ -303,18 +310,18 @@ def _strongest_known(view: "View") -> Table:
     """For a summary: the strongest keys of each query, with the filters that make sense of them."""
     selection, trace = view.selection, view.trace
     if selection.by != "tokens" or selection.hide or selection.off or selection.average or selection.what != "pattern":
-        shown(view)  # says what to record
+        weights_of(view)  # says what to record
     layer = trace.layer(selection.site)
     assert layer.summary.top_keys is not None and layer.summary.top_weights is not None
     queries, keys = trace.query_tokens(layer.site), trace.key_tokens(layer.site)
-    allowed = _between(selection, queries, keys, spot(view))
-    top = layer.summary.top_keys[selection.shown].cpu().long()
-    weights = layer.summary.top_weights[selection.shown].cpu().nan_to_num(nan=0.0)
+    allowed = _allowed_ends(selection, queries, keys, spot(view))
+    top = layer.summary.top_keys[selection.heads].cpu().long()
+    weights = layer.summary.top_weights[selection.heads].cpu().nan_to_num(nan=0.0)
     strength = weights * torch.from_numpy(allowed[0])[:, None] * torch.from_numpy(allowed[1])[top.clamp_min(0)]
-    head, query, rank = _drawn(strength * (top >= 0), selection).nonzero(as_tuple=True)
-    names = [str(layer.site.head(index)) for index in selection.shown]
+    head, query, rank = _passes_filter(strength * (top >= 0), selection).nonzero(as_tuple=True)
+    names = [str(layer.site.head(index)) for index in selection.heads]
     key, value = top[head, query, rank].numpy(), weights[head, query, rank].numpy()
-    return _named(view, names, queries, keys, head.numpy(), query.numpy(), key, value)
+    return _table_of_lines(view, names, queries, keys, head.numpy(), query.numpy(), key, value)
 
 
 def strongest(view: "View", limit: int) -> Table:
@@ -322,11 +329,11 @@ def strongest(view: "View", limit: int) -> Table:
     trace, selection = view.trace, view.selection
     if isinstance(trace, Difference):
         return Table({name: column[:limit] for name, column in table_of(view).columns.items()})
-    shown_heads = trace.heads
+    heads = trace.heads
     if view.kind != "model":
-        shown_heads = [trace.layer(selection.site).site.head(index) for index in selection.shown]
-    found: list[tuple] = []
-    for head in shown_heads:
+        heads = [trace.layer(selection.site).site.head(index) for index in selection.heads]
+    rows: list[tuple] = []
+    for head in heads:
         layer = trace.layers[head.site]
         keys, weights = layer.summary.top_keys, layer.summary.top_weights
         if keys is None or weights is None:
@@ -338,11 +345,11 @@ def strongest(view: "View", limit: int) -> Table:
             query = place // keys.shape[-1]
             key = int(keys[head.index].flatten()[place])
             if weight > 0 and key >= 0:
-                found.append((str(head), query, queries[query].text, key, texts[key].text, weight))
-    found = sorted(found, key=lambda row: -row[-1])[:limit]
+                rows.append((str(head), query, queries[query].text, key, texts[key].text, weight))
+    rows = sorted(rows, key=lambda row: -row[-1])[:limit]
     names = ("head", "query position", "query token", "key position", "key token", "weight")
     types = (object, int, object, int, object, float)
-    columns = list(zip(*found, strict=True)) or [()] * len(names)
+    columns = list(zip(*rows, strict=True)) or [()] * len(names)
     return Table({name: np.array(column, kind) for name, column, kind in zip(names, columns, types, strict=True)})
 
 
@@ -350,20 +357,22 @@ def _heads(view: "View") -> Table:
     """Every head that the model view shows, with its scores."""
     part, heads = view.scores_part, view.trace.heads
     columns = {name: np.asarray(values) for name, values in part.arrays.items()}
-    chosen = np.arange(len(heads))
+    places = np.arange(len(heads))
     if view.selection.least > 0:
-        method = next((one for one in part.props.methods if one.name == view.selection.colour), part.props.methods[0])
+        method = next(
+            (method for method in part.props.methods if method.name == view.selection.colour), part.props.methods[0]
+        )
         values = columns[method.name]
-        chosen = chosen[(values - method.low) / (method.high - method.low) >= view.selection.least]
+        places = places[(values - method.low) / (method.high - method.low) >= view.selection.least]
     first = columns[view.selection.sort or part.props.methods[0].name]
-    chosen = chosen[np.argsort(-np.nan_to_num(first[chosen], nan=-np.inf), kind="stable")]
+    places = places[np.argsort(-np.nan_to_num(first[places], nan=-np.inf), kind="stable")]
     return Table(
         {
-            "head": np.array([str(heads[place]) for place in chosen], object),
-            "layer": np.array([str(heads[place].site) for place in chosen], object),
-            "index": np.array([heads[place].index for place in chosen], int),
+            "head": np.array([str(heads[place]) for place in places], object),
+            "layer": np.array([str(heads[place].site) for place in places], object),
+            "index": np.array([heads[place].index for place in places], int),
         }
-        | {name: values[chosen] for name, values in columns.items()}
+        | {name: values[places] for name, values in columns.items()}
     )
 
 

@@ -33,9 +33,9 @@ def trace_part(trace: Trace, id: str = "") -> Part:
             model=_plain(trace.model),
             record=trace.record,
             input_kind="patterns" if inputs is None else inputs.kind,
-            text=None if inputs is None else _known(inputs.text),
-            pair=None if inputs is None else _known(inputs.pair),
-            target=None if inputs is None else _known(inputs.target),
+            text=None if inputs is None else _plain_or_none(inputs.text),
+            pair=None if inputs is None else _plain_or_none(inputs.pair),
+            target=None if inputs is None else _plain_or_none(inputs.target),
             edits=[_plain(edit) for edit in trace.edits],
             warnings=[_plain(warning) for warning in trace.warnings],
             stacks=[_stack(trace, name, tokens) for name, tokens in trace.tokens.items()],
@@ -62,8 +62,8 @@ def short_name(model: str) -> str:
 def _difference(trace: Trace) -> DifferenceProps | None:
     if not isinstance(trace, Difference) or trace.comparison is None:
         return None
-    one, other = trace.comparison.one, trace.comparison.other
-    return DifferenceProps(_plain(run_name(one)), _plain(run_name(other)), _plain(trace.comparison.line))
+    first, second = trace.comparison.a, trace.comparison.b
+    return DifferenceProps(_plain(run_name(first)), _plain(run_name(second)), _plain(trace.comparison.line))
 
 
 def run_name(trace: Trace) -> str:
@@ -93,23 +93,23 @@ def _stack(trace: Trace, name: str, tokens: Tokens) -> StackProps:
 def _numbered(tokens: Tokens, what: str) -> list[int | None]:
     """Words (or sentences) by numbers that no two of them share, in whichever segment they stand."""
     numbers: dict[tuple[str, int], int] = {}
-    found: list[int | None] = []
+    ids: list[int | None] = []
     for token in tokens:
-        own: int | None = None if token.special else getattr(token, what)
-        found.append(None if own is None else numbers.setdefault((token.segment, own), len(numbers)))
-    return found
+        id_in_segment: int | None = None if token.special else getattr(token, what)
+        ids.append(None if id_in_segment is None else numbers.setdefault((token.segment, id_in_segment), len(numbers)))
+    return ids
 
 
 def _spaces(tokens: Tokens) -> list[int]:
     """The positions before which the text has white space: where a token does not begin where the last one ended."""
-    found, ends = [], {}
+    places, ends = [], {}
     for place, token in enumerate(tokens):
         end = ends.get(token.segment)
         if token.start is not None and end is not None and token.start > end:
-            found.append(place)
+            places.append(place)
         if token.end is not None:
             ends[token.segment] = token.end
-    return found
+    return places
 
 
 def _site(trace: Trace, layer: LayerRecord) -> SiteProps:
@@ -135,13 +135,15 @@ def _site(trace: Trace, layer: LayerRecord) -> SiteProps:
 def _answers(trace: Trace) -> list[AnswerProps]:
     if trace.answers is None:
         return []
-    found = []
+    answers = []
     for place in range(len(trace.answers.ids)):
-        top = [one for one in trace.answers.top(N_CANDIDATES, place) if one.logprob > float("-inf")]
+        top = [
+            prediction for prediction in trace.answers.top(N_CANDIDATES, place) if prediction.logprob > float("-inf")
+        ]
         position = trace.answers.positions[place] if trace.answers.positions else -1
-        candidates = [CandidateProps(_plain(one.text), one.logprob, one.id) for one in top]
-        found.append(AnswerProps(trace.answers.stack, position, candidates))
-    return found
+        candidates = [CandidateProps(_plain(prediction.text), prediction.logprob, prediction.id) for prediction in top]
+        answers.append(AnswerProps(trace.answers.stack, position, candidates))
+    return answers
 
 
 def _no_answers(trace: Trace) -> str:
@@ -157,5 +159,5 @@ def _plain(text: str) -> str:
     return text.encode("utf-8", "replace").decode()
 
 
-def _known(text: str | None) -> str | None:
+def _plain_or_none(text: str | None) -> str | None:
     return None if text is None else _plain(text)

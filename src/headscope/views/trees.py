@@ -26,7 +26,7 @@ MOST_WORDS = 160
 
 def text_stack(trace: Trace) -> str:
     """The stack that reads the text."""
-    return next((one for one in ("encoder", "text", "main") if one in trace.tokens), next(iter(trace.tokens)))
+    return next((stack for stack in ("encoder", "text", "main") if stack in trace.tokens), next(iter(trace.tokens)))
 
 
 def words_of_trace(trace: Trace) -> Example:
@@ -41,17 +41,17 @@ def words_of_trace(trace: Trace) -> Example:
         spans[token.word] = (min(start, token.start), max(end, token.end))
         texts[token.word] = texts.get(token.word, "") + token.text
     order = sorted(spans)
-    return Example("trace", words=tuple(texts[one] for one in order), spans=tuple(spans[one] for one in order))
+    return Example("trace", words=tuple(texts[word] for word in order), spans=tuple(spans[word] for word in order))
 
 
 def check_gold(trace: Trace, gold: Example) -> None:
     """Refuse a tree of another text than the trace's."""
     if not gold.words or not gold.spans:
         raise InputError(f"{gold.id} has no words: give an example of a treebank, as hs.corpus reads it from CoNLL-U.")
-    own = None if trace.inputs is None else trace.inputs.text
-    if own is not None and gold.text is not None and own != gold.text:
+    text = None if trace.inputs is None else trace.inputs.text
+    if text is not None and gold.text is not None and text != gold.text:
         raise InputError(
-            f"the tree is of {gold.text[:60]!r}, and the trace of {own[:60]!r}: run the model on that text."
+            f"the tree is of {gold.text[:60]!r}, and the trace of {text[:60]!r}: run the model on that text."
         )
     if not any(align(trace.tokens[text_stack(trace)], gold.spans)):
         raise InputError("no word of the tree lies in the tokens of this trace.")
@@ -62,7 +62,7 @@ def gold_part(trace: Trace, gold: Example | None) -> Part:
     if gold is None:
         return Part("gold", GoldProps("", [], [], [], []))
     stack = text_stack(trace)
-    words = [list(one) for one in align(trace.tokens[stack], gold.spans)]
+    words = [list(group) for group in align(trace.tokens[stack], gold.spans)]
     return Part("gold", GoldProps(stack, words, list(gold.words), list(gold.heads), list(gold.relations)))
 
 
@@ -83,43 +83,47 @@ def tree_part(trace: Trace, gold: Example | None, place: str, way: Way) -> Part:
 def attention_between(trace: Trace, head: Head, words: list[tuple[int, ...]]) -> np.ndarray:
     """Attention between words [from, to]: to a word the sum over its pieces, from it the mean (Clark et al., 2019)."""
     pattern = trace.pattern(head)
-    to = np.stack([pattern[:, list(one)].sum(1) for one in words], 1)  # [token, word]
-    return np.stack([to[list(one)].mean(0) if one else np.zeros(len(words)) for one in words])
+    to = np.stack([pattern[:, list(group)].sum(1) for group in words], 1)  # [token, word]
+    return np.stack([to[list(group)].mean(0) if group else np.zeros(len(words)) for group in words])
 
 
-def _no_tree(trace: Trace, head: Head, known: Example, words: list[tuple[int, ...]]) -> str:
+def _no_tree(trace: Trace, head: Head, sentence: Example, words: list[tuple[int, ...]]) -> str:
     layer = trace.layers[head.site]
     stack = text_stack(trace)
     if head.kind == "cross" or head.stack != stack or layer.n_queries != len(trace.tokens[stack]):
         return f"{head} does not look from word to word of this sentence"
     if trace.readings:
         return "the trace is read otherwise than token by token"
-    n_words = sum(bool(one) for one in words)
+    n_words = sum(bool(group) for group in words)
     if not 2 <= n_words <= MOST_WORDS:
         return f"trees are of 2 to {MOST_WORDS} words, and this text has {n_words}"
-    return "" if not known.heads or isinstance(sentence_of(known, words), Sentence) else "the sentence has no one root"
+    return (
+        ""
+        if not sentence.heads or isinstance(sentence_of(sentence, words), Sentence)
+        else "the sentence has no one root"
+    )
 
 
-def _tree(head: Head, weights: np.ndarray, known: Example, words: list[tuple[int, ...]], way: Way) -> TreeProps:
-    has_tokens = [place for place, one in enumerate(words) if one]
+def _tree(head: Head, weights: np.ndarray, example: Example, words: list[tuple[int, ...]], way: Way) -> TreeProps:
+    has_tokens = [place for place, group in enumerate(words) if group]
     inner = weights[np.ix_(has_tokens, has_tokens)]
-    sentence = sentence_of(known, words) if known.heads else None
+    sentence = sentence_of(example, words) if example.heads else None
     if not isinstance(sentence, Sentence):
-        found = _best_tree(inner, way)
-        return TreeProps(str(head), way, _spread(found, has_tokens, len(words)), [], None, {}, 0, 0)
-    found = tree_of(inner, sentence.root, way)
-    counted = sentence.counts["all"]
-    n = int(counted.sum())
-    trees = {name: branching(len(found), sentence.root, name) for name in BASELINES}
+        heads = _best_tree(inner, way)
+        return TreeProps(str(head), way, _spread(heads, has_tokens, len(words)), [], None, {}, 0, 0)
+    heads = tree_of(inner, sentence.root, way)
+    is_scored = sentence.counts["all"]
+    n = int(is_scored.sum())
+    trees = {name: branching(len(heads), sentence.root, name) for name in BASELINES}
     return TreeProps(
         head=str(head),
         way=way,
-        heads=_spread(found, has_tokens, len(words)),
+        heads=_spread(heads, has_tokens, len(words)),
         agrees=_agrees(inner, sentence, has_tokens, len(words), way),
-        uas=float((found == sentence.heads)[counted].mean()),
-        baselines={name: float((one == sentence.heads)[counted].mean()) for name, one in trees.items()},
+        uas=float((heads == sentence.heads)[is_scored].mean()),
+        baselines={name: float((baseline == sentence.heads)[is_scored].mean()) for name, baseline in trees.items()},
         n_words=n,
-        n_right=int((found == sentence.heads)[counted].sum()),
+        n_right=int((heads == sentence.heads)[is_scored].sum()),
     )
 
 
@@ -135,30 +139,30 @@ def _best_tree(weights: np.ndarray, way: Way) -> np.ndarray:
     return best
 
 
-def _agrees(weights: np.ndarray, sentence: Sentence, kept: list[int], n: int, way: Way) -> list[bool]:
+def _agrees(weights: np.ndarray, sentence: Sentence, word_numbers: list[int], n: int, way: Way) -> list[bool]:
     """Whether the strongest other word, by itself, is the gold head."""
-    others = ORIENTATIONS[way](weights).astype(float).copy()
-    np.fill_diagonal(others, -1.0)
-    strongest = others.argmax(1)
-    found = [False] * n
-    for place, word in enumerate(kept):
-        found[word] = bool(sentence.heads[place] >= 0 and strongest[place] == sentence.heads[place])
-    return found
+    scores = ORIENTATIONS[way](weights).astype(float).copy()
+    np.fill_diagonal(scores, -1.0)
+    strongest = scores.argmax(1)
+    agrees = [False] * n
+    for place, word in enumerate(word_numbers):
+        agrees[word] = bool(sentence.heads[place] >= 0 and strongest[place] == sentence.heads[place])
+    return agrees
 
 
-def _spread(tree: np.ndarray, kept: list[int], n: int) -> list[int]:
+def _spread(tree: np.ndarray, word_numbers: list[int], n: int) -> list[int]:
     """Heads by the numbers of all words; −1 is the root, −2 a word without tokens."""
-    found = [-2] * n
-    for place, word in enumerate(kept):
-        found[word] = -1 if tree[place] < 0 else kept[int(tree[place])]
-    return found
+    heads = [-2] * n
+    for place, word in enumerate(word_numbers):
+        heads[word] = -1 if tree[place] < 0 else word_numbers[int(tree[place])]
+    return heads
 
 
 def shown_places(groups: Sequence[Sequence[int]], words: list[list[int]]) -> list[float | None]:
     """Where each word stands among tokens as they are read: the middle of its pieces; None where it is left out."""
     place = {position: at for at, group in enumerate(groups) for position in group}
-    found: list[float | None] = []
-    for one in words:
-        seen = [place[position] for position in one if position in place]
-        found.append(sum(seen) / len(seen) if seen else None)
-    return found
+    middles: list[float | None] = []
+    for positions in words:
+        places = [place[position] for position in positions if position in place]
+        middles.append(sum(places) / len(places) if places else None)
+    return middles

@@ -84,7 +84,7 @@ class View:
     def __repr__(self) -> str:
         where = ""
         if self.kind == "head":
-            count = len(self.selection.shown)
+            count = len(self.selection.heads)
             where = f", {self.selection.site}, {count} head{'s' if count > 1 else ''}"
         elif self.kind == "neuron":
             where = f", {self.selection.site}H{self.selection.head}"
@@ -94,8 +94,8 @@ class View:
     def title(self) -> str:
         """What a page or a picture of it is called."""
         head = self.selection.site if self.kind in ("head", "neuron") else ""
-        if head and len(self.selection.shown) == 1:
-            head = f"{head}H{self.selection.shown[0]}"
+        if head and len(self.selection.heads) == 1:
+            head = f"{head}H{self.selection.heads[0]}"
         kind = f"{self.kind} view" if not isinstance(self.trace, Difference) else f"difference, {self.kind} view"
         return f"{short_name(self.trace.model)}{', ' + head if head else ''}: {kind}"
 
@@ -143,10 +143,10 @@ class View:
     @cached_property
     def widget(self) -> "ViewWidget":
         """The view in a notebook: `view.widget.selected` is what is chosen in it. Needs headscope[notebook]."""
-        from headscope.views.notebook import still
+        from headscope.views.notebook import still_picture
         from headscope.views.widget import ViewWidget
 
-        return ViewWidget(self, picture=still(self))
+        return ViewWidget(self, picture=still_picture(self))
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> Any:
         from headscope.views.notebook import bundle
@@ -206,10 +206,10 @@ def head_view(
     >>> hs.head_view(trace, "L3H2", by="words", hide="special", top=3)
     View('head', 'builtin:gpt', L3, 1 head)
     """
-    trace = _checked(trace)
+    trace = _trace_to_show(trace)
     if rollout and heads is None:
-        heads = next((one for one in reversed(trace.layers) if can_roll(trace, one)), None)
-    site, shown = heads_of(trace, heads)
+        heads = next((site for site in reversed(trace.layers) if can_roll(trace, site)), None)
+    site, indices = heads_of(trace, heads)
     few = (("axis", axis, Axis), ("by", by, By), ("pair", pair, Pair), ("direction", direction, Direction))
     for name, value, kind in few:
         choice(name, value, kind)
@@ -232,8 +232,8 @@ def head_view(
         Selection(
             scale="head",
             site=str(site),
-            head=shown[0],
-            shown=shown,
+            head=indices[0],
+            heads=indices,
             average=bool(average),
             form=form,
             axis=axis,
@@ -252,10 +252,10 @@ def head_view(
         theme=_theme(theme),
         gold=arcs,
     )
-    chosen = from_start(trace, _filtered(view.selection, filter, threshold, mass, top))
+    chosen = from_start(trace, _with_filter(view.selection, filter, threshold, mass, top))
     view = replace(view, selection=chosen)
     spot(view)  # refuses a token that is switched off
-    return view if relevance is None else _explained(view, relevance)
+    return view if relevance is None else _with_relevance(view, relevance)
 
 
 def model_view(
@@ -282,44 +282,44 @@ def model_view(
     >>> hs.model_view(trace, colour="previous_token", least=0.5)
     View('model', 'builtin:gpt')
     """
-    trace = _checked(trace)
+    trace = _trace_to_show(trace)
     choice("thumbnails", thumbnails, Thumbnails)
-    given = [scores] if isinstance(scores, Scores) else list(scores)
-    given += [one for one in (sort, colour) if isinstance(one, Scores)]
-    sort, colour = (one.method if isinstance(one, Scores) else one for one in (sort, colour))
+    all_scores = [scores] if isinstance(scores, Scores) else list(scores)
+    all_scores += [measure for measure in (sort, colour) if isinstance(measure, Scores)]
+    sort, colour = (measure.method if isinstance(measure, Scores) else measure for measure in (sort, colour))
     focus = trace.heads[0]
     if head is not None:
-        named = trace.find(head)
-        if len(named) > 1:
-            raise UnknownHeadError(f"{head} is a layer of {len(named)} heads: say which, as in {named[0]}.")
-        focus = named[0]
+        heads = trace.find(head)
+        if len(heads) > 1:
+            raise UnknownHeadError(f"{head} is a layer of {len(heads)} heads: say which, as in {heads[0]}.")
+        focus = heads[0]
     selection = Selection(
         scale="model",
         site=str(focus.site),
         head=focus.index,
-        shown=[focus.index],
+        heads=[focus.index],
         thumbnails=thumbnails,
         sort=sort,
         colour=colour,
         least=share("least", least),
     )
-    view = View("model", trace, selection, tuple(given), _theme(theme))
+    view = View("model", trace, selection, tuple(all_scores), _theme(theme))
     if least and not colour:
         raise InputError(f"least={least} needs colour=, the measure that it is a share of.")
     for name, value in (("sort", sort), ("colour", colour)):
         if value and value not in view.scores_part.arrays:
-            known = ", ".join(view.scores_part.arrays)
-            raise InputError(f"{name}={value!r} is no measure of this trace: choose one of {known}, or give Scores.")
-    return view if relevance is None else _explained(view, relevance)
+            names = ", ".join(view.scores_part.arrays)
+            raise InputError(f"{name}={value!r} is no measure of this trace: choose one of {names}, or give Scores.")
+    return view if relevance is None else _with_relevance(view, relevance)
 
 
-def _explained(view: View, found: "Relevance") -> View:
+def _with_relevance(view: View, relevance: "Relevance") -> View:
     """The view with the relevance of tokens and heads to one answer."""
     from headscope.views.relevance import address_of, relevance_part
 
-    asked = address_of(found)
-    part = relevance_part(found, view.trace)
-    return replace(view, selection=replace(view.selection, relevance=asked), parts={f"relevance?of={asked}": part})
+    address = address_of(relevance)
+    part = relevance_part(relevance, view.trace)
+    return replace(view, selection=replace(view.selection, relevance=address), parts={f"relevance?of={address}": part})
 
 
 def neuron_view(
@@ -345,12 +345,12 @@ def neuron_view(
     >>> hs.neuron_view(trace, "L3H2", token=5, sort="contribution")
     View('neuron', 'builtin:gpt', L3H2)
     """
-    trace = _checked(trace)
-    found = head_of(trace, trace.heads[0] if head is None else head)
-    layer = trace.layers[found.site]
+    trace = _trace_to_show(trace)
+    named_head = head_of(trace, trace.heads[0] if head is None else head)
+    layer = trace.layers[named_head.site]
     folded: list[Fold] = [fold] if isinstance(fold, str) else list(fold)  # type: ignore[list-item]
-    for one in folded:
-        choice("fold", one, Fold)
+    for column in folded:
+        choice("fold", column, Fold)
     if every is not None:
         choice("every", every, Vectors)
     against: int | None = None
@@ -369,9 +369,9 @@ def neuron_view(
     query = position("token", token, layer.n_queries, "queries")
     selection = Selection(
         scale="neuron",
-        site=str(found.site),
-        head=found.index,
-        shown=[found.index],
+        site=str(named_head.site),
+        head=named_head.index,
+        heads=[named_head.index],
         token=Spot("query", query),
         order=order,
         against=against,
@@ -408,31 +408,33 @@ def activations_view(
     >>> hs.activations_view(model.run("The doctor asked the nurse a question. She"), model, token=-1)
     View('activations', 'builtin:gpt')
     """
-    trace = _checked(trace)
+    trace = _trace_to_show(trace)
     choice("stream", stream, Stream)
     choice("whose", whose, Whose)
-    found = _activations_of(trace, source, token)
-    length = len(trace.tokens.get(found.stack, ()))
-    if len(found.tokens) != length:
-        raise InputError(f"these activations are of {len(found.tokens)} tokens, the trace has {length}.")
+    activations = _activations_of(trace, source, token)
+    length = len(trace.tokens.get(activations.stack, ()))
+    if len(activations.tokens) != length:
+        raise InputError(f"these activations are of {len(activations.tokens)} tokens, the trace has {length}.")
     place = None if token is None else position("token", token, length, "tokens")
-    if stream == "lens" and found.lens is None:
+    if stream == "lens" and activations.lens is None:
         stream = "norm"
-    if stream in ("attention", "cross", "mlp") and stream not in found.written:
-        raise NotRecordedError(f"there is nothing written by {stream} to show: {found.no_written or 'no such layer'}.")
-    layer = next(layer for layer in trace.layers.values() if layer.site.stack == found.stack)
+    if stream in ("attention", "cross", "mlp") and stream not in activations.written:
+        raise NotRecordedError(
+            f"there is nothing written by {stream} to show: {activations.no_written or 'no such layer'}."
+        )
+    layer = next(layer for layer in trace.layers.values() if layer.site.stack == activations.stack)
     selection = Selection(
         scale="activations",
         site=str(layer.site),
-        shown=[0],
+        heads=[0],
         stream=stream,
         whose=whose,
         step=check_step(trace, step),
         token=None if place is None else Spot("query", place),
     )
-    part = activations_part(found) if isinstance(found, Activations) else difference_part(found)
-    parts = {f"activations/{found.stack}": part}
-    return View("activations", trace, selection, theme=_theme(theme), activations=found, parts=parts)
+    part = activations_part(activations) if isinstance(activations, Activations) else difference_part(activations)
+    parts = {f"activations/{activations.stack}": part}
+    return View("activations", trace, selection, theme=_theme(theme), activations=activations, parts=parts)
 
 
 def _activations_of(trace: Trace, source: Any, token: int | None) -> Activations | ActivationsDifference:
@@ -451,11 +453,11 @@ def _activations_of(trace: Trace, source: Any, token: int | None) -> Activations
     if not is_two:
         return source.activations(trace, tokens=token)
     assert trace.comparison is not None
-    one, other = source if isinstance(source, tuple) else (source, None)
-    return one.activations_difference(trace.comparison, other, tokens=token)
+    first, second = source if isinstance(source, tuple) else (source, None)
+    return first.activations_difference(trace.comparison, second, tokens=token)
 
 
-def _checked(trace: Trace | Comparison) -> Trace:
+def _trace_to_show(trace: Trace | Comparison) -> Trace:
     if isinstance(trace, Comparison):
         trace = trace.difference()
     if not isinstance(trace, Trace):
@@ -467,17 +469,17 @@ def _checked(trace: Trace | Comparison) -> Trace:
     return trace
 
 
-def _filtered(
+def _with_filter(
     selection: Selection, filter: Filter | None, threshold: float | None, mass: float | None, top: int | None
 ) -> Selection:
     """The filter that was named, or that the one number given belongs to."""
-    given = {
+    numbers = {
         name: value for name, value in (("threshold", threshold), ("mass", mass), ("top", top)) if value is not None
     }
     if filter is None:
-        if len(given) > 1:
-            raise InputError(f"{' and '.join(given)} are two filters: give one, or say which with filter=.")
-        filter = next(iter(given), "all")  # type: ignore[assignment]
+        if len(numbers) > 1:
+            raise InputError(f"{' and '.join(numbers)} are two filters: give one, or say which with filter=.")
+        filter = next(iter(numbers), "all")  # type: ignore[assignment]
     assert filter is not None
     choice("filter", filter, Filter)
     if top is not None and (isinstance(top, bool) or not isinstance(top, int) or not 1 <= top <= MOST_TOP):

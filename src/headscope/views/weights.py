@@ -26,8 +26,8 @@ Use = Callable[[slice, slice, slice, Tensor], None]
 
 # For layers read without some tokens: the weight that is left of each row, which brings it back to one. Whoever hovers
 # asks for one column after another, and each needs it of all rows; it is found once, when the layer is drawn.
-_left: "WeakKeyDictionary[LayerRecord, dict[tuple, Tensor]]" = WeakKeyDictionary()
-_N_LEFT = 4
+_remaining: "WeakKeyDictionary[LayerRecord, dict[tuple, Tensor]]" = WeakKeyDictionary()
+_N_REMAINING = 4
 # For models in half precision: the log of each row's softmax denominator.
 _lse: "WeakKeyDictionary[LayerRecord, Tensor]" = WeakKeyDictionary()
 
@@ -59,13 +59,13 @@ class Weights:
         def work(share: slice, interrupted: threading.Event) -> None:
             size = max(1, TILE_CELLS // (TILE_ROWS * self.layer.n_keys))
             for begin in range(first + share.start, first + share.stop, size):
-                some = slice(begin, min(begin + size, first + share.stop))
-                block = _Block(self.layer, self.what, some)
+                block_heads = slice(begin, min(begin + size, first + share.stop))
+                block = _Block(self.layer, self.what, block_heads)
                 for band in self._bands(start, stop):
                     if interrupted.is_set():
                         return
                     tile, columns = self._read(block, band)
-                    use(some, band, columns, tile)
+                    use(block_heads, band, columns, tile)
 
         run_all(work, shares(last - first, self.layer.summary.max.device))
 
@@ -73,24 +73,26 @@ class Weights:
         """The rows in one tensor [head, row, key]."""
         first, last, _ = heads.indices(self.n_heads)
         start, stop, _ = rows.indices(self.n_queries)
-        found = self._empty(last - first, stop - start, self.n_keys)
+        rectangle = self._empty(last - first, stop - start, self.n_keys)
 
-        def use(some: slice, band: slice, columns: slice, tile: Tensor) -> None:
-            found[some.start - first : some.stop - first, band.start - start : band.stop - start, columns] = tile
+        def use(block_heads: slice, band: slice, columns: slice, tile: Tensor) -> None:
+            rectangle[
+                block_heads.start - first : block_heads.stop - first, band.start - start : band.stop - start, columns
+            ] = tile
 
         self.tiles(use, heads=heads, rows=rows)
-        return found
+        return rectangle
 
     def column(self, index: int) -> Tensor:
         """What all queries give to one key [head, query]: from the column alone and each row's denominator."""
         if isinstance(self.layer, DifferenceLayer):
             return _column_of_difference(self.layer, index)
         places = (index,) if self.by_column is None else self.by_column.groups[index]
-        found = sum(self._raw_column(place) for place in places)
-        assert isinstance(found, Tensor)
+        column = sum(self._raw_column(place) for place in places)
+        assert isinstance(column, Tensor)
         if self.by_column is not None and self.by_column.renormalise:
-            found = found / self._left_of_rows()
-        return found if self.by_row is None else self.by_row.rows(found[..., None])[..., 0]
+            column = column / self._left_of_rows()
+        return column if self.by_row is None else self.by_row.rows(column[..., None])[..., 0]
 
     # Inside
 
@@ -127,9 +129,9 @@ class Weights:
         """Bands of rows as read, each of at most TILE_ROWS of the model's own, unless one alone has more."""
         begin = start
         while begin < stop:
-            end, held = begin, 0
-            while end < stop and (end == begin or held < TILE_ROWS):
-                held += 1 if self.by_row is None else len(self.by_row.groups[end])
+            end, n_rows = begin, 0
+            while end < stop and (end == begin or n_rows < TILE_ROWS):
+                n_rows += 1 if self.by_row is None else len(self.by_row.groups[end])
                 end += 1
             yield slice(begin, end)
             begin = end
@@ -139,69 +141,69 @@ class Weights:
             return block.tile(band)
         groups = [(place,) for place in range(band.start, band.stop)]
         groups = groups if self.by_row is None else self.by_row.groups[band]
-        found = self._empty(block.n_heads, len(groups), self.n_keys).zero_()
+        read_rows = self._empty(block.n_heads, len(groups), self.n_keys).zero_()
         member = {place: number for number, group in enumerate(groups) for place in group}
-        sizes = torch.tensor([len(group) for group in groups], device=found.device)
+        sizes = torch.tensor([len(group) for group in groups], device=read_rows.device)
         first, last = min(member), max(member) + 1
         for begin in range(first, last, TILE_ROWS):
             rows = slice(begin, min(begin + TILE_ROWS, last))
             places = [place for place in range(rows.start, rows.stop) if place in member]
             if places:
-                into = torch.tensor([member[place] for place in places], device=found.device)
-                found.index_add_(1, into, self._read_keys(block, rows, places))
-        return found.div_(sizes[:, None]), slice(0, self.n_keys)
+                into = torch.tensor([member[place] for place in places], device=read_rows.device)
+                read_rows.index_add_(1, into, self._read_keys(block, rows, places))
+        return read_rows.div_(sizes[:, None]), slice(0, self.n_keys)
 
     def _read_keys(self, block: "_Block", rows: slice, places: list[int]) -> Tensor:
         """Some rows of the model's own, their keys as read [head, place, key]."""
         tile = _padded(*block.tile(rows), self.layer.n_keys)
         if self.by_column is None:
             return tile[:, [place - rows.start for place in places]]
-        found = self.by_column.columns(tile)
+        read_keys = self.by_column.columns(tile)
         if self.by_column.renormalise:
             if self.what == "contribution":
                 tile = _padded(*block.tile(rows, "pattern"), self.layer.n_keys)
-                left = self.by_column.columns(tile).sum(-1, keepdim=True)
+                remaining = self.by_column.columns(tile).sum(-1, keepdim=True)
             else:
-                left = found.sum(-1, keepdim=True)
-            left = left.clamp_min_(1e-30)
-            self._left_so_far()[block.heads, rows] = left[..., 0]
-            found /= left
-        return found if len(places) == tile.shape[1] else found[:, [place - rows.start for place in places]]
+                remaining = read_keys.sum(-1, keepdim=True)
+            remaining = remaining.clamp_min_(1e-30)
+            self._left_so_far()[block.heads, rows] = remaining[..., 0]
+            read_keys /= remaining
+        return read_keys if len(places) == tile.shape[1] else read_keys[:, [place - rows.start for place in places]]
 
     def _left_so_far(self) -> Tensor:
         """The weight that is left of each of the model's own rows [head, query], NaN where nobody has asked yet."""
         assert self.by_column is not None
-        known, groups = _left.setdefault(self.layer, {}), self.by_column.groups
-        if groups not in known:
-            while len(known) >= _N_LEFT:
-                known.pop(next(iter(known)))
-            known[groups] = self._empty(self.n_heads, self.layer.n_queries).fill_(float("nan"))
-        return known[groups]
+        remaining_by_groups, groups = _remaining.setdefault(self.layer, {}), self.by_column.groups
+        if groups not in remaining_by_groups:
+            while len(remaining_by_groups) >= _N_REMAINING:
+                remaining_by_groups.pop(next(iter(remaining_by_groups)))
+            remaining_by_groups[groups] = self._empty(self.n_heads, self.layer.n_queries).fill_(float("nan"))
+        return remaining_by_groups[groups]
 
     def _left_of_rows(self) -> Tensor:
-        left = self._left_so_far()
+        remaining = self._left_so_far()
         rows = torch.arange(self.layer.n_queries) if self.by_row is None else self.by_row.members[0]
-        if bool(left[:, rows.to(left.device)].isnan().any()):
+        if bool(remaining[:, rows.to(remaining.device)].isnan().any()):
             Weights(self.trace, self.layer).tiles(lambda *_: None)
-        return left.nan_to_num(nan=1.0)  # rows that are left out
+        return remaining.nan_to_num(nan=1.0)  # rows that are left out
 
     def _raw_column(self, place: int) -> Tensor:
         """One of the model's own keys [head, query]."""
-        layer, one = self.layer, slice(place, place + 1)
+        layer, column = self.layer, slice(place, place + 1)
         block = _Block(layer, "scores" if self.what == "scores" else "pattern", slice(0, layer.n_heads))
-        found = block.scores(slice(None), one)[..., 0]
+        values = block.scores(slice(None), column)[..., 0]
         if self.what == "scores":
-            return found
+            return values
         if len(layer.stored) < layer.n_heads:
             lse = self._denominators()
             is_blind = lse < torch.finfo(lse.dtype).min / 2  # it may see nothing, and gives all keys the same
-            found = torch.where(is_blind, 1 / layer.n_keys, (found - lse).exp_())
+            values = torch.where(is_blind, 1 / layer.n_keys, (values - lse).exp_())
         for index, pattern in layer.stored.items():
-            found[index] = pattern[:, place]
+            values[index] = pattern[:, place]
         if self.what == "contribution":
             assert layer.value_norms is not None
-            found *= layer.value_norms[:, place, None].float()
-        return found
+            values *= layer.value_norms[:, place, None].float()
+        return values
 
     def _denominators(self) -> Tensor:
         """The log of each row's softmax denominator [head, query]."""
@@ -227,35 +229,39 @@ class _Block:
     def __init__(self, layer: LayerRecord, what: What, heads: slice):
         self.layer, self.heads, self.n_heads = layer, heads, heads.stop - heads.start
         self.what: What = what
-        self.stored = {index: one for index, one in layer.stored.items() if heads.start <= index < heads.stop}
+        self.stored = {index: pattern for index, pattern in layer.stored.items() if heads.start <= index < heads.stop}
         self.is_computed = len(self.stored) < self.n_heads or what == "scores"
         self.workspace = Workspace(layer.summary.max.device)
         if self.is_computed:
             assert layer.query is not None and layer.key is not None and layer.formula is not None
             n_groups = layer.key.shape[0]
-            own = [index * n_groups // layer.n_heads for index in range(heads.start, heads.stop)]
+            key_heads = [index * n_groups // layer.n_heads for index in range(heads.start, heads.stop)]
             self.query = layer.query[None, heads].float()
-            self.key = layer.key[None, own if n_groups < layer.n_heads else heads].float()
+            self.key = layer.key[None, key_heads if n_groups < layer.n_heads else heads].float()
             self.formula = layer.formula.heads(heads)
 
     def tile(self, rows: slice, what: What | None = None) -> tuple[Tensor, slice]:
         """The rows [head, row, column], and the columns outside which nothing has weight."""
         what = what or self.what
         if what == "scores":
-            found = self.scores(rows, slice(0, self.layer.n_keys))
-            return found.masked_fill_(found == torch.finfo(found.dtype).min, float("-inf")), slice(0, found.shape[-1])
+            values = self.scores(rows, slice(0, self.layer.n_keys))
+            return values.masked_fill_(values == torch.finfo(values.dtype).min, float("-inf")), slice(
+                0, values.shape[-1]
+            )
         columns = slice(0, self.layer.n_keys)
         if self.is_computed:
             if self.formula.mask is not None and not self.stored:
                 columns = slice(*self.formula.mask.extent(rows))
             columns = columns if columns.start < columns.stop else slice(0, 1)
-            found = scores(self.query, self.key, self.formula, rows=rows, columns=columns, out=self._out(rows, columns))
-            pattern = softmax(found, self.formula.sinks, out=self._out(rows, columns, "pattern"))[0]
+            values = scores(
+                self.query, self.key, self.formula, rows=rows, columns=columns, out=self._out(rows, columns)
+            )
+            pattern = softmax(values, self.formula.sinks, out=self._out(rows, columns, "pattern"))[0]
         else:
             device = self.layer.summary.max.device
             pattern = torch.empty(self.n_heads, rows.stop - rows.start, self.layer.n_keys, device=device)
-        for index, one in self.stored.items():
-            pattern[index - self.heads.start] = one[rows]
+        for index, stored in self.stored.items():
+            pattern[index - self.heads.start] = stored[rows]
         if what == "contribution":
             assert self.layer.value_norms is not None
             pattern = pattern * self.layer.value_norms[self.heads, None, columns].float()
@@ -266,10 +272,10 @@ class _Block:
         if not self.is_computed:
             return torch.full((self.n_heads, self.layer.n_queries, 1), float("nan"))
         out = None if rows == slice(None) else self._out(rows, columns)
-        found = scores(self.query, self.key, self.formula, rows=rows, columns=columns, out=out)[0]
+        values = scores(self.query, self.key, self.formula, rows=rows, columns=columns, out=out)[0]
         for index in self.stored:
-            found[index - self.heads.start] = float("nan")
-        return found
+            values[index - self.heads.start] = float("nan")
+        return values
 
     def log_denominator(self, rows: slice) -> Tensor:
         """The log of the softmax denominator [head, row]."""
@@ -313,12 +319,12 @@ def no_contributions(layer: LayerRecord) -> str:
 
 def _column_of_difference(layer: DifferenceLayer, index: int) -> Tensor:
     assert layer.halves is not None
-    found = []
+    columns = []
     for half in layer.halves:
         stacks = {half.layer.site.stack: half.by_row, half.layer.key_stack: half.by_column}
         readings = {stack: reading for stack, reading in stacks.items() if reading is not None}
-        found.append(Weights(replace(half.trace, readings=readings), half.layer).column(index))
-    return found[0] - found[1].to(found[0].device)
+        columns.append(Weights(replace(half.trace, readings=readings), half.layer).column(index))
+    return columns[0] - columns[1].to(columns[0].device)
 
 
 def _padded(tile: Tensor, columns: slice, n_keys: int) -> Tensor:

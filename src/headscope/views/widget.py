@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from headscope.errors import HeadscopeError, InputError, MissingExtraError, NotRecordedError
 from headscope.views.contract import SavedProps
-from headscope.views.live_selection import checked, chosen_by, selected_in
+from headscope.views.live_selection import change_selection, select, selected_of
 from headscope.views.parts import part
-from headscope.views.saved_page import built, page
+from headscope.views.saved_page import page, page_files
 from headscope.views.wire import Part
 
 try:
@@ -44,7 +44,7 @@ class ViewWidget(anywidget.AnyWidget):
 
     def __init__(self, view: "View", *, height: int = 560, picture: bytes = b"") -> None:
         self._opened = view
-        script, style = built()
+        script, style = page_files()
         super().__init__(
             _esm=script,
             _style=style,
@@ -73,20 +73,20 @@ class ViewWidget(anywidget.AnyWidget):
     @traitlets.validate("selected")
     def _check(self, proposal: Any) -> Any:
         now = self._opened.selection if self.selected is None else self.selected.selection
-        return chosen_by(self._opened.trace, now, proposal["value"])
+        return select(self._opened.trace, now, proposal["value"])
 
     @traitlets.observe("selected")
     def _tell(self, change: Any) -> None:
         self._selection = asdict(change["new"].selection)
 
     @traitlets.observe("_selection")
-    def _told(self, change: Any) -> None:
+    def _receive_selection(self, change: Any) -> None:
         if self.selected is None or change["new"] == asdict(self.selected.selection):
             return
         try:
             # The page tells all of it: what it leaves out is as it was when the view was made.
-            selection = checked(change["new"], self._opened.selection)
-            self.selected = selected_in(self._opened.trace, selection)
+            selection = change_selection(change["new"], self._opened.selection)
+            self.selected = selected_of(self._opened.trace, selection)
         except HeadscopeError as problem:
             _log.warning("the page of %s selected something that is not there: %s", self._title, problem)
 
@@ -97,17 +97,17 @@ class ViewWidget(anywidget.AnyWidget):
         if not isinstance(name, str) or len(name) > _LONGEST_NAME:
             return
         try:
-            found = self._answer(content)
+            reply = self._answer(content)
         except HeadscopeError as error:
             problem = {"error": type(error).__name__, "message": str(error), "hint": ""}
             self.send({"answer": name, "problem": problem})
         except Exception:
             _log.exception("a view in a notebook could not be drawn")
-            told = "Something went wrong inside the kernel."
+            message = "Something went wrong inside the kernel."
             hint = "Its log says where: please report it."
-            self.send({"answer": name, "problem": {"error": "Unexpected", "message": told, "hint": hint}})
+            self.send({"answer": name, "problem": {"error": "Unexpected", "message": message, "hint": hint}})
         else:
-            self.send({"answer": name}, [found])
+            self.send({"answer": name}, [reply])
 
     def _answer(self, content: Mapping[str, Any]) -> bytes:
         if content.get("page") is True:

@@ -67,7 +67,7 @@ class Part:
 
     def encode(self) -> bytes:
         """The message."""
-        entries, buffers, offset = [], [], 0
+        array_headers, buffers, offset = [], [], 0
         for name, array in self.arrays.items():
             code = array.code if isinstance(array, Coded) else "linear"
             plain = array.bytes if isinstance(array, Coded) else array
@@ -75,11 +75,13 @@ class Part:
             if dtype not in DTYPES:
                 raise InputError(f"the page cannot read {dtype} ({name}): send one of {', '.join(DTYPES)}.")
             data = np.ascontiguousarray(plain, DTYPES[dtype]).tobytes()
-            entries.append({"name": name, "dtype": dtype, "shape": list(plain.shape), "offset": offset, "code": code})
+            array_headers.append(
+                {"name": name, "dtype": dtype, "shape": list(plain.shape), "offset": offset, "code": code}
+            )
             buffers.append(data + bytes(-len(data) % 8))
             offset += len(buffers[-1])
         props = asdict(self.props) if is_dataclass(self.props) and not isinstance(self.props, type) else self.props
-        header = {"kind": self.kind, "props": props, "arrays": entries}
+        header = {"kind": self.kind, "props": props, "arrays": array_headers}
         text = json.dumps(header, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
         text += b" " * (-(len(MAGIC) + 4 + len(text)) % 8)  # so that buffers are aligned; JSON ignores the blanks
         return b"".join([MAGIC, struct.pack("<I", len(text)), text, *buffers])
@@ -93,10 +95,10 @@ def decode(message: bytes) -> Part:
     start = len(MAGIC) + 4
     header = json.loads(message[start : start + length])
     arrays: dict[str, np.ndarray | Coded] = {}
-    for entry in header["arrays"]:
-        count = int(np.prod(entry["shape"], dtype=np.int64))
-        place = start + length + entry["offset"]
-        array = np.frombuffer(message, DTYPES[entry["dtype"]], count, place).reshape(entry["shape"])
-        code = entry["code"]
-        arrays[entry["name"]] = array if code == "linear" else Coded(array, is_signed=code == "signed")
+    for array_header in header["arrays"]:
+        count = int(np.prod(array_header["shape"], dtype=np.int64))
+        place = start + length + array_header["offset"]
+        array = np.frombuffer(message, DTYPES[array_header["dtype"]], count, place).reshape(array_header["shape"])
+        code = array_header["code"]
+        arrays[array_header["name"]] = array if code == "linear" else Coded(array, is_signed=code == "signed")
     return Part(header["kind"], header["props"], arrays)

@@ -40,12 +40,12 @@ def test_heads_are_maps(form):
 
 def test_patterns_are_lines_of_all_heads():
     view = cv.attention.attention_patterns(tokens=TOKENS, attention=ATTENTION)
-    assert (view.kind, view.selection.form, view.selection.shown) == ("head", "lines", [0, 1, 2])
+    assert (view.kind, view.selection.form, view.selection.heads) == ("head", "lines", [0, 1, 2])
 
 
 def test_one_pattern_is_a_matrix():
     view = cv.attention.attention_pattern(TOKENS, ATTENTION[2])
-    assert (view.kind, view.selection.form, view.selection.shown) == ("head", "matrix", [0])
+    assert (view.kind, view.selection.form, view.selection.heads) == ("head", "matrix", [0])
     assert np.allclose(view.trace.pattern("L0H0"), ATTENTION[2])
 
 

@@ -26,11 +26,11 @@ def test_the_lens_of_two_runs_on_paper():
     lens = read_lenses((paper, paper), (first, other), 2)  # type: ignore[arg-type]
     # At the first place nothing differs, and each candidate is there once.
     assert lens.ids[0, 0].tolist() == [2, 1, -1, -1]
-    assert lens.one[0, 0, :2].tolist() == lens.other[0, 0, :2].tolist()
+    assert lens.a[0, 0, :2].tolist() == lens.b[0, 0, :2].tolist()
     # At the last, "a" went from the first's answer to nothing; then "c"; "b" is likely in neither's first two.
     assert lens.ids[1, 0].tolist()[:2] == [0, 2]
     expected = first[1, 0].log_softmax(-1)[0], other[1, 0].log_softmax(-1)[0]
-    assert (lens.one[1, 0, 0], lens.other[1, 0, 0]) == pytest.approx((float(expected[0]), float(expected[1])))
+    assert (lens.a[1, 0, 0], lens.b[1, 0, 0]) == pytest.approx((float(expected[0]), float(expected[1])))
     # The answers: "a" of the first run, "c" of the second, through the places of both.
     assert lens.answers[:, 0].tolist() == [0, 2]
     assert lens.answer_ranks[:, :, :, 0].tolist() == [[[2, 0], [2, 1]], [[0, 1], [0, 0]]]
@@ -46,7 +46,7 @@ def test_a_run_minus_itself_is_nothing_to_the_last_bit(name):
     for values in (difference.norms, difference.cosines, *difference.written.values(), *difference.heads.values()):
         assert not values.any()
     if difference.lens is not None:
-        assert (np.nan_to_num(difference.lens.one) == np.nan_to_num(difference.lens.other)).all()
+        assert (np.nan_to_num(difference.lens.a) == np.nan_to_num(difference.lens.b)).all()
         assert (difference.lens.answer_logprobs[:, 0] == difference.lens.answer_logprobs[:, 1]).all()
         assert (difference.lens.answers[0] == difference.lens.answers[1]).all()
     if name == "mixtral":
@@ -84,8 +84,8 @@ def test_the_numbers_are_those_of_two_full_records(rows, monkeypatch):
     for token in range(len(difference.tokens)):
         predictions = difference.predictions(token)[difference.places[-1]]
         for change in predictions:
-            assert (change.one, change.other) == pytest.approx([side[token, change.id] for side in logprobs], abs=1e-4)
-        moved = [abs(np.exp(change.one) - np.exp(change.other)) for change in predictions]
+            assert (change.a, change.b) == pytest.approx([side[token, change.id] for side in logprobs], abs=1e-4)
+        moved = [abs(np.exp(change.a) - np.exp(change.b)) for change in predictions]
         assert moved == sorted(moved, reverse=True)
         tops = {int(id) for side in logprobs for id in np.argsort(-side[token])[:3]}
         assert {change.id for change in predictions} == tops

@@ -32,7 +32,7 @@ def test_what_draws_the_page_is_in_it_and_is_not_the_workbench(report) -> None:
     assert not re.search("</script|<!--", script) and "</style" not in style
     assert len(script) + len(style) <= 50_000
     # What the workbench is drawn by has nothing of the report in it, and the other way round.
-    assert "Rank correlation" in script and "Rank correlation" not in saved_page.built()[0]
+    assert "Rank correlation" in script and "Rank correlation" not in saved_page.page_files()[0]
 
 
 def test_without_what_draws_the_page_nothing_is_measured(gpt, tmp_path: Path, monkeypatch) -> None:

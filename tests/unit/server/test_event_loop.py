@@ -102,7 +102,7 @@ def test_a_text_of_commas_is_a_text(client: TestClient, run) -> None:
     [
         ("/api/runs", '{"model": "m", "edits": [' + many("0", 900) + "]}", "body.edits.0"),
         ("/api/runs", '{"model": "m", "chat": [' + many("{}", 900) + "]}", "body.chat.0.role"),
-        ("/api/traces/x/page", '{"view": "head", "selection": {"shown": [' + many('""', 90_000) + "]}}", "shown.0"),
+        ("/api/traces/x/page", '{"view": "head", "selection": {"heads": [' + many('""', 90_000) + "]}}", "heads.0"),
         ("/api/traces/x/page", '{"view": "head", "selection": {"hide": [' + many('""', 90_000) + "]}}", "hide.0"),
     ],
 )
@@ -132,7 +132,7 @@ def test_a_head_that_is_named_many_times_is_saved_once(client: TestClient, run) 
     trace = run(client)[-1]["trace"]
     selection = {"scale": "head", "site": "L0", "head": 1}
     pages = [
-        client.post(f"/api/traces/{trace}/page", json={"view": "head", "selection": selection | {"shown": shown_heads}})
+        client.post(f"/api/traces/{trace}/page", json={"view": "head", "selection": selection | {"heads": shown_heads}})
         for shown_heads in ([1, 0], [1, 0] * 40_000)
     ]
     assert pages[0].status_code == pages[1].status_code == 200 and pages[0].content == pages[1].content

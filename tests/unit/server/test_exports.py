@@ -29,7 +29,7 @@ def test_numbers_come_in_three_formats(client: TestClient, id: str) -> None:
     )
     assert len(rows) - 1 == len(table["rows"]) == parquet_table.num_rows > 10
     assert rows[0].split(",") == table["columns"] == parquet_table.column_names
-    assert table["selection"]["shown"] == [0, 2]
+    assert table["selection"]["heads"] == [0, 2]
 
 
 def test_a_model_view_gives_the_scores_of_all_heads(client: TestClient, id: str) -> None:
@@ -56,7 +56,7 @@ def test_a_table_that_cannot_be_had_is_refused_in_words(client: TestClient, id: 
 def test_a_page_is_made_of_the_selection(client: TestClient, id: str, monkeypatch: pytest.MonkeyPatch) -> None:
     views = []
     monkeypatch.setattr(headscope.views.view.View, "html", lambda view: views.append(view) or "<p>é</p>")
-    selection = {"scale": "head", "site": "L1", "head": 2, "shown": [2], "hide": ["first"], "top": 5, "filter": "top"}
+    selection = {"scale": "head", "site": "L1", "head": 2, "heads": [2], "hide": ["first"], "top": 5, "filter": "top"}
     answer = client.post(f"/api/traces/{id}/page", json={"view": "head", "selection": selection})
     assert answer.status_code == 200 and answer.text == "<p>é</p>"
     assert answer.headers["content-type"] == "text/html; charset=utf-8"
@@ -67,13 +67,13 @@ def test_a_page_is_made_of_the_selection(client: TestClient, id: str, monkeypatc
 @pytest.mark.parametrize(
     ("view", "selection"),
     [
-        ("head", {"site": "L9", "shown": [0]}),
-        ("head", {"site": "L1", "shown": [99]}),
-        ("head", {"site": "L1", "shown": []}),
-        ("head", {"site": "L1", "shown": [0], "form": "circle"}),
-        ("head", {"site": "L1", "shown": [0], "pair": "AB"}),
-        ("head", {"site": "L1", "shown": [0], "token": {"side": "query", "index": 999}}),
-        ("head", {"site": "<script>", "shown": [0]}),
+        ("head", {"site": "L9", "heads": [0]}),
+        ("head", {"site": "L1", "heads": [99]}),
+        ("head", {"site": "L1", "heads": []}),
+        ("head", {"site": "L1", "heads": [0], "form": "circle"}),
+        ("head", {"site": "L1", "heads": [0], "pair": "AB"}),
+        ("head", {"site": "L1", "heads": [0], "token": {"side": "query", "index": 999}}),
+        ("head", {"site": "<script>", "heads": [0]}),
         ("model", {"sort": "beauty"}),
         ("atlas", {}),
     ],
@@ -87,9 +87,9 @@ def test_a_selection_that_does_not_fit_is_refused_in_words(
 
 def test_an_empty_selection_is_the_view_s_own(client: TestClient, id: str) -> None:
     trace = client.workbench.runs.find(id).trace  # type: ignore[attr-defined]
-    assert view_of(trace, PageRequest("head")).selection.shown == [0, 1, 2, 3]
+    assert view_of(trace, PageRequest("head")).selection.heads == [0, 1, 2, 3]
     assert view_of(trace, PageRequest("model")).kind == "model"
-    spot = Selection(scale="head", site="L0", shown=[1], token=Spot("key", 2))
+    spot = Selection(scale="head", site="L0", heads=[1], token=Spot("key", 2))
     assert view_of(trace, PageRequest("head", spot)).selection is spot
 
 

@@ -63,18 +63,18 @@ def test_activations_of_two_runs_are_those_of_python(client: TestClient, run) ->
     first, other = (workbench.runs.find(trace) for trace in traces)
     model = workbench.catalogue.load(first.request.model)
     difference = model.activations_difference(compare(first.trace, other.trace), tokens=range(1, 4), k=2)
-    for side, own in (("one", difference.one), ("other", difference.other)):
+    for side, own in (("a", difference.a), ("b", difference.b)):
         assert np.asarray(part.arrays[f"{side}:norm"]) == pytest.approx(own.norms, abs=1e-5)
         assert np.asarray(part.arrays[f"{side}:value"]) == pytest.approx(own.values, abs=1e-5)
     assert (part.props["first"], part.props["count"]) == (1, 3)
     itself = post_task(client, name="activations", trace=traces[0], options={"minus": traces[0]})[-1]["result"]
     arrays = decode(client.get(f"/api/results/{itself}").content).arrays
-    assert all((np.asarray(arrays[f"one:{name}"]) == arrays[f"other:{name}"]).all() for name in ("norm", "value"))
+    assert all((np.asarray(arrays[f"a:{name}"]) == arrays[f"b:{name}"]).all() for name in ("norm", "value"))
 
 
 def test_a_page_holds_the_activations_of_what_it_shows(client: TestClient, run) -> None:
     edited, other = (run(client, edits=edits)[-1]["trace"] for edits in (["silence('L0H1')"], []))
-    wanted = {"view": "activations", "selection": {"scale": "activations", "site": "L1", "shown": [0]}}
+    wanted = {"view": "activations", "selection": {"scale": "activations", "site": "L1", "heads": [0]}}
     post_task(client, name="activations", trace=edited)
     refused = client.post(f"/api/traces/{edited}/page", json=wanted | {"minus": other})
     assert refused.status_code == 422 and "not read yet" in refused.json()["message"]
@@ -83,12 +83,12 @@ def test_a_page_holds_the_activations_of_what_it_shows(client: TestClient, run) 
     pages = [client.post(f"/api/traces/{edited}/page", json=wanted | more).text for more in ({}, {"minus": other})]
     parts = [re.findall(r'data-key="activations/main">([^<]+)<', page) for page in pages]
     plain, joined = (decode(gzip.decompress(base64.b64decode(part))) for (part,) in parts)
-    assert "norm" in plain.arrays and "one:norm" not in plain.arrays
+    assert "norm" in plain.arrays and "a:norm" not in plain.arrays
     # What was read some tokens at a time is there as if it had been read at once.
     once = post_task(client, name="activations", trace=edited, options={"minus": other})[-1]["result"]
     whole = decode(client.get(f"/api/results/{once}").content)
     assert joined.props["count"] == whole.props["count"] and set(joined.arrays) == set(whole.arrays)
-    for name in ("one:norm", "one:answer", "other:rank", "one:value", "other:heads/L1"):
+    for name in ("a:norm", "a:answer", "b:rank", "a:value", "b:heads/L1"):
         assert np.asarray(joined.arrays[name]) == pytest.approx(np.asarray(whole.arrays[name]), abs=1e-4), name
     texts = [np.array([*part.props["texts"], ""], object)[part.arrays["predicted"]] for part in (joined, whole)]
     assert (texts[0] == texts[1]).all()
@@ -118,7 +118,7 @@ def test_a_run_is_repeated_once_for_all_its_tokens(client: TestClient, run, monk
 
 def test_a_page_of_activations_holds_what_was_read(client: TestClient, run) -> None:
     trace = run(client)[-1]["trace"]
-    wanted = {"view": "activations", "selection": {"scale": "activations", "site": "L1", "shown": [0]}}
+    wanted = {"view": "activations", "selection": {"scale": "activations", "site": "L1", "heads": [0]}}
     refused = client.post(f"/api/traces/{trace}/page", json=wanted)
     assert refused.status_code == 422 and "not read yet" in refused.json()["message"]
     post_task(client, name="activations", trace=trace)
@@ -128,7 +128,7 @@ def test_a_page_of_activations_holds_what_was_read(client: TestClient, run) -> N
 
 def test_a_page_holds_the_tokens_that_were_read_last(client: TestClient, run) -> None:
     trace = run(client)[-1]["trace"]
-    wanted = {"view": "activations", "selection": {"scale": "activations", "site": "L1", "shown": [0]}}
+    wanted = {"view": "activations", "selection": {"scale": "activations", "site": "L1", "heads": [0]}}
     pages = []
     for first in (0, 3, 0):
         post_task(client, name="activations", trace=trace, options={"first": first, "count": 2})
@@ -138,7 +138,7 @@ def test_a_page_holds_the_tokens_that_were_read_last(client: TestClient, run) ->
 
 def test_a_page_holds_all_that_was_read_some_tokens_at_a_time(client: TestClient, run) -> None:
     trace = run(client)[-1]["trace"]
-    wanted = {"view": "activations", "selection": {"scale": "activations", "site": "L1", "shown": [0]}}
+    wanted = {"view": "activations", "selection": {"scale": "activations", "site": "L1", "heads": [0]}}
     whole = post_task(client, name="activations", trace=trace)[-1]["result"]
     expected = decode(client.get(f"/api/results/{whole}").content)
     length, other = expected.props["count"], run(client, edits=["silence('L0H1')"])[-1]["trace"]

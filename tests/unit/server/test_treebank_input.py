@@ -24,7 +24,7 @@ def test_a_pasted_tree_is_run_as_its_text_and_drawn_from_its_part(client: TestCl
     tree = decode(client.get(f"/api/traces/{trace}/tree/L0H0?way=A").content).props
     assert tree["n_words"] == 3 and tree["heads"].count(-1) == 1
     page = client.post(
-        f"/api/traces/{trace}/page", json={"view": "head", "selection": {"scale": "head", "site": "L0", "shown": [0]}}
+        f"/api/traces/{trace}/page", json={"view": "head", "selection": {"scale": "head", "site": "L0", "heads": [0]}}
     )
     assert 'data-key="gold"' in page.text and 'data-key="tree/L0H0?way=A"' in page.text
 
@@ -33,7 +33,7 @@ def test_a_plain_text_has_no_tree(client: TestClient, run) -> None:
     trace = run(client)[-1]["trace"]
     assert decode(client.get(f"/api/traces/{trace}/gold").content).props["words"] == []
     page = client.post(
-        f"/api/traces/{trace}/page", json={"view": "head", "selection": {"scale": "head", "site": "L0", "shown": [0]}}
+        f"/api/traces/{trace}/page", json={"view": "head", "selection": {"scale": "head", "site": "L0", "heads": [0]}}
     )
     assert 'data-key="gold"' not in page.text
 

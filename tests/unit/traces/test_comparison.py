@@ -170,12 +170,12 @@ def test_models_of_different_shape_are_compared_by_word():
 
 def test_a_relation_is_ranked_in_each_model_with_relative_depth():
     relation = compare(*_two_models()).relation("She", "nurse")
-    best, second = relation.one.heads[0], relation.other.heads[0]
+    best, second = relation.a.heads[0], relation.b.heads[0]
     assert (str(best.head), best.weight, best.depth, best.rank) == ("L0H1", pytest.approx(1.0), 0.0, 1)
     # No other word has a word three places on, so there is no habit to compare with.
     assert best.baseline == 0.0
     assert (str(second.head), second.weight, second.depth) == ("L2H0", pytest.approx(0.9), 1.0)
-    assert relation.other.n_layers == 3 and len(relation.other.heads) == 3
+    assert relation.b.n_layers == 3 and len(relation.b.heads) == 3
     assert [row["model"] for row in relation.table(1)] == ["one", "two"]
     assert "she → nurse" in str(relation)
 
@@ -184,10 +184,10 @@ def test_the_baseline_is_what_the_head_gives_any_word_at_that_distance():
     weights = torch.tensor([[[1.0, 0, 0, 0], [0.5, 0.5, 0, 0], [0, 0.7, 0.3, 0], [0, 0, 0.8, 0.2]]])
     only_trace = _read("one", [weights], *[Token(text, word=index) for index, text in enumerate("abcd")])
     relation = compare(only_trace, only_trace).relation("d", "c")
-    best = relation.one.heads[0]
+    best = relation.a.heads[0]
     assert best.weight == pytest.approx(0.8) and best.baseline == pytest.approx((0.5 + 0.7) / 2)
     assert best.above == pytest.approx(0.2)
-    assert "before them only" in compare(only_trace, only_trace).relation("a", "d").one.note
+    assert "before them only" in compare(only_trace, only_trace).relation("a", "d").a.note
 
 
 def test_a_word_that_is_not_there_is_named():

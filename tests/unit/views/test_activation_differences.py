@@ -8,7 +8,7 @@ from tiny_models import FAMILIES, tiny_tokenizer
 import headscope as hs
 from headscope.errors import InputError
 from headscope.models import Model
-from headscope.views.activation_differences import difference_part, followed
+from headscope.views.activation_differences import difference_part, followed_candidate
 from headscope.views.wire import decode
 
 TEXT = "the cat sat on the mat"
@@ -28,7 +28,7 @@ def both(model):
 def test_the_page_gets_both_runs(model, both):
     difference = model.activations_difference(both, k=2)
     part = decode(difference_part(difference).encode())
-    norms = [np.asarray(part.arrays[f"{side}:norm"]) for side in ("one", "other")]
+    norms = [np.asarray(part.arrays[f"{side}:norm"]) for side in ("a", "b")]
     assert norms[0] - norms[1] == pytest.approx(difference.norms, abs=1e-6)
     texts = np.array([*part.props["texts"], "none"])
     candidates = texts[np.asarray(part.arrays["candidate"])]
@@ -37,19 +37,19 @@ def test_the_page_gets_both_runs(model, both):
         assert candidates[2, token].tolist()[: len(leading_texts)] == leading_texts
         assert set(candidates[2, token].tolist()[len(leading_texts) :]) <= {"none"}
     lens = difference.lens
-    assert lens is not None and np.asarray(part.arrays["one:answer"]).shape == (3, len(difference.tokens), 2)
+    assert lens is not None and np.asarray(part.arrays["a:answer"]).shape == (3, len(difference.tokens), 2)
     assert texts[np.asarray(part.arrays["predicted"])[0, 1]] == lens.names[int(lens.answers[0, 1])]
-    assert np.asarray(part.arrays["neuron"]).shape == np.asarray(part.arrays["other:value"]).shape
+    assert np.asarray(part.arrays["neuron"]).shape == np.asarray(part.arrays["b:value"]).shape
 
 
 def test_whose_prediction_is_followed(model, both):
     lens = model.activations_difference(both).lens
     assert lens is not None
-    for answer, (ids, first, other) in enumerate([followed(lens, "A"), followed(lens, "B")]):
+    for answer, (ids, first, other) in enumerate([followed_candidate(lens, "A"), followed_candidate(lens, "B")]):
         assert (ids == lens.answers[answer]).all()
         assert (first == lens.answer_logprobs[answer, 0]).all() and (other == lens.answer_logprobs[answer, 1]).all()
-    _, first, other = followed(lens, "either")
-    most = np.nan_to_num(np.abs(np.exp(lens.one) - np.exp(lens.other))).max(-1)
+    _, first, other = followed_candidate(lens, "either")
+    most = np.nan_to_num(np.abs(np.exp(lens.a) - np.exp(lens.b))).max(-1)
     assert np.abs(np.exp(first) - np.exp(other)) == pytest.approx(most, abs=1e-6)
 
 

@@ -94,8 +94,8 @@ def test_the_trace_of_a_difference_names_both_runs_and_has_the_tokens_of_both():
     runs = [Trace.from_patterns([torch.full((2, len(text), len(text)), 0.1)], text) for text in texts]
     page_part = difference_part("trace", *runs)
     assert page_part.props["difference"] == {
-        "one": "patterns",
-        "other": "patterns",
+        "a": "patterns",
+        "b": "patterns",
         "line": "3 of 4 and 5 tokens aligned",
     }
     assert page_part.props["stacks"][0]["texts"] == ["a", "b", "c"]
@@ -108,8 +108,8 @@ def test_the_alignment_tells_the_pair_of_every_token():
     texts = [Tokens.of(text.split()) for text in ("a She b c", "a He b x y c")]
     runs = [Trace.from_patterns([torch.full((2, len(text), len(text)), 0.1)], text) for text in texts]
     page_part = difference_part("alignment", *runs)
-    assert page_part.arrays["one:main"].tolist() == [0, 1, 2, 3]
-    assert page_part.arrays["other:main"].tolist() == [0, 1, 2, -1, -1, 3]
+    assert page_part.arrays["a:main"].tolist() == [0, 1, 2, 3]
+    assert page_part.arrays["b:main"].tolist() == [0, 1, 2, -1, -1, 3]
     (stack,) = page_part.props["stacks"]
     assert stack["texts"][1] == "She / He" and stack["same"] == [True, False, True, True] and not stack["is_whole"]
 
@@ -167,10 +167,10 @@ def test_what_two_runs_lack_is_said():
 def test_a_relation_gives_the_heads_of_both():
     page_part = difference_part("relation?source=4&target=2")
     relation = compare(ONE, OTHER).relation(4, 2)
-    assert page_part.props["source"] == "m4" and page_part.props["one"]["heads"][0] == str(relation.one.heads[0].head)
-    assert page_part.arrays["other"].shape == (8, 3)
-    best = relation.one.heads[0]
-    assert page_part.arrays["one"][0].tolist() == pytest.approx([best.weight, best.baseline, best.depth], abs=1e-6)
+    assert page_part.props["source"] == "m4" and page_part.props["a"]["heads"][0] == str(relation.a.heads[0].head)
+    assert page_part.arrays["b"].shape == (8, 3)
+    best = relation.a.heads[0]
+    assert page_part.arrays["a"][0].tolist() == pytest.approx([best.weight, best.baseline, best.depth], abs=1e-6)
 
 
 # Views
@@ -212,7 +212,7 @@ def test_a_saved_page_holds_the_difference(tmp_path):
     made_page = page(head_view(compare(ONE, OTHER), "L1H3"), static=static)
     texts_by_key = dict(re.findall(r'data-key="([^"]+)">([^<]+)<', made_page.html))
     parts = {key: decode(zlib.decompress(b64decode(text), 31)) for key, text in texts_by_key.items()}
-    assert DifferenceProps(**parts["trace"].props["difference"]).one == "made"
+    assert DifferenceProps(**parts["trace"].props["difference"]).a == "made"
     assert plain(parts["layer/L1?what=pattern"].arrays["weights"]) == pytest.approx(pattern_difference("L1"), abs=3e-4)
     assert parts["maps?size=96"].arrays["L0"].is_signed
 

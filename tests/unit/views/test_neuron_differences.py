@@ -47,7 +47,7 @@ def test_every_term_is_the_difference_of_the_terms():
         np.asarray(difference_part(f"vectors/{head}?of=key", left, other).arrays[name]) for name in ("vectors", "other")
     ]
     assert keys[0] == pytest.approx((first.key - second.key).numpy(), abs=1e-6)
-    queries = [np.asarray(page_part.arrays[f"{side}:query"])[4] for side in ("one", "other")]
+    queries = [np.asarray(page_part.arrays[f"{side}:query"])[4] for side in ("a", "b")]
     products = queries[0] * (keys[0] + keys[1]) - queries[1] * keys[1]
     assert products == pytest.approx((first.products - second.products)[4].numpy(), abs=1e-5)
     assert products.sum(1) == pytest.approx(np.asarray(page_part.arrays["dots"])[4], abs=1e-5)

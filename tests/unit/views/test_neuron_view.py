@@ -32,7 +32,7 @@ def test_it_opens_with_the_last_query_of_the_first_head():
     view = hs.neuron_view(TRACE)
     assert (view.kind, view.title) == ("neuron", "made, L0H0: neuron view")
     assert repr(view) == "View('neuron', 'made', L0H0)"
-    assert view.selection == Selection(scale="neuron", site="L0", shown=[0], token=Spot("query", 8))
+    assert view.selection == Selection(scale="neuron", site="L0", heads=[0], token=Spot("query", 8))
 
 
 def test_the_table_adds_up():
@@ -145,7 +145,7 @@ def test_without_a_token_the_last_looks_and_a_key_of_self_attention_looks_too():
 
 def test_the_server_makes_the_same_view():
     selection = Selection(
-        scale="neuron", site="L1", head=2, shown=[2], token=Spot("query", 3), order="token", against=4
+        scale="neuron", site="L1", head=2, heads=[2], token=Spot("query", 3), order="token", against=4
     )
     view = view_of(TRACE, PageRequest("neuron", selection))
     assert view.selection == selection

@@ -3,29 +3,29 @@
 import pytest
 
 from headscope.errors import HeadscopeError
-from headscope.views.part_keys import Asked, parse_key
+from headscope.views.part_keys import PartKey, parse_key
 
 
 @pytest.mark.parametrize(
     "key, asked",
     [
-        ("trace", Asked("trace", size=1024)),
-        ("maps?size=24", Asked("maps", size=24)),
-        ("maps", Asked("maps", size=96)),
-        ("scores", Asked("scores", size=1024)),
-        ("layer/L3?what=pattern", Asked("layer", "L3", size=1024)),
-        ("layer/cross.L0?what=scores&hide=", Asked("layer", "cross.L0", what="scores", size=1024)),
-        ("layer/L0?by=words&hide=0,7", Asked("layer", "L0", by="words", hide=((None, 0), (None, 7)), size=1024)),
+        ("trace", PartKey("trace", size=1024)),
+        ("maps?size=24", PartKey("maps", size=24)),
+        ("maps", PartKey("maps", size=96)),
+        ("scores", PartKey("scores", size=1024)),
+        ("layer/L3?what=pattern", PartKey("layer", "L3", size=1024)),
+        ("layer/cross.L0?what=scores&hide=", PartKey("layer", "cross.L0", what="scores", size=1024)),
+        ("layer/L0?by=words&hide=0,7", PartKey("layer", "L0", by="words", hide=((None, 0), (None, 7)), size=1024)),
         (
             "row/encoder.L1?query=5&hide=encoder:2",
-            Asked("row", "encoder.L1", hide=(("encoder", 2),), index=5, size=1024),
+            PartKey("row", "encoder.L1", hide=(("encoder", 2),), index=5, size=1024),
         ),
-        ("row/L1?key=0&by=sentences", Asked("row", "L1", by="sentences", side="key", size=1024)),
-        ("window/L3H2?rows=0:5&columns=2:9&size=64", Asked("window", "L3H2", rows=(0, 5), columns=(2, 9), size=64)),
-        ("neuron/L3H2?query=5", Asked("neuron", "L3H2", query=5, size=1024)),
-        ("neuron/cross.L3H2", Asked("neuron", "cross.L3H2", size=1024)),
-        ("vectors/L0H0?of=mixed&rows=5:9", Asked("vectors", "L0H0", of="mixed", rows=(5, 9), size=1024)),
-        ("layer/L0?hide=encoder%3A2", Asked("layer", "L0", hide=(("encoder", 2),), size=1024)),
+        ("row/L1?key=0&by=sentences", PartKey("row", "L1", by="sentences", side="key", size=1024)),
+        ("window/L3H2?rows=0:5&columns=2:9&size=64", PartKey("window", "L3H2", rows=(0, 5), columns=(2, 9), size=64)),
+        ("neuron/L3H2?query=5", PartKey("neuron", "L3H2", query=5, size=1024)),
+        ("neuron/cross.L3H2", PartKey("neuron", "cross.L3H2", size=1024)),
+        ("vectors/L0H0?of=mixed&rows=5:9", PartKey("vectors", "L0H0", of="mixed", rows=(5, 9), size=1024)),
+        ("layer/L0?hide=encoder%3A2", PartKey("layer", "L0", hide=(("encoder", 2),), size=1024)),
     ],
 )
 def test_keys_are_taken_apart(key, asked):

@@ -19,7 +19,7 @@ from headscope.sites import Site
 from headscope.traces import LayerRecord, Token, Tokens, Trace
 from headscope.views.parts import part
 from headscope.views.saved_page import STATIC as BUILT
-from headscope.views.saved_page import _listed, page
+from headscope.views.saved_page import _list_of, page
 from headscope.views.wire import Coded, decode
 
 NASTY = ["</script><script>alert(1)</script>", "<img src=x onerror=alert(1)>", "日本", "\u202eabc", "\"&'", "<!--"]
@@ -77,7 +77,7 @@ def test_a_page_holds_the_parts_that_the_view_needs():
     }  # fmt: skip
     saved = parts["saved"].props
     assert (saved["view"], saved["notes"], saved["theme"]) == ("head", [], "system")
-    assert saved["selection"]["site"] == "L1" and saved["selection"]["shown"] == [2]
+    assert saved["selection"]["site"] == "L1" and saved["selection"]["heads"] == [2]
     assert (saved["selection"]["filter"], saved["selection"]["top"]) == ("top", 3)
     exact = part(trace, "layer/L1?what=pattern").arrays["weights"]
     np.testing.assert_array_equal(parts["layer/L1?what=pattern"].arrays["weights"], exact)
@@ -195,8 +195,8 @@ def test_in_a_notebook_it_lives_in_a_frame_of_its_own():
 
 def test_layers_are_listed_in_order_whichever_was_looked_at():
     layers = list(random_trace(8, 6, 1, causal=False).layers.values())
-    assert _listed([layers[5], *layers[:5]]) == "6 layers (L0 to L5)"
-    assert _listed([layers[3], layers[0]]) == "L0, L3"
+    assert _list_of([layers[5], *layers[:5]]) == "6 layers (L0 to L5)"
+    assert _list_of([layers[3], layers[0]]) == "L0, L3"
     stacks = [
         Site("encoder", 1),
         Site("encoder", 0),
@@ -205,7 +205,7 @@ def test_layers_are_listed_in_order_whichever_was_looked_at():
         Site("decoder", 0, "cross"),
     ]
     expected = "5 layers (cross.L0, decoder.L0 to decoder.L1, encoder.L0 to encoder.L1)"
-    assert _listed([replace(layers[0], site=site) for site in stacks]) == expected
+    assert _list_of([replace(layers[0], site=site) for site in stacks]) == expected
 
 
 def test_a_page_does_not_tell_where_a_model_lies():

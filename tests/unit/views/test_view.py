@@ -32,7 +32,7 @@ def trace() -> Trace:
 
 def test_without_a_word_it_is_all_heads_of_the_first_layer(trace):
     view = hs.head_view(trace)
-    assert (view.selection.site, view.selection.shown, view.kind) == ("L0", [0, 1, 2, 3], "head")
+    assert (view.selection.site, view.selection.heads, view.kind) == ("L0", [0, 1, 2, 3], "head")
     assert repr(view) == "View('head', 'made', L0, 4 heads)"
     assert repr(hs.head_view(trace, "L1H3")) == "View('head', 'made', L1, 1 head)"
     assert repr(hs.model_view(trace)) == "View('model', 'made')"
@@ -41,7 +41,7 @@ def test_without_a_word_it_is_all_heads_of_the_first_layer(trace):
 @pytest.mark.parametrize("heads, expected", [("L1H2", [2]), (["L1H3", "L1H0"], [0, 3]), ("L1", [0, 1, 2, 3])])
 def test_heads_are_named_as_everywhere(trace, heads, expected):
     view = hs.head_view(trace, heads)
-    assert (view.selection.site, view.selection.head, view.selection.shown) == ("L1", expected[0], expected)
+    assert (view.selection.site, view.selection.head, view.selection.heads) == ("L1", expected[0], expected)
 
 
 def test_a_number_says_which_filter(trace):

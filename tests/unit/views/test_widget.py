@@ -83,7 +83,7 @@ def test_python_and_page_share_one_selection(heard):
     widget._selection = widget._selection | {
         "site": "L1",
         "head": 3,
-        "shown": [3],
+        "heads": [3],
         "token": {"side": "key", "index": 4},
     }
     assert (str(widget.selected.head), widget.selected.token.position) == ("L1H3", 4)
@@ -168,9 +168,9 @@ def test_without_anywidget_it_is_a_page_in_a_frame(monkeypatch):
 def test_the_picture_of_a_long_input_is_a_matrix_and_small():
     names = [f"t{index}" for index in range(300)]
     trace = hs.Trace.from_patterns([torch.rand(2, 300, 300).softmax(-1)], names, model="m")
-    assert 0 < len(notebook.still(hs.head_view(trace, "L0"))) < 200_000
+    assert 0 < len(notebook.still_picture(hs.head_view(trace, "L0"))) < 200_000
 
 
 def test_there_is_no_picture_where_it_would_take_long(monkeypatch):
     monkeypatch.setattr(notebook, "_MOST_TOKENS", 5)
-    assert notebook.still(hs.head_view(TRACE, "L0")) == b""
+    assert notebook.still_picture(hs.head_view(TRACE, "L0")) == b""

@@ -109,7 +109,7 @@ function stepped(by: 1 | -1, bench: Selecting & Runs): boolean {
 function moved(event: KeyboardEvent, bench: Selecting & Runs & Compared): boolean {
   const { selection } = bench;
   if (event.key === "Enter" && selection.scale === "model") {
-    bench.select({ scale: "head", shown: [selection.head] });
+    bench.select({ scale: "head", heads: [selection.head] });
     return true;
   }
   if (event.key === "Enter" && selection.scale === "head") {

@@ -22,7 +22,7 @@ describe("links", () => {
       scale: "head",
       site: "cross.L1",
       head: 2,
-      shown: [0, 2],
+      heads: [0, 2],
       average: true,
       form: "matrix",
       axis: "horizontal",
@@ -99,7 +99,7 @@ describe("links", () => {
   test("never fail on nonsense", () => {
     for (const fragment of ["", "#", "#%", "#at=HHH&view=9&heads=a,b&top=no&token=x:y&chat={", "#model=m&chat=[1]"]) {
       const link = parseLink(fragment, recall);
-      expect(fitted(link.selection, trace())).toMatchObject({ site: "L0", head: 0, shown: [0] });
+      expect(fitted(link.selection, trace())).toMatchObject({ site: "L0", head: 0, heads: [0] });
     }
   });
 });

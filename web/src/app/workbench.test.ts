@@ -21,7 +21,7 @@ describe("the workbench", () => {
     serve();
     const bench = await confirmed(await opened(bar, "#model=builtin:gpt&text=Hi&view=head&at=L1H3&by=words"));
     expect(bench.shown?.request?.text).toBe("Hi");
-    expect(bench.selection).toMatchObject({ scale: "head", site: "L1", head: 3, shown: [3], by: "words" });
+    expect(bench.selection).toMatchObject({ scale: "head", site: "L1", head: 3, heads: [3], by: "words" });
     expect(bench.draft.text).toBe("Hi");
   });
 

@@ -6,8 +6,8 @@ import { AnyWindow, type Numbers, remembering } from "./activations";
 
 /** A number in both runs. */
 export interface Two {
-  one: number;
-  other: number;
+  a: number;
+  b: number;
 }
 
 /** A candidate of the logit lens, with its log-probability in both runs. */
@@ -27,29 +27,29 @@ export interface ChangedNeuron extends Two {
 export type Whose = Selection["whose"];
 
 /** A − B. */
-export function apart({ one: a, other }: Two): number {
-  return a - other;
+export function apart({ a, b }: Two): number {
+  return a - b;
 }
 
 /** The difference of two probabilities, which are given as logarithms. */
-export function moved({ one: a, other }: Two): number {
-  return Math.exp(a) - Math.exp(other);
+export function moved({ a, b }: Two): number {
+  return Math.exp(a) - Math.exp(b);
 }
 
 /** One run minus another. */
 export class SignedWindow extends AnyWindow {
   get nTokens(): number {
-    return this.part.arrays["one:norm"]?.shape[1] ?? 0;
+    return this.part.arrays["a:norm"]?.shape[1] ?? 0;
   }
 
   hasStream(stream: string): boolean {
-    return stream === "lens" ? !this.props.no_lens : `one:${stream}` in this.part.arrays;
+    return stream === "lens" ? !this.props.no_lens : `a:${stream}` in this.part.arrays;
   }
 
   value(stream: Numbers, place: number, position: number): Two {
     return {
-      one: this.number(`one:${stream}`, stream, place, position),
-      other: this.number(`other:${stream}`, stream, place, position),
+      a: this.number(`a:${stream}`, stream, place, position),
+      b: this.number(`b:${stream}`, stream, place, position),
     };
   }
 
@@ -69,7 +69,7 @@ export class SignedWindow extends AnyWindow {
   /** What A or B predicts in the end, as it stands at a place. */
   answer(whose: "A" | "B", place: number, position: number): Answer | null {
     const { predicted } = this.part.arrays;
-    const grid = this.part.arrays["one:answer"];
+    const grid = this.part.arrays["a:answer"];
     if (!predicted || !grid || !this.has(position)) return null;
     const run = whose === "A" ? 0 : 1;
     const id = predicted.values[this.cell(predicted, run, position)] as number;
@@ -96,17 +96,17 @@ export class SignedWindow extends AnyWindow {
 
   /** How much each head of an attention layer wrote. */
   heads(site: string, position: number): Two[] {
-    const other = this.ofHeads(`other:heads/${site}`, position);
-    return this.ofHeads(`one:heads/${site}`, position).map((norm, head) => ({
-      one: norm,
-      other: other[head] ?? Number.NaN,
+    const second = this.ofHeads(`b:heads/${site}`, position);
+    return this.ofHeads(`a:heads/${site}`, position).map((norm, head) => ({
+      a: norm,
+      b: second[head] ?? Number.NaN,
     }));
   }
 
   private two(name: string, at: number): Two {
     const value = (side: string) =>
       ((this.part.arrays[`${side}:${name}`] as Grid | undefined)?.values[at] as number | undefined) ?? Number.NaN;
-    return { one: value("one"), other: value("other") };
+    return { a: value("a"), b: value("b") };
   }
 }
 

@@ -23,40 +23,40 @@ const part: Part<AlignmentProps> = {
     ],
   },
   arrays: {
-    "one:main": { dtype: "int32", shape: [4], code: "linear", values: Int32Array.of(0, 1, 2, 3) },
-    "other:main": { dtype: "int32", shape: [5], code: "linear", values: Int32Array.of(0, 1, -1, 2, 3) },
+    "a:main": { dtype: "int32", shape: [4], code: "linear", values: Int32Array.of(0, 1, 2, 3) },
+    "b:main": { dtype: "int32", shape: [5], code: "linear", values: Int32Array.of(0, 1, -1, 2, 3) },
   },
 };
 const aligned = new Aligned(part);
 const traces = {
-  one: trace({ stacks: [stack("main", ["a", "She", "b", "c"])], layers: [layer("L0", 4)] }),
-  other: trace({ stacks: [stack("main", ["a", "He", "x", "b", "c"])], layers: [layer("L0", 5)] }),
+  a: trace({ stacks: [stack("main", ["a", "She", "b", "c"])], layers: [layer("L0", 4)] }),
+  b: trace({ stacks: [stack("main", ["a", "He", "x", "b", "c"])], layers: [layer("L0", 5)] }),
 };
 const plain = { ...DEFAULT, site: "L0" };
 
 describe("aligned tokens", () => {
   it("finds the partner of a token, either way", () => {
-    const how = { one: plain, other: plain };
-    expect(aligned.token("one", { side: "query", index: 2 }, traces, how)).toEqual({ side: "query", index: 3 });
-    expect(aligned.token("other", { side: "key", index: 4 }, traces, how)).toEqual({ side: "key", index: 3 });
-    expect(aligned.token("other", { side: "query", index: 2 }, traces, how)).toBeNull();
+    const how = { a: plain, b: plain };
+    expect(aligned.token("a", { side: "query", index: 2 }, traces, how)).toEqual({ side: "query", index: 3 });
+    expect(aligned.token("b", { side: "key", index: 4 }, traces, how)).toEqual({ side: "key", index: 3 });
+    expect(aligned.token("b", { side: "query", index: 2 }, traces, how)).toBeNull();
   });
 
   it("counts tokens as each run reads them", () => {
     // The first token is hidden in both: what is second in the text is first on screen.
-    const how = { one: { ...plain, hide: ["first" as const] }, other: { ...plain, hide: ["first" as const] } };
-    expect(aligned.token("one", { side: "query", index: 1 }, traces, how)).toEqual({ side: "query", index: 2 });
+    const how = { a: { ...plain, hide: ["first" as const] }, b: { ...plain, hide: ["first" as const] } };
+    expect(aligned.token("a", { side: "query", index: 1 }, traces, how)).toEqual({ side: "query", index: 2 });
   });
 
   it("carries tokens that are switched off, as far as they have partners", () => {
-    expect(aligned.off("one", ["main:2"])).toEqual(["main:3"]);
-    expect(aligned.off("other", ["main:2", "main:4"])).toEqual(["main:3"]);
-    expect(aligned.off("one", ["encoder:0"])).toEqual([]);
+    expect(aligned.off("a", ["main:2"])).toEqual(["main:3"]);
+    expect(aligned.off("b", ["main:2", "main:4"])).toEqual(["main:3"]);
+    expect(aligned.off("a", ["encoder:0"])).toEqual([]);
   });
 
   it("knows whether all tokens have partners", () => {
     expect(aligned.isWhole).toBe(false);
-    expect(aligned.alone("one", traces.one)).toEqual([]);
-    expect(aligned.alone("other", traces.other)).toEqual(["x"]);
+    expect(aligned.alone("a", traces.a)).toEqual([]);
+    expect(aligned.alone("b", traces.b)).toEqual(["x"]);
   });
 });

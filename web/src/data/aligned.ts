@@ -6,7 +6,7 @@ import type { Grid, Part } from "../wire";
 import { readingOf } from "./reading";
 import { siteOf, stackOf } from "./trace";
 
-export type Run = "one" | "other";
+export type Run = "a" | "b";
 
 interface Token {
   side: Side;
@@ -15,7 +15,7 @@ interface Token {
 
 export class Aligned {
   readonly props: AlignmentProps;
-  private readonly pairs: Record<Run, Map<string, Int32Array>> = { one: new Map(), other: new Map() };
+  private readonly pairs: Record<Run, Map<string, Int32Array>> = { a: new Map(), b: new Map() };
 
   constructor(part: Part<AlignmentProps>) {
     this.props = part.props;
@@ -33,7 +33,7 @@ export class Aligned {
   /** Tokens of a run that the other has not, and that no difference shows. */
   alone(run: Run, trace: TraceProps): string[] {
     return this.props.stacks.flatMap((stack) => {
-      const name = run === "one" ? stack.stack : stack.other;
+      const name = run === "a" ? stack.stack : stack.other;
       const { texts, special } = stackOf(trace, name);
       const pairs = this.pairs[run].get(name);
       return texts.filter((_, place) => pairs?.[place] === -1 && !special.includes(place));
@@ -43,10 +43,10 @@ export class Aligned {
   /** The positions in the other run that some positions of a stack stand for. */
   partners(from: Run, stack: string, positions: number[]): { stack: string; positions: number[] } | null {
     const paired = this.props.stacks.find(
-      (candidate) => (from === "one" ? candidate.stack : candidate.other) === stack,
+      (candidate) => (from === "a" ? candidate.stack : candidate.other) === stack,
     );
     if (!paired) return null;
-    const [to, name] = from === "one" ? (["other", paired.other] as const) : (["one", paired.stack] as const);
+    const [to, name] = from === "a" ? (["b", paired.other] as const) : (["a", paired.stack] as const);
     const own = this.pairs[from].get(stack);
     const wanted = new Set(positions.map((place) => own?.[place] ?? -1).filter((pair) => pair >= 0));
     const partnerPlaces: number[] = [];
@@ -58,7 +58,7 @@ export class Aligned {
 
   /** A token as read in one run, as read in the other; null where it has no partner. */
   token(from: Run, { side, index }: Token, traces: Record<Run, TraceProps>, how: Record<Run, Selection>): Token | null {
-    const to = from === "one" ? "other" : "one";
+    const to = from === "a" ? "b" : "a";
     const own = placesOf(traces[from], how[from], side);
     const theirs = placesOf(traces[to], how[to], side);
     const partners = this.partners(from, own.stack, own.members[index] ?? []);

@@ -82,13 +82,13 @@ describe("terms of one query", () => {
   test("of two runs, products are subtracted, not what they are made of", () => {
     const sides = {
       lengths: grid([2, 3], [0, 0, 0, 1, 2, 3]),
-      "one:query": grid([2, 2], [0, 0, 1, 2]),
-      "other:query": grid([2, 2], [0, 0, 3, 4]),
-      "one:weights": grid([2, 3], [0, 0, 0, 1, 0, 0]),
-      "other:weights": grid([2, 3], [0, 0, 0, 0.5, 0, 0]),
+      "a:query": grid([2, 2], [0, 0, 1, 2]),
+      "b:query": grid([2, 2], [0, 0, 3, 4]),
+      "a:weights": grid([2, 3], [0, 0, 0, 1, 0, 0]),
+      "b:weights": grid([2, 3], [0, 0, 0, 0.5, 0, 0]),
     };
     const two = termsOf({ ...part, arrays: { ...part.arrays, ...sides } }, 1);
-    const both = { one: Float32Array.from([10, 10]), other: Float32Array.from([1, 2]) };
+    const both = { a: Float32Array.from([10, 10]), b: Float32Array.from([1, 2]) };
     const rows = { row: () => null, both: () => both };
     expect([...(product(two, rows, 0) ?? [])]).toEqual([7, 12]); // 10·1 − 1·3, 10·2 − 2·4
     expect([...(weighted(two, rows, 0) ?? [])]).toEqual([9.5, 9]);

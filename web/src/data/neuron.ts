@@ -33,7 +33,7 @@ export interface Terms {
   sink: number | null;
   largest: { product: number; weighted: number };
   /** Of a difference, which all the above then are: what products of both runs are made of. */
-  two: { one: Factors; other: Factors; lengths: Float32Array } | null;
+  two: { a: Factors; b: Factors; lengths: Float32Array } | null;
 }
 
 /** A run's own query, scaled, and weights. */
@@ -67,7 +67,7 @@ export function termsOf({ props, arrays }: Part<NeuronProps>, index: number): Te
     const grid = arrays[name];
     return grid ? (floats(grid)[at] as number) : null;
   };
-  const factors = (side: "one" | "other"): Factors => ({
+  const factors = (side: "a" | "b"): Factors => ({
     query: row(`${side}:query`) as Float32Array,
     weights: row(`${side}:weights`) as Float32Array,
   });
@@ -88,7 +88,7 @@ export function termsOf({ props, arrays }: Part<NeuronProps>, index: number): Te
     importance: row("importance") as Float32Array,
     sink: figure("sink"),
     largest: { product: figure("product_largest") ?? 1, weighted: figure("weighted_largest") ?? 1 },
-    two: lengths && { one: factors("one"), other: factors("other"), lengths },
+    two: lengths && { a: factors("a"), b: factors("b"), lengths },
   };
 }
 
@@ -101,8 +101,8 @@ interface Block {
 
 /** A token's vector in both runs. */
 interface Both {
-  one: Float32Array;
-  other: Float32Array;
+  a: Float32Array;
+  b: Float32Array;
 }
 
 /** Vectors of one head, a block of tokens at a time: what is looked at is asked for. */
@@ -134,8 +134,8 @@ export class Vectors {
     const block = this.blocks.get(`${of} ${Math.floor(index / BLOCK)}`);
     if (!difference || !block?.other) return null;
     const start = (index % BLOCK) * difference.length;
-    const other = block.other.subarray(start, start + difference.length);
-    return { one: difference.map((value, neuron) => value + (other[neuron] as number)), other };
+    const b = block.other.subarray(start, start + difference.length);
+    return { a: difference.map((value, neuron) => value + (b[neuron] as number)), b };
   }
 
   has(of: Of, first: number, last: number): boolean {
@@ -199,7 +199,7 @@ export function product({ query, props, two }: Terms, vectors: Rows, key: number
   const own = vectors.row("key", key);
   if (!two) return own && times(own, query, props.scaling ?? 1);
   const both = vectors.both("key", key);
-  return both && less(times(both.one, two.one.query, 1), times(both.other, two.other.query, 1));
+  return both && less(times(both.a, two.a.query, 1), times(both.b, two.b.query, 1));
 }
 
 /** Weight × value by neuron: what a key adds to the output; of a difference, A's less B's. Null while it loads. */
@@ -208,7 +208,7 @@ export function weighted({ weights, two }: Terms, vectors: Rows, key: number): F
   const own = vectors.row("value", key);
   if (!two) return own && scaled(own, weights);
   const both = vectors.both("value", key);
-  return both && less(scaled(both.one, two.one.weights), scaled(both.other, two.other.weights));
+  return both && less(scaled(both.a, two.a.weights), scaled(both.b, two.b.weights));
 }
 
 /** The length of weight × value. */

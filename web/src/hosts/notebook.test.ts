@@ -76,7 +76,7 @@ test("what is no longer wanted is not asked for, when it had to wait", async () 
 });
 
 test("the place is the widget's, and a change by Python is heard until the end", () => {
-  const { model, hearing } = testModel({ _selection: { ...DEFAULT, scale: "head", site: "L3", head: 2, shown: [2] } });
+  const { model, hearing } = testModel({ _selection: { ...DEFAULT, scale: "head", site: "L3", head: 2, heads: [2] } });
   const address = widgetAddress(model);
   const moved = vi.fn();
   const stop = address.listen(moved);

@@ -75,7 +75,7 @@ class ActivationsView implements Mounted {
     const content = this.content();
     const { model, difference } = this.host.trace;
     const words = [{ text: model, colour: theme.ink }];
-    if (difference) words.push({ text: `A ${difference.one} − B ${difference.other}`, colour: theme.secondary });
+    if (difference) words.push({ text: `A ${difference.a} − B ${difference.b}`, colour: theme.secondary });
     const { line, notes } = this.told();
     if (content) this.paint(raster, scale, content);
     const texts = content ? labels(theme, this.ruler, content) : [];

@@ -41,7 +41,7 @@ describe("cells of a difference", () => {
   test("of a run minus itself are nothing, and say so", async () => {
     const part = signedPart(0);
     for (const name of ["norm", "mlp", "logprob", "answer"])
-      part.arrays[`other:${name}`] = part.arrays[`one:${name}`] as Grid;
+      part.arrays[`b:${name}`] = part.arrays[`a:${name}`] as Grid;
     for (const stream of ["norm", "mlp", "lens"] as const) {
       const signedCells = await cells({ stream }, part as Part<unknown>);
       for (const place of [0, 1]) for (const position of [0, 1]) expect(signedCells.shade(place, position)).toBe(0);
@@ -51,8 +51,8 @@ describe("cells of a difference", () => {
 
   test("leave rounding pale", async () => {
     const part = signedPart(0);
-    part.arrays["other:norm"] = {
-      ...part.arrays["one:norm"],
+    part.arrays["b:norm"] = {
+      ...part.arrays["a:norm"],
       values: Float32Array.from([1, 2, 3, 4.000001, 5, 6]),
     } as Grid;
     const signedCells = await cells({ stream: "norm" }, part as Part<unknown>);
@@ -78,5 +78,5 @@ describe("cells of a difference", () => {
 
 test("numbers with their sign", () => {
   expect([0.5, -0.5, 0, 0.00001].map(signed)).toEqual(["+0.50", "−0.50", "0", "0"]);
-  expect(three({ one: 2, other: 0.5 })).toBe("+1.50: 2 less 0.5");
+  expect(three({ a: 2, b: 0.5 })).toBe("+1.50: 2 less 0.5");
 });

@@ -64,7 +64,7 @@ export class SignedCells implements Cells {
     const lines: string[] = [];
     for (const stream of NUMBERS) {
       const two = known.value(stream, place, position);
-      if (known.hasStream(stream) && !Number.isNaN(two.one)) lines.push(`${named(stream)}  ${three(two)}`);
+      if (known.hasStream(stream) && !Number.isNaN(two.a)) lines.push(`${named(stream)}  ${three(two)}`);
     }
     const here = this.of.at(position);
     const followed = this.whose === "either" ? null : here?.followed(this.whose, place, position);
@@ -74,7 +74,7 @@ export class SignedCells implements Cells {
     const isSame = answers[0]?.text === answers[1]?.text;
     answers.slice(0, isSame ? 1 : 2).forEach((answer, run) => {
       if (!answer) return;
-      const places = `number ${answer.ranks.one + 1} in A, ${answer.ranks.other + 1} in B`;
+      const places = `number ${answer.ranks.a + 1} in A, ${answer.ranks.b + 1} in B`;
       lines.push(`the answer of ${isSame ? "both" : "AB"[run]}, ${visible(answer.text)}: ${places}`);
     });
     return lines;
@@ -103,9 +103,9 @@ export class SignedCells implements Cells {
 
   row(place: number, position: number): (string | number)[] {
     const candidate = this.of.at(position)?.followed(this.whose, place, position);
-    const none: Two = { one: Number.NaN, other: Number.NaN };
+    const none: Two = { a: Number.NaN, b: Number.NaN };
     const values = this.shown.map((stream) => this.of.any?.value(stream, place, position) ?? none);
-    const parts = (two: Two) => [two.one, two.other, apart(two)];
+    const parts = (two: Two) => [two.a, two.b, apart(two)];
     return [...values.flatMap(parts), candidate?.text ?? "", ...parts(candidate ?? none)];
   }
 
@@ -137,7 +137,7 @@ export class SignedCells implements Cells {
     if (this.known?.windows === windows.length) return this.known;
     const extent = { most: 0, own: 0, windows: windows.length };
     const take = (two: Two | null | undefined, how: (two: Two) => number, size: number) => {
-      if (!two || Number.isNaN(two.one)) return;
+      if (!two || Number.isNaN(two.a)) return;
       extent.most = Math.max(extent.most, Math.abs(how(two)));
       extent.own = Math.max(extent.own, size);
     };
@@ -150,7 +150,7 @@ export class SignedCells implements Cells {
           if (stream === "lens") take(window.followed(this.whose, place, position), moved, 1);
           else {
             const two = window.value(stream, place, position);
-            take(two, apart, Math.abs(two.one));
+            take(two, apart, Math.abs(two.a));
           }
         }
       }
@@ -162,10 +162,10 @@ export class SignedCells implements Cells {
 
 /** A number in both runs, and the difference. */
 export function three(two: Two): string {
-  return `${signed(apart(two))}: ${exact(two.one)} less ${exact(two.other)}`;
+  return `${signed(apart(two))}: ${exact(two.a)} less ${exact(two.b)}`;
 }
 
 /** A candidate in both runs, and the difference of its log-probabilities. */
 function candidateLine(candidate: Changed): string {
-  return `${visible(candidate.text)}  ${percent(candidate.one)} less ${percent(candidate.other)}, log-probability ${signed(apart(candidate))}`;
+  return `${visible(candidate.text)}  ${percent(candidate.a)} less ${percent(candidate.b)}, log-probability ${signed(apart(candidate))}`;
 }

@@ -32,7 +32,7 @@ function scene(more: Partial<Selection> = {}): Scene {
   const how = { by: "tokens" as const, hide: [], off: [] };
   const reading = readingOf(stack("main", TEXTS), 3, how);
   const layer = new Layer(site("L0", 3, { n_heads: 2 }), part, "pattern", reading, reading, false);
-  return new Scene({ layer, notes: [], reading: how, how: "" }, { ...DEFAULT, site: "L0", shown: [0, 1], ...more });
+  return new Scene({ layer, notes: [], reading: how, how: "" }, { ...DEFAULT, site: "L0", heads: [0, 1], ...more });
 }
 
 const rounded = (values: Float32Array) => Array.from(values, (value) => Number(value.toFixed(3)));
@@ -85,7 +85,7 @@ describe("the line over the head view", () => {
 
   test("names the heads of a matrix and the part in view", () => {
     expect(matrixLine(scene(), null)).toBe("2 heads, 3 × 3");
-    const part = matrixLine(scene({ shown: [1] }), { rows: [0, 2], columns: [1, 3] });
+    const part = matrixLine(scene({ heads: [1] }), { rows: [0, 2], columns: [1, 3] });
     expect(part).toBe("L0H1, queries 0–1, keys 1–2 of 3 × 3");
   });
 

@@ -35,7 +35,7 @@ export function endOf(scene: Scene, drawnHead: DrawnHead, { side, index }: Token
   if (side === "query") plane.row(index, visit);
   else plane.column(index, visit);
   if (!exact) return end;
-  const heads = drawnHead.head < 0 ? scene.selection.shown : [drawnHead.head];
+  const heads = drawnHead.head < 0 ? scene.selection.heads : [drawnHead.head];
   end.values.fill(0);
   for (const head of heads) {
     const values = exact(head);

@@ -295,8 +295,8 @@ class HeadView implements Mounted, Handled {
 
   /** What the colours of a difference mean, for a picture that is saved. */
   private signs(): string {
-    const { one: first = "", other = "" } = this.host.trace.difference ?? {};
-    return `blue: more in ${first}; orange: more in ${other}`;
+    const { a = "", b = "" } = this.host.trace.difference ?? {};
+    return `blue: more in ${a}; orange: more in ${b}`;
   }
 
   private tell(): void {
@@ -318,7 +318,7 @@ class HeadView implements Mounted, Handled {
   private notes(scene: Scene, isComplete = false): string[] {
     const { site } = scene.layer;
     const measures = new Measures(this.host.scores);
-    const values = scene.selection.shown.map((head) => measures.of(headName(site.site, head), "first_token"));
+    const values = scene.selection.heads.map((head) => measures.of(headName(site.site, head), "first_token"));
     const mean = values.reduce((sum, value) => sum + value, 0) / values.length;
     const isPlain = scene.layer.queries.isPlain && scene.layer.keys.isPlain;
     return scene.notes(isComplete, isPlain && !Number.isNaN(mean) ? mean : null);

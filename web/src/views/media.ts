@@ -228,7 +228,7 @@ class MediaView implements Mounted {
     if (!exact || !same(exact.token, token) || panel.plane !== this.planeOf(panel)) {
       return opposite(panel.plane, token.side, token.index);
     }
-    const heads = panel.head < 0 ? (this.scene as Scene).selection.shown : [panel.head];
+    const heads = panel.head < 0 ? (this.scene as Scene).selection.heads : [panel.head];
     const sum = new Float32Array(exact.of(heads[0] as number).length);
     for (const head of heads) {
       exact.of(head).forEach((weight, index) => {
@@ -371,7 +371,7 @@ class MediaView implements Mounted {
     if (!scene) return;
     const spot = this.form.hit(at.x, at.y);
     if (spot && "head" in spot) {
-      this.host.select({ head: spot.head, shown: scene.selection.shown });
+      this.host.select({ head: spot.head, heads: scene.selection.heads });
     } else if (spot) {
       this.host.select({ token: same(this.pinned, spot.token) ? null : spot.token });
     } else if (this.pinned) {

@@ -117,7 +117,7 @@ class ModelView implements Mounted {
     if (!step || !this.grid) return false;
     const next = focus ? neighbour(this.grid.places, focus, step as [number, number]) : this.grid.places[0];
     if (next) {
-      this.host.select({ site: next.site.site, head: next.head, shown: [next.head] }, "replace");
+      this.host.select({ site: next.site.site, head: next.head, heads: [next.head] }, "replace");
       this.reveal(next);
     }
     return true;
@@ -339,7 +339,7 @@ class ModelView implements Mounted {
 
   private open({ site, head }: Place): void {
     this.leave();
-    this.host.select({ scale: "head", site: site.site, head, shown: [head] });
+    this.host.select({ scale: "head", site: site.site, head, heads: [head] });
   }
 
   private placeAt(event: MouseEvent): Place | null {

@@ -18,9 +18,9 @@ function scene(change: Partial<Selection> = {}): Scene {
 
 describe("keys lead", () => {
   it("from head to head, on into the next layer and round again", () => {
-    expect(nextHead(layers, at("L0", 0), 1)).toEqual({ head: 1, shown: [1] });
-    expect(nextHead(layers, at("L0", 1), 1)).toEqual({ site: "L1", head: 0, shown: [0] });
-    expect(nextHead(layers, at("L0", 0), -1)).toEqual({ site: "L1", head: 2, shown: [2] });
+    expect(nextHead(layers, at("L0", 0), 1)).toEqual({ head: 1, heads: [1] });
+    expect(nextHead(layers, at("L0", 1), 1)).toEqual({ site: "L1", head: 0, heads: [0] });
+    expect(nextHead(layers, at("L0", 0), -1)).toEqual({ site: "L1", head: 2, heads: [2] });
   });
 
   it("from layer to layer, up to the last", () => {

@@ -15,10 +15,10 @@ export function nextHead(layers: SiteProps[], { site, head }: Selection, step: S
   const here = layers[at];
   if (!here) return null;
   const next = head + step;
-  if (next >= 0 && next < here.n_heads) return { head: next, shown: [next] };
+  if (next >= 0 && next < here.n_heads) return { head: next, heads: [next] };
   const there = layers[(at + step + layers.length) % layers.length] as SiteProps;
   const first = step > 0 ? 0 : there.n_heads - 1;
-  return { site: there.site, head: first, shown: [first] };
+  return { site: there.site, head: first, heads: [first] };
 }
 
 export function nextLayer(layers: SiteProps[], { site }: Selection, step: Step): Partial<Selection> | null {

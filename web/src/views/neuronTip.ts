@@ -77,8 +77,8 @@ export function tipOf(content: Content, spot: Spot): string[] {
         name,
         `neuron ${neuron}, A − B`,
         `q ${exact(terms.query[neuron] as number)}`,
-        `k ${exact(key[neuron] as number)}: ${exact(both.one[neuron] as number)} less ${exact(both.other[neuron] as number)}`,
-        `q × k ${exact(products[neuron] as number)}: ${of(terms.two.one, both.one)} less ${of(terms.two.other, both.other)}`,
+        `k ${exact(key[neuron] as number)}: ${exact(both.a[neuron] as number)} less ${exact(both.b[neuron] as number)}`,
+        `q × k ${exact(products[neuron] as number)}: ${of(terms.two.a, both.a)} less ${of(terms.two.b, both.b)}`,
       ];
     }
     return [
@@ -124,7 +124,7 @@ function subtracted(terms: Terms, two: NonNullable<Terms["two"]>, key: number): 
   if (terms.capped) lines.push(`after the soft cap ${exact(terms.capped[key] as number)}`);
   if (terms.bias) lines.push(`bias ${exact(terms.bias[key] as number)}`);
   if (terms.allowed?.[key] === 0) lines.push("masked");
-  const [first, other] = [two.one.weights[key] as number, two.other.weights[key] as number];
+  const [first, other] = [two.a.weights[key] as number, two.b.weights[key] as number];
   lines.push(`softmax ${exact(terms.weights[key] as number)}: ${exact(first)} less ${exact(other)}`);
   return lines;
 }

@@ -38,7 +38,7 @@ export class Scene {
   ) {
     const { layer } = loaded;
     this.between = betweenOf(layer.queries, layer.keys, selection.pair);
-    const heads = selection.shown.length ? selection.shown : [selection.head];
+    const heads = selection.heads.length ? selection.heads : [selection.head];
     const isMean = selection.average && heads.length > 1;
     const nActive = isMean ? 1 : heads.length;
     const show = (head: number, name: string, plane: Plane): DrawnHead => ({

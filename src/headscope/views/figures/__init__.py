@@ -10,7 +10,7 @@ from headscope.views.figures.model import draw_model
 from headscope.views.figures.neuron import draw_neurons
 from headscope.views.figures.paper import Width, fit, inches
 from headscope.views.selection import choice, form_of
-from headscope.views.table import shown
+from headscope.views.table import weights_of
 
 if TYPE_CHECKING:
     from headscope.views.view import View
@@ -20,13 +20,13 @@ def draw(view: "View", theme: Literal["light", "dark"] = "light", width: Width |
     """The figure of a view: as wide as it likes, or as a column or a page of a paper is."""
     choice("theme", theme, Literal["light", "dark"])
     if width is None:
-        return _drawn(view, theme)
+        return _draw_unscaled(view, theme)
     inches(width)  # refused before anything is drawn
     with settings():
-        return fit(_drawn(view, theme), width)
+        return fit(_draw_unscaled(view, theme), width)
 
 
-def _drawn(view: "View", theme: str) -> Figure:
+def _draw_unscaled(view: "View", theme: str) -> Figure:
     with settings():
         if view.kind == "activations":
             return draw_activations(view, THEMES[theme])
@@ -34,6 +34,6 @@ def _drawn(view: "View", theme: str) -> Figure:
             return draw_model(view, THEMES[theme])
         if view.kind == "neuron":
             return draw_neurons(view, THEMES[theme])
-        found = shown(view)
-        drawn = {"matrix": draw_matrices, "image": draw_picture, "time": draw_time, "lines": draw_lines}
-        return drawn[form_of(view.trace, view.selection)](view, found, THEMES[theme])
+        head_weights = weights_of(view)
+        draw_form = {"matrix": draw_matrices, "image": draw_picture, "time": draw_time, "lines": draw_lines}
+        return draw_form[form_of(view.trace, view.selection)](view, head_weights, THEMES[theme])

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from headscope.traces.activations import Activations
 from headscope.traces.activations_difference import ActivationsDifference
-from headscope.views.activation_differences import followed
+from headscope.views.activation_differences import followed_candidate
 from headscope.views.figures.canvas import Theme, canvas, how_read, letters, names_of, one_line, ramp_of, signs_of
 from headscope.views.selection import Selection
 
@@ -22,7 +22,7 @@ _WORDS = 24
 _NAMES = 60
 # Of a note, to the inch.
 _LETTERS = 15
-_TOLD = {
+_CAPTIONS = {
     "lens": "what each layer would predict, coloured by its probability",
     "norm": "norm of the residual stream",
     "attention": "norm of what attention wrote",
@@ -52,16 +52,16 @@ class _Grid:
 
 def draw_activations(view: "View", theme: Theme) -> Figure:
     """The grid of a view of activations; of a long input the tokens whose lens was read."""
-    found, stream = view.activations, view.selection.stream
-    assert found is not None
-    tokens = slice(found.first, found.first + found.count) if stream == "lens" else slice(None)
-    texts = names_of(found.tokens)[tokens]
-    is_two = isinstance(found, ActivationsDifference)
-    grid = _difference(found, view.selection) if is_two else _one_run(found, view.selection)
+    activations, stream = view.activations, view.selection.stream
+    assert activations is not None
+    tokens = slice(activations.first, activations.first + activations.count) if stream == "lens" else slice(None)
+    texts = names_of(activations.tokens)[tokens]
+    is_two = isinstance(activations, ActivationsDifference)
+    grid = _difference(activations, view.selection) if is_two else _one_run(activations, view.selection)
     has_words = grid.words is not None and len(texts) <= _WORDS
     width = max(3.3, min(14.0, len(texts) * (0.62 if has_words else 0.24) + 1.2))
-    named = max(map(letters, texts), default=0) * 0.06 if len(texts) <= _NAMES else 0
-    height = len(grid.rows) * (0.26 if has_words else 0.2) + 0.9 + max(0.5, named)
+    name_room = max(map(letters, texts), default=0) * 0.06 if len(texts) <= _NAMES else 0
+    height = len(grid.rows) * (0.26 if has_words else 0.2) + 0.9 + max(0.5, name_room)
     figure, axes = canvas(view, theme, (width, height))
     colours = signs_of(theme) if is_two else ramp_of(theme)
     low = -1 if is_two else 0
@@ -72,8 +72,8 @@ def draw_activations(view: "View", theme: Theme) -> Figure:
     if has_words and grid.words is not None:
         for (row, column), share in np.ndenumerate(grid.shade):
             colour = _contrast(colours, (share - low) / (1 - low)) if share or not is_two else theme["secondary"]
-            shown = one_line(str(grid.words[row, column]), 9)
-            axes.text(first + column, row, shown, ha="center", va="center", fontsize=6, color=colour, parse_math=False)
+            word = one_line(str(grid.words[row, column]), 9)
+            axes.text(first + column, row, word, ha="center", va="center", fontsize=6, color=colour, parse_math=False)
     axes.set_yticks(range(len(grid.rows)), grid.rows)
     if len(texts) <= _NAMES:
         axes.set_xticks(
@@ -89,53 +89,55 @@ def draw_activations(view: "View", theme: Theme) -> Figure:
     for spine in axes.spines.values():
         spine.set_visible(False)
     note = grid.note
-    if len(texts) < len(found.tokens):
-        note += f"; tokens {first} to {first + len(texts) - 1} of {len(found.tokens):,}"
+    if len(texts) < len(activations.tokens):
+        note += f"; tokens {first} to {first + len(texts) - 1} of {len(activations.tokens):,}"
     note = fill(f"{note}; {how_read(view)}", int(_LETTERS * width)) if is_two else note
     figure.supxlabel(note, fontsize=7, color=theme["secondary"], parse_math=False)
     return figure
 
 
-def _one_run(found: Activations, selection: Selection) -> _Grid:
+def _one_run(activations: Activations, selection: Selection) -> _Grid:
     stream = selection.stream
     if stream == "lens":
-        assert found.lens is not None
-        best = found.lens.ids[:, :, 0]
-        words = np.vectorize(lambda one: _word(found.lens.names[int(one)]), otypes=[object])(best)  # type: ignore[union-attr]
-        return _Grid(found.places, np.sqrt(np.exp(found.lens.logprobs[:, :, 0])), words, _TOLD["lens"])
-    rows, values = _rows(found, stream), _values(found, stream)
-    told = f"{values.min():.3g} to {values.max():.3g}"
+        assert activations.lens is not None
+        best = activations.lens.ids[:, :, 0]
+        words = np.vectorize(lambda token_id: _word(activations.lens.names[int(token_id)]), otypes=[object])(best)  # type: ignore[union-attr]
+        return _Grid(activations.places, np.sqrt(np.exp(activations.lens.logprobs[:, :, 0])), words, _CAPTIONS["lens"])
+    rows, values = _rows(activations, stream), _values(activations, stream)
+    extremes = f"{values.min():.3g} to {values.max():.3g}"
     if stream == "cosine":
-        return _Grid(rows, np.clip(values, 0, 1), None, f"{_TOLD[stream]}: {told}")
+        return _Grid(rows, np.clip(values, 0, 1), None, f"{_CAPTIONS[stream]}: {extremes}")
     logs = np.log(np.maximum(values, 1e-12))
     shade = (logs - logs.min()) / max(1e-9, float(logs.max() - logs.min()))
-    return _Grid(rows, shade, None, f"{_TOLD[stream]}, on the log scale: {told}")
+    return _Grid(rows, shade, None, f"{_CAPTIONS[stream]}, on the log scale: {extremes}")
 
 
-def _difference(found: ActivationsDifference, selection: Selection) -> _Grid:
+def _difference(difference: ActivationsDifference, selection: Selection) -> _Grid:
     """A − B on the root scale, as far as the largest difference."""
     stream, words = selection.stream, None
     if stream == "lens":
-        assert found.lens is not None
-        ids, one, other = followed(found.lens, selection.whose)
-        one, other = np.exp(one), np.exp(other)
-        words = np.vectorize(lambda id: _word(found.lens.names[int(id)]), otypes=[object])(ids)  # type: ignore[union-attr]
-        rows, told = found.places, _WHOSE[selection.whose]
+        assert difference.lens is not None
+        ids, first, second = followed_candidate(difference.lens, selection.whose)
+        first, second = np.exp(first), np.exp(second)
+        words = np.vectorize(lambda id: _word(difference.lens.names[int(id)]), otypes=[object])(ids)  # type: ignore[union-attr]
+        rows, caption = difference.places, _WHOSE[selection.whose]
     else:
-        rows, told = _rows(found.one, stream), _TOLD[stream]
-        one, other = (_values(side, stream) for side in (found.one, found.other))
-    values = one - other
-    most = max(1e-12, float(np.abs(values).max()), _ROUNDING * float(np.abs(one).max()))
+        rows, caption = _rows(difference.a, stream), _CAPTIONS[stream]
+        first, second = (_values(side, stream) for side in (difference.a, difference.b))
+    values = first - second
+    most = max(1e-12, float(np.abs(values).max()), _ROUNDING * float(np.abs(first).max()))
     shade = np.sign(values) * np.sqrt(np.abs(values) / most)
-    return _Grid(rows, shade, words, f"A − B: {told}; full colour: a difference of {most:.3g}")
+    return _Grid(rows, shade, words, f"A − B: {caption}; full colour: a difference of {most:.3g}")
 
 
-def _rows(found: Activations, stream: str) -> list[str]:
-    return found.places if stream in ("norm", "cosine") else [str(site) for site in found.layers]
+def _rows(activations: Activations, stream: str) -> list[str]:
+    return activations.places if stream in ("norm", "cosine") else [str(site) for site in activations.layers]
 
 
-def _values(found: Activations, stream: str) -> np.ndarray:
-    return {"norm": found.norms, "cosine": found.cosines}.get(stream, found.written.get(stream, found.norms))
+def _values(activations: Activations, stream: str) -> np.ndarray:
+    return {"norm": activations.norms, "cosine": activations.cosines}.get(
+        stream, activations.written.get(stream, activations.norms)
+    )
 
 
 def _word(text: str) -> str:

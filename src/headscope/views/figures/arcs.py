@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from headscope.views.contract import TreeProps
 from headscope.views.figures.canvas import Theme
-from headscope.views.table import Shown
+from headscope.views.table import HeadWeights
 from headscope.views.trees import gold_part, shown_places, tree_part, words_of_trace
 
 if TYPE_CHECKING:
@@ -17,22 +17,22 @@ _BESIDE = 0.34  # beyond the tokens, in the width of the lines
 _NAMES = {"next": "each to the next", "previous": "to the previous", "root": "all to the root"}
 
 
-def draw_arcs(axes: "Axes", view: "View", found: Shown, theme: Theme) -> str:
+def draw_arcs(axes: "Axes", view: "View", head_weights: HeadWeights, theme: Theme) -> str:
     """Draw what the view asks for; what it says of the trees, in words."""
     arcs = view.selection.arcs
     if arcs == "none" or (view.gold is None and arcs == "gold"):
         return ""
-    known = view.gold or words_of_trace(view.trace)
-    gold = gold_part(view.trace, known).props
+    sentence = view.gold or words_of_trace(view.trace)
+    gold = gold_part(view.trace, sentence).props
     tree: TreeProps | None = None
     if arcs != "gold":
-        name = f"{view.selection.site}H{view.selection.shown[0]}"
-        tree = tree_part(view.trace, known, name, arcs).props
-    weights = found.weights
+        name = f"{view.selection.site}H{view.selection.heads[0]}"
+        tree = tree_part(view.trace, sentence, name, arcs).props
+    weights = head_weights.weights
     groups = [(place,) for place in range(weights.n_queries)] if weights.by_row is None else weights.by_row.groups
     places = shown_places(groups, gold.words)
-    right = tree.agrees if tree is not None and tree.agrees else [False] * len(gold.words)
-    reach = _bows(axes, gold.heads, places, right, -_BESIDE, -1, theme)
+    agrees = tree.agrees if tree is not None and tree.agrees else [False] * len(gold.words)
+    reach = _bows(axes, gold.heads, places, agrees, -_BESIDE, -1, theme)
     for place, relation in zip(places, gold.relations, strict=False):
         if place is not None:
             look = {"fontsize": 6, "color": theme["secondary"], "parse_math": False}
@@ -43,8 +43,10 @@ def draw_arcs(axes: "Axes", view: "View", found: Shown, theme: Theme) -> str:
     reach = max(reach, _bows(axes, tree.heads, places, is_gold, 1 + _BESIDE, 1, theme))
     if tree.uas is None:
         return f"the tree of {tree.head} at the right"
-    others = ", ".join(f"{_NAMES[name]} {100 * share:.0f} %" for name, share in tree.baselines.items())
-    return f"right: the tree of {tree.head}, UAS {100 * tree.uas:.0f} % of {tree.n_words} words (root given; {others})"
+    baselines = ", ".join(f"{_NAMES[name]} {100 * share:.0f} %" for name, share in tree.baselines.items())
+    return (
+        f"right: the tree of {tree.head}, UAS {100 * tree.uas:.0f} % of {tree.n_words} words (root given; {baselines})"
+    )
 
 
 def _bows(
@@ -58,15 +60,18 @@ def _bows(
 ) -> float:
     """Brackets from heads to dependents, nested; how far out they reach."""
     spans = [
-        (abs(one - other), min(one, other), max(one, other), word)
+        (abs(dependent - governor), min(dependent, governor), max(dependent, governor), word)
         for word, head in enumerate(heads)
-        if head >= 0 and (one := places[word]) is not None and (other := places[head]) is not None
+        if head >= 0 and (dependent := places[word]) is not None and (governor := places[head]) is not None
     ]
-    taken: list[list[tuple[float, float]]] = []
+    levels: list[list[tuple[float, float]]] = []
     for _, low, high, word in sorted(spans):
-        level = next((at for at, held in enumerate(taken) if all(low >= b or high <= a for a, b in held)), len(taken))
-        taken += [[]] if level == len(taken) else []
-        taken[level].append((low, high))
+        level = next(
+            (at for at, spans_of_level in enumerate(levels) if all(low >= b or high <= a for a, b in spans_of_level)),
+            len(levels),
+        )
+        levels += [[]] if level == len(levels) else []
+        levels[level].append((low, high))
         to, start = places[word], places[heads[word]]
         assert to is not None and start is not None
         far = base + out * _STEP * (level + 1)
@@ -76,4 +81,4 @@ def _bows(
             [base, far, far, base], [start + nudge, start + nudge, to, to], lw=1.0 if is_right[word] else 0.6, **look
         )
         axes.plot([base], [to], marker="<" if out > 0 else ">", markersize=2.5, **look)
-    return _STEP * (len(taken) + 1)
+    return _STEP * (len(levels) + 1)

@@ -123,16 +123,16 @@ def settings() -> Iterator[None]:
 def _installed() -> tuple[str, ...]:
     """Those of our fonts that the system has. Matplotlib remembers what there was when it was first used."""
     fonts = font_manager.fontManager
-    known = {font.name for font in fonts.ttflist}
+    names = {font.name for font in fonts.ttflist}
     files = {font.fname for font in fonts.ttflist}
-    wanted = {name.replace(" ", "").split("CJK")[0] for name in FONTS if name not in known}
-    for path in font_manager.findSystemFonts() if wanted else []:
+    missing = {name.replace(" ", "").split("CJK")[0] for name in FONTS if name not in names}
+    for path in font_manager.findSystemFonts() if missing else []:
         family, _, style = Path(path).stem.partition("-")
-        if path not in files and family.split("CJK")[0] in wanted and style in ("", "Regular"):
+        if path not in files and family.split("CJK")[0] in missing and style in ("", "Regular"):
             with contextlib.suppress(OSError, RuntimeError):  # one that cannot be read is as good as none
                 fonts.addfont(path)
-    known = {font.name for font in fonts.ttflist}
-    return tuple(name for name in FONTS if name in known)
+    names = {font.name for font in fonts.ttflist}
+    return tuple(name for name in FONTS if name in names)
 
 
 def canvas(view: "View", theme: Theme, size: tuple[float, float], with_axes: bool = True) -> tuple[Figure, Any]:
@@ -161,14 +161,14 @@ def how_read(view: "View") -> str:
     """What the reader should know of how tokens are read."""
     selection = view.selection
     notes = [f"by {selection.by}"] if selection.by != "tokens" else []
-    if isinstance(view.trace, Difference) and (both := view.trace.comparison) is not None:
+    if isinstance(view.trace, Difference) and (comparison := view.trace.comparison) is not None:
         notes = [
-            f"blue: more in A ({run_name(both.one)}); orange: more in B ({run_name(both.other)})",
-            both.line,
+            f"blue: more in A ({run_name(comparison.a)}); orange: more in B ({run_name(comparison.b)})",
+            comparison.line,
             *notes,
         ]
     hidden = [
-        *(f"{one} tokens" for one in selection.hide),
+        *(f"{group} tokens" for group in selection.hide),
         *([f"{len(selection.off)} tokens"] if selection.off else []),
     ]
     notes += [f"without {' and '.join(hidden)}, rows brought back to one"] if hidden else []
@@ -181,13 +181,16 @@ def one_line(text: str, most: int = LONGEST) -> str:
     if text and not text.strip(" "):
         return cut("␣" * len(text), most)
     return cut(
-        "".join("⏎" if one == "\n" else one if one.isprintable() or one in _JOINERS else "·" for one in text), most
+        "".join(
+            "⏎" if letter == "\n" else letter if letter.isprintable() or letter in _JOINERS else "·" for letter in text
+        ),
+        most,
     )
 
 
 def letters(text: str) -> float:
     """How long a text is, in letters of the usual width: those of Chinese, Japanese and Korean are wider."""
-    return sum(1.6 if unicodedata.east_asian_width(one) in "WF" else 1.0 for one in text)
+    return sum(1.6 if unicodedata.east_asian_width(letter) in "WF" else 1.0 for letter in text)
 
 
 def cut(text: str, most: float) -> str:
@@ -205,6 +208,8 @@ def names_of(tokens: Tokens) -> list[str]:
         return [one_line(text) for text in tokens.texts]
     columns = tokens.grid[1]
     return [
-        one_line(one.text) if one.special or one.word is None else f"{one.word // columns + 1}·{one.word % columns + 1}"
-        for one in tokens
+        one_line(token.text)
+        if token.special or token.word is None
+        else f"{token.word // columns + 1}·{token.word % columns + 1}"
+        for token in tokens
     ]

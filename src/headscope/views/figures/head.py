@@ -12,8 +12,8 @@ from matplotlib.lines import Line2D
 from headscope.traces import Difference
 from headscope.views.figures.arcs import draw_arcs
 from headscope.views.figures.canvas import Theme, canvas, how_read, letters, names_of, ramp_of, signs_of
-from headscope.views.row_window import pooled
-from headscope.views.table import Shown, lines
+from headscope.views.row_window import pool
+from headscope.views.table import HeadWeights, lines
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -27,14 +27,16 @@ LETTER_INCHES = 0.07
 LONGEST_INCHES = 40.0
 
 
-def draw_lines(view: "View", found: Shown, theme: Theme) -> Figure:
+def draw_lines(view: "View", head_weights: HeadWeights, theme: Theme) -> Figure:
     """Tokens on two sides, and lines between them: a colour a head, as opaque as the weight."""
-    heads, queries, keys, values = lines(view, found)
+    heads, queries, keys, values = lines(view, head_weights)
     n_lines = len(values)
     if n_lines > MOST_LINES:
         strongest = np.argsort(-np.abs(values), kind="stable")[:MOST_LINES]
-        heads, queries, keys, values = (one[strongest] for one in (heads, queries, keys, values))
-    sides = names_of(found.weights.queries), names_of(found.weights.keys)
+        heads, queries, keys, values = (
+            values_of_lines[strongest] for values_of_lines in (heads, queries, keys, values)
+        )
+    sides = names_of(head_weights.weights.queries), names_of(head_weights.weights.keys)
     length = max(map(len, sides))
     long_side = min(LONGEST_INCHES, max(2.2, TOKEN_INCHES * (length + 1) + 0.6))
     is_upright = view.selection.axis == "vertical"
@@ -46,29 +48,33 @@ def draw_lines(view: "View", found: Shown, theme: Theme) -> Figure:
     strength = np.abs(values) / max(
         1e-30, 1.0 if view.selection.what == "pattern" else float(np.abs(values).max(initial=0))
     )
-    colours = np.array([_head_colour(theme, found, number) for number in range(len(found.names))])[heads]
+    colours = np.array([_head_colour(theme, head_weights, number) for number in range(len(head_weights.names))])[heads]
     if isinstance(view.trace, Difference):
         strength /= max(0.01, float(np.abs(values).max(initial=0)))
         colours = np.array([to_rgb(theme["signs"][0]), to_rgb(theme["signs"][2])])[(values > 0).astype(int)]
     colours = np.concatenate([colours.reshape(-1, 3), np.clip(strength, 0, 1)[:, None]], 1)
     order = np.argsort(strength, kind="stable")
-    dashed = np.array([_is_dashed(theme, found, number) for number in range(len(found.names))])[heads][order]
-    both = (ends if is_upright else ends[..., ::-1])[order]
-    for chosen, style in ((~dashed, "-"), (dashed, (0, (3, 1.5)))):
-        if chosen.any():
+    dashed = np.array([_is_dashed(theme, head_weights, number) for number in range(len(head_weights.names))])[heads][
+        order
+    ]
+    segments = (ends if is_upright else ends[..., ::-1])[order]
+    for has_style, style in ((~dashed, "-"), (dashed, (0, (3, 1.5)))):
+        if has_style.any():
             axes.add_collection(
-                LineCollection(list(both[chosen]), colors=colours[order][chosen], linewidths=1.2, linestyles=[style])
+                LineCollection(
+                    list(segments[has_style]), colors=colours[order][has_style], linewidths=1.2, linestyles=[style]
+                )
             )
     step = max(1, math.ceil(length * TOKEN_INCHES / LONGEST_INCHES))
     for side, texts in enumerate(sides):
         for place in range(0, len(texts), step):
             _token(axes, texts[place], side, place, is_upright, theme)
-    told_of_trees = draw_arcs(axes, view, found, theme) if is_upright else ""
+    tree_note = draw_arcs(axes, view, head_weights, theme) if is_upright else ""
     span, across = (-0.7, length - 0.3), (-0.02, 1.02)
     axes.set(xlim=across if is_upright else span, ylim=span[::-1] if is_upright else across[::-1])
     axes.axis("off")
-    told = f"{min(n_lines, MOST_LINES):,} of {n_lines:,} lines drawn" if n_lines > MOST_LINES else ""
-    _legend(figure, view, found, theme, "; ".join(one for one in (told, told_of_trees) if one))
+    cut_note = f"{min(n_lines, MOST_LINES):,} of {n_lines:,} lines drawn" if n_lines > MOST_LINES else ""
+    _legend(figure, view, head_weights, theme, "; ".join(note for note in (cut_note, tree_note) if note))
     return figure
 
 
@@ -88,29 +94,29 @@ def _token(axes: "Axes", text: str, side: int, place: int, is_upright: bool, the
         )
 
 
-def _head_colour(theme: Theme, found: Shown, number: int) -> tuple[float, float, float]:
-    if len(found.names) == 1:
+def _head_colour(theme: Theme, head_weights: HeadWeights, number: int) -> tuple[float, float, float]:
+    if len(head_weights.names) == 1:
         return to_rgb(theme["accent"])
-    return to_rgb(theme["heads"][found.heads[number] % len(theme["heads"])])
+    return to_rgb(theme["heads"][head_weights.heads[number] % len(theme["heads"])])
 
 
-def _is_dashed(theme: Theme, found: Shown, number: int) -> bool:
+def _is_dashed(theme: Theme, head_weights: HeadWeights, number: int) -> bool:
     """Whether the colours had to begin again for this head."""
-    return len(found.names) > 1 and found.heads[number] // len(theme["heads"]) % 2 == 1
+    return len(head_weights.names) > 1 and head_weights.heads[number] // len(theme["heads"]) % 2 == 1
 
 
-def _legend(figure: Figure, view: "View", found: Shown, theme: Theme, told: str) -> None:
-    if len(found.names) > 1 and not isinstance(view.trace, Difference):
+def _legend(figure: Figure, view: "View", head_weights: HeadWeights, theme: Theme, note: str) -> None:
+    if len(head_weights.names) > 1 and not isinstance(view.trace, Difference):
         handles = [
             Line2D(
                 [],
                 [],
-                color=_head_colour(theme, found, number),
+                color=_head_colour(theme, head_weights, number),
                 linewidth=2,
-                linestyle="--" if _is_dashed(theme, found, number) else "-",
+                linestyle="--" if _is_dashed(theme, head_weights, number) else "-",
                 label=name,
             )
-            for number, name in enumerate(found.names)
+            for number, name in enumerate(head_weights.names)
         ]
         figure.legend(
             handles=handles,
@@ -120,7 +126,7 @@ def _legend(figure: Figure, view: "View", found: Shown, theme: Theme, told: str)
             fontsize=7,
             labelcolor=theme["secondary"],
         )
-    notes = [one for one in (how_read(view), told) if one]
+    notes = [text for text in (how_read(view), note) if text]
     if notes:
         figure.supxlabel("; ".join(notes), fontsize=7, color=theme["secondary"], parse_math=False)
 
@@ -128,11 +134,11 @@ def _legend(figure: Figure, view: "View", found: Shown, theme: Theme, told: str)
 # Matrices
 
 
-def draw_matrices(view: "View", found: Shown, theme: Theme) -> Figure:
+def draw_matrices(view: "View", head_weights: HeadWeights, theme: Theme) -> Figure:
     """A matrix a head, queries down and keys across."""
-    weights = found.weights
+    weights = head_weights.weights
     cell = tuple(math.ceil(length / MOST_CELLS) for length in (weights.n_queries, weights.n_keys))
-    planes = [_plane(found, head, cell) for head in found.heads]
+    planes = [_plane(head_weights, head, cell) for head in head_weights.heads]
     planes = [np.mean(planes, 0)] if view.selection.average else planes
     n_columns = math.ceil(math.sqrt(len(planes)))
     n_rows = math.ceil(len(planes) / n_columns)
@@ -143,16 +149,16 @@ def draw_matrices(view: "View", found: Shown, theme: Theme) -> Figure:
     top = (
         1.0
         if view.selection.what == "pattern"
-        else max(float(np.nanmax(np.where(np.isfinite(one), one, np.nan))) for one in planes)
+        else max(float(np.nanmax(np.where(np.isfinite(plane), plane, np.nan))) for plane in planes)
     )
     low = (
         0.0
         if view.selection.what != "scores"
-        else min(float(np.nanmin(np.where(np.isfinite(one), one, np.nan))) for one in planes)
+        else min(float(np.nanmin(np.where(np.isfinite(plane), plane, np.nan))) for plane in planes)
     )
     is_signed = isinstance(view.trace, Difference)
     if is_signed:
-        top = max(0.01, max(float(np.abs(one).max()) for one in planes))
+        top = max(0.01, max(float(np.abs(plane).max()) for plane in planes))
         low = -top
     ramp = signs_of(theme) if is_signed else ramp_of(theme)
     image = None
@@ -162,30 +168,32 @@ def draw_matrices(view: "View", found: Shown, theme: Theme) -> Figure:
         all_axes.append(axes)
         # On the root scale, as on the page: a weight of 0.01 can still be seen.
         share = np.clip((np.where(np.isfinite(plane), plane, low) - low) / max(1e-30, top - low), 0, 1)
-        drawn = share if is_signed else np.sqrt(share)
+        shade = share if is_signed else np.sqrt(share)
         extent = (-0.5, weights.n_keys - 0.5, weights.n_queries - 0.5, -0.5)
-        image = axes.imshow(drawn, cmap=ramp, vmin=0, vmax=1, interpolation="nearest", extent=extent)
+        image = axes.imshow(shade, cmap=ramp, vmin=0, vmax=1, interpolation="nearest", extent=extent)
         axes.set_facecolor(theme["background"])
         if len(planes) > 1:
-            axes.set_title(found.names[number], fontsize=8, color=theme["ink"], parse_math=False)
+            axes.set_title(head_weights.names[number], fontsize=8, color=theme["ink"], parse_math=False)
         _ticks(axes, weights, has_texts, theme)
     assert image is not None
     bar = figure.colorbar(image, ax=all_axes, shrink=0.6, pad=0.02)
     marks = np.array([0.0, 0.25, 0.5, 0.75, 1.0] if is_signed else [0.0, 0.01, 0.1, 0.25, 0.5, 1.0])
     bar.set_ticks(
-        list(marks if is_signed else np.sqrt(marks)), labels=[f"{low + one * (top - low):.3g}" for one in marks]
+        list(marks if is_signed else np.sqrt(marks)), labels=[f"{low + mark * (top - low):.3g}" for mark in marks]
     )
     bar.ax.tick_params(colors=theme["secondary"], labelsize=7)
     bar.outline.set_visible(False)  # type: ignore[operator]
     notes = [how_read(view)] + ([f"max-pooled by {cell[0]} × {cell[1]} tokens"] if cell != (1, 1) else [])
     if any(notes):
-        figure.supxlabel("; ".join(one for one in notes if one), fontsize=7, color=theme["secondary"], parse_math=False)
+        figure.supxlabel(
+            "; ".join(note for note in notes if note), fontsize=7, color=theme["secondary"], parse_math=False
+        )
     return figure
 
 
-def _plane(found: Shown, head: int, cell: tuple[int, ...]) -> np.ndarray:
-    weights = found.weights
-    return pooled(weights, head, (0, weights.n_queries), (0, weights.n_keys), (cell[0], cell[1]))
+def _plane(head_weights: HeadWeights, head: int, cell: tuple[int, ...]) -> np.ndarray:
+    weights = head_weights.weights
+    return pool(weights, head, (0, weights.n_queries), (0, weights.n_keys), (cell[0], cell[1]))
 
 
 def _ticks(axes: "Axes", weights: Any, has_texts: bool, theme: Theme) -> None:

@@ -13,7 +13,7 @@ from headscope.traces.media import Picture
 from headscope.traces.patch_grids import Grid, grid_of
 from headscope.views.figures.canvas import Theme, canvas, how_read, names_of, ramp_of
 from headscope.views.media import picture_of, rollout_to, sound_of
-from headscope.views.table import Shown, spot
+from headscope.views.table import HeadWeights, spot
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -27,54 +27,54 @@ INCHES = 2.4
 LONGEST_INCHES = 40.0
 
 
-def draw_picture(view: "View", found: Shown, theme: Theme) -> Figure:
+def draw_picture(view: "View", head_weights: HeadWeights, theme: Theme) -> Figure:
     """A picture a head: what the chosen token looks at (or who looks at it), or what each patch gets on average."""
-    planes = _planes(view, found)
+    planes = _planes(view, head_weights)
     layer = view.trace.layer(view.selection.site)
     picture, grid = picture_of(view.trace, layer.key_stack), grid_of(view.trace.tokens[layer.key_stack], layer)
     assert grid is not None  # the form was checked
-    rows, told = _chosen(view, found, list(planes.values()))
+    rows, caption = _values_of_chosen(view, head_weights, list(planes.values()))
     if view.selection.arrows and spot(view) is None:
-        told = "from each patch to the patch that it looks at most"
+        caption = "from each patch to the patch that it looks at most"
     n_columns = min(len(planes), 4)
     n_rows = math.ceil(len(planes) / n_columns)
     height, width = picture.pixels.shape[:2]
     side = INCHES if len(planes) > 1 else 2 * INCHES
     tall = side * height / width
     figure, _ = canvas(view, theme, (side * n_columns + 0.4, min(LONGEST_INCHES, tall * n_rows + 0.8)), with_axes=False)
-    places, token = _places(view, found), spot(view)
+    places, token = _places(view, head_weights), spot(view)
     for number, (name, values) in enumerate(zip(planes, rows, strict=True)):
         axes = figure.add_subplot(n_rows, n_columns, number + 1)
         # Arrows alone say enough: under them the picture should be seen.
         is_plain = view.selection.arrows and token is None
-        _draw_one(axes, picture, grid, values, places, theme, is_plain=is_plain)
+        _draw_heat(axes, picture, grid, values, places, theme, is_plain=is_plain)
         if view.selection.arrows:
             _draw_arrows(axes, picture, grid, list(planes.values())[number], places, view.selection.mass, theme)
         if token is not None:
             _frame(axes, picture, grid, int(places[token.index]) if layer.site.kind == "self" else -1, theme)
         strongest = float(np.nanmax(np.where(places >= 0, values, 0)))
         axes.set_title(f"{name}  ≤ {strongest:.2g}", fontsize=8, color=theme["ink"], parse_math=False)
-    notes = [one for one in (told, how_read(view), picture.note) if one]
+    notes = [note for note in (caption, how_read(view), picture.note) if note]
     figure.supxlabel("; ".join(notes), fontsize=7, color=theme["secondary"], parse_math=False)
     return figure
 
 
-def draw_time(view: "View", found: Shown, theme: Theme) -> Figure:
+def draw_time(view: "View", head_weights: HeadWeights, theme: Theme) -> Figure:
     """The sound and its spectrogram over the heads: a row for each written token, or a strip for each head."""
     layer = view.trace.layer(view.selection.site)
     sound = sound_of(view.trace, layer.key_stack)
-    planes = _planes(view, found)
+    planes = _planes(view, head_weights)
     is_cross = layer.site.kind == "cross"
     end = sound.seconds if sound.heard > 0.6 * sound.seconds else sound.heard * 1.15
     heights = [0.5] * (sound.envelope is not None) + [1.0] * (sound.spectrogram is not None)
-    n_rows = found.weights.n_queries
+    n_rows = head_weights.weights.n_queries
     heights += [max(0.6, 0.16 * n_rows) if is_cross else 0.35] * len(planes)
     size = (6.4, min(LONGEST_INCHES, sum(heights) + 1.0))
     figure, _ = canvas(view, theme, size, with_axes=False)
     panels: Any = figure.subplots(len(heights), 1, sharex=True, squeeze=False, gridspec_kw={"height_ratios": heights})
     axes = list(panels[:, 0])
-    for one in axes:
-        _plain(one, theme)
+    for panel_axes in axes:
+        _plain(panel_axes, theme)
     place = iter(axes)
     if sound.envelope is not None:
         low, high = sound.envelope.numpy().T
@@ -84,62 +84,64 @@ def draw_time(view: "View", found: Shown, theme: Theme) -> Figure:
         extent = (0, sound.seconds, 0, sound.spectrogram.shape[0])
         greys = LinearSegmentedColormap.from_list("greys", [theme["background"], theme["ink"]])
         next(place).imshow(sound.spectrogram.numpy(), origin="lower", aspect="auto", extent=extent, cmap=greys)
-    rows, told = _chosen(view, found, list(planes.values()))
+    rows, caption = _values_of_chosen(view, head_weights, list(planes.values()))
     for name, plane, values in zip(planes, planes.values(), rows, strict=True):
-        panel, drawn = next(place), plane if is_cross else values[None]
-        extent = (0, sound.seconds, len(drawn) - 0.5, -0.5)
-        drawn = np.sqrt(np.clip(np.nan_to_num(drawn) / max(1e-30, np.nanmax(drawn)), 0, 1))
-        panel.imshow(drawn, aspect="auto", extent=extent, cmap=ramp_of(theme), interpolation="nearest")
+        panel, strip = next(place), plane if is_cross else values[None]
+        extent = (0, sound.seconds, len(strip) - 0.5, -0.5)
+        strip = np.sqrt(np.clip(np.nan_to_num(strip) / max(1e-30, np.nanmax(strip)), 0, 1))
+        panel.imshow(strip, aspect="auto", extent=extent, cmap=ramp_of(theme), interpolation="nearest")
         panel.set_yticks([])
         if is_cross and n_rows <= 60:
-            panel.set_yticks(range(n_rows), names_of(found.weights.queries), fontsize=6)
+            panel.set_yticks(range(n_rows), names_of(head_weights.weights.queries), fontsize=6)
             for label in panel.get_yticklabels():
                 label.set_parse_math(False)
         panel.set_ylabel(name, fontsize=7, color=theme["ink"], rotation=0, ha="right", va="center", parse_math=False)
     axes[-1].set_xlim(0, end)
     axes[-1].set_xlabel("seconds", fontsize=7, color=theme["secondary"])
     axes[-1].tick_params(labelbottom=True)
-    notes = ["each token from nothing to the strongest" if is_cross else told, how_read(view)]
+    notes = ["each token from nothing to the strongest" if is_cross else caption, how_read(view)]
     if end < sound.seconds:
         notes.append(f"{end:.2f} of {sound.seconds:.2f} s shown: the rest is silence")
-    figure.supxlabel("; ".join(one for one in notes if one), fontsize=7, color=theme["secondary"], parse_math=False)
+    figure.supxlabel("; ".join(note for note in notes if note), fontsize=7, color=theme["secondary"], parse_math=False)
     return figure
 
 
-def _planes(view: "View", found: Shown) -> dict[str, np.ndarray]:
+def _planes(view: "View", head_weights: HeadWeights) -> dict[str, np.ndarray]:
     """The weights of each head that is shown, of their mean, or the rollout [query, key], by name."""
     selection = view.selection
     if selection.rollout:
         site = view.trace.layer(selection.site).site
         return {f"rollout to {site}": rollout_to(view.trace, site)}
-    if found.weights.n_queries * found.weights.n_keys * len(found.heads) > 2**27:
+    if head_weights.weights.n_queries * head_weights.weights.n_keys * len(head_weights.heads) > 2**27:
         raise InputError("this is too much for one figure: show fewer heads.")
-    bands = found.band(slice(0, found.weights.n_queries), selection.average).numpy()
-    return dict(zip(found.names, bands, strict=True))
+    bands = head_weights.band(slice(0, head_weights.weights.n_queries), selection.average).numpy()
+    return dict(zip(head_weights.names, bands, strict=True))
 
 
-def _chosen(view: "View", found: Shown, planes: list[np.ndarray]) -> tuple[list[np.ndarray], str]:
+def _values_of_chosen(
+    view: "View", head_weights: HeadWeights, planes: list[np.ndarray]
+) -> tuple[list[np.ndarray], str]:
     """For each plane the numbers that are drawn, one a token, and what they are."""
     token = spot(view)
     if token is None:
         return [np.nanmean(plane, 0) for plane in planes], "what each gets, on average over all queries"
     if token.side == "query":
-        return [plane[token.index] for plane in planes], f"from {names_of(found.weights.queries)[token.index]}"
-    return [plane[:, token.index] for plane in planes], f"to {names_of(found.weights.keys)[token.index]}"
+        return [plane[token.index] for plane in planes], f"from {names_of(head_weights.weights.queries)[token.index]}"
+    return [plane[:, token.index] for plane in planes], f"to {names_of(head_weights.weights.keys)[token.index]}"
 
 
-def _places(view: "View", found: Shown) -> np.ndarray:
+def _places(view: "View", head_weights: HeadWeights) -> np.ndarray:
     """The patch of each token of the side that is coloured, −1 for one that is none."""
     token, layer = spot(view), view.trace.layer(view.selection.site)
-    tokens = found.weights.queries if token is not None and token.side == "key" else found.weights.keys
+    tokens = head_weights.weights.queries if token is not None and token.side == "key" else head_weights.weights.keys
     if view.selection.rollout:
         tokens = view.trace.key_tokens(layer.site)
     if tokens.kind != "patches" and not any("," in text for text in tokens.texts):
         raise InputError(f"{token and token.side} {token and token.index} is looked at by words, not by patches.")
-    return np.array([-1 if one.special or one.word is None else one.word for one in tokens])
+    return np.array([-1 if token.special or token.word is None else token.word for token in tokens])
 
 
-def _draw_one(
+def _draw_heat(
     axes: "Axes", picture: Picture, grid: Grid, values: np.ndarray, places: np.ndarray, theme: Theme, *, is_plain: bool
 ) -> None:
     """The picture in grey, and over it (unless plain) a colour on each patch."""
@@ -202,11 +204,11 @@ def _draw_arrows(
 def _patch_size(picture: Picture, grid: Grid) -> tuple[float, float]:
     """Of a coarser layer, patches are two, four, … times those of the input."""
     height, width = picture.pixels.shape[:2]
-    found = []
+    sizes = []
     for length, count, patch in ((height, grid[0], picture.patch[0]), (width, grid[1], picture.patch[1])):
         first = max(1, length // patch)
-        found.append(patch * 2.0 ** round(math.log2(max(1.0, first / count))))
-    return found[0], found[1]
+        sizes.append(patch * 2.0 ** round(math.log2(max(1.0, first / count))))
+    return sizes[0], sizes[1]
 
 
 def _plain(axes: "Axes", theme: Theme) -> None:

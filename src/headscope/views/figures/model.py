@@ -44,9 +44,9 @@ def draw_model(view: "View", theme: Theme) -> Figure:
     for head, (row, column) in places.items():
         if selection.thumbnails == "heat":
             coded: Any = maps[str(head.site)]
-            tile = _fitted(coded.bytes[head.index] / 255.0)
+            tile = _resize(coded.bytes[head.index] / 255.0)
             if is_signed:
-                tile = _fitted((coded.bytes[head.index].astype(float) - 128) / full)
+                tile = _resize((coded.bytes[head.index].astype(float) - 128) / full)
         else:
             tile = np.zeros((_TILE, _TILE))
         mosaic[row * down : row * down + _TILE, column * step : column * step + _TILE] = tile
@@ -67,7 +67,7 @@ def draw_model(view: "View", theme: Theme) -> Figure:
     else:
         sites = {row: str(head.site) for head, (row, _) in places.items()}
         axes.set_xticks(
-            [(column + 0.46) * step for column in range(n_columns)], [f"H{one}" for one in range(n_columns)]
+            [(column + 0.46) * step for column in range(n_columns)], [f"H{column}" for column in range(n_columns)]
         )
         axes.set_yticks([(row + 0.46) * down for row in sites], list(sites.values()))
         axes.xaxis.tick_top()
@@ -83,17 +83,17 @@ def draw_model(view: "View", theme: Theme) -> Figure:
 
 def _furthest(maps: Any) -> float:
     """How far the bytes of a difference are from nothing, at most; what is next to nothing is not blown up."""
-    return max(13.0, *(float(np.abs(one.bytes.astype(float) - 128).max()) for one in maps.values()))
+    return max(13.0, *(float(np.abs(pattern_map.bytes.astype(float) - 128).max()) for pattern_map in maps.values()))
 
 
 def _places(view: "View") -> Grid:
     """Row and column of every head that is shown: by layer, or in the order of a score."""
     heads, selection = view.trace.heads, view.selection
     if selection.least or selection.sort:
-        wanted = view.table().columns["head"].tolist()
+        names = view.table().columns["head"].tolist()
         by_name = {str(head): head for head in heads}
         heads = (
-            [by_name[name] for name in wanted] if selection.sort else [one for one in heads if str(one) in set(wanted)]
+            [by_name[name] for name in names] if selection.sort else [head for head in heads if str(head) in set(names)]
         )
     if selection.sort:
         width = math.ceil(math.sqrt(len(heads)))
@@ -102,7 +102,7 @@ def _places(view: "View") -> Grid:
     return {head: (rows[head.site], head.index) for head in heads}
 
 
-def _fitted(tile: np.ndarray) -> np.ndarray:
+def _resize(tile: np.ndarray) -> np.ndarray:
     """A map in as many dots as every other has."""
     rows, columns = ((np.arange(_TILE) * length) // _TILE for length in tile.shape)
     return tile[np.ix_(rows, columns)]
@@ -117,22 +117,24 @@ def _thumbnail_lines(view: "View", axes: "Axes", places: Grid, steps: tuple[int,
         if isinstance(view.trace, Difference):
             raise InputError("a difference is drawn as heat maps: leave thumbnails='lines' out.")
         assert layer.summary.top_keys is not None and layer.summary.top_weights is not None  # there is a map
-        keys, weights = (one[head.index].cpu().numpy() for one in (layer.summary.top_keys, layer.summary.top_weights))
+        keys, weights = (
+            values[head.index].cpu().numpy() for values in (layer.summary.top_keys, layer.summary.top_weights)
+        )
         weights = np.where(keys >= 0, np.nan_to_num(weights), 0)
         best = np.argsort(-weights, axis=None, kind="stable")[:_STRONGEST]
         query, rank = np.unravel_index(best[weights.flat[best] > 0.02], weights.shape)
-        left = row * down + (query + 0.5) / layer.n_queries * _TILE
-        right = row * down + (keys[query, rank] + 0.5) / layer.n_keys * _TILE
+        query_ends = row * down + (query + 0.5) / layer.n_queries * _TILE
+        key_ends = row * down + (keys[query, rank] + 0.5) / layer.n_keys * _TILE
         edge = np.full(len(query), column * step)
-        ends.append(np.stack([np.stack([edge, left], 1), np.stack([edge + _TILE, right], 1)], 1))
-        colours += [(*accent, float(one)) for one in np.clip(weights[query, rank], 0, 1)]
+        ends.append(np.stack([np.stack([edge, query_ends], 1), np.stack([edge + _TILE, key_ends], 1)], 1))
+        colours += [(*accent, float(weight)) for weight in np.clip(weights[query, rank], 0, 1)]
     axes.add_collection(LineCollection(list(np.concatenate(ends)), colors=colours, linewidths=0.5))
 
 
 def _frames(view: "View", axes: "Axes", places: Grid, steps: tuple[int, int], theme: Theme) -> None:
     """Every head in a frame, coloured by a score where one was chosen."""
     method = (
-        next((one for one in view.scores_part.props.methods if one.name == view.selection.colour), None)
+        next((measure for measure in view.scores_part.props.methods if measure.name == view.selection.colour), None)
         if view.selection.colour
         else None
     )

@@ -33,44 +33,52 @@ def _draw_query(view: "View", theme: Theme) -> Figure:
     queries, keys = names_of(trace.query_tokens(terms.head)), names_of(trace.key_tokens(terms.head))
     weights = terms.weights[0].nan_to_num(nan=0.0).cpu().numpy()
     # The strongest, in the order of the text.
-    shown = np.sort(np.argsort(-np.abs(weights), kind="stable")[:MOST_KEYS])
+    key_positions = np.sort(np.argsort(-np.abs(weights), kind="stable")[:MOST_KEYS])
     heats: dict[str, tuple[str, np.ndarray, np.ndarray | None]] = {
-        "key": ("key k", terms.key.cpu().numpy()[shown][:, order], terms.query[0].cpu().numpy()[order]),
-        "product": ("q × k", terms.products[0].cpu().numpy()[shown][:, order], None),
-        "value": ("value v", terms.value.cpu().numpy()[shown], None),
-        "weighted": ("a · v", terms.weighted[0].nan_to_num(nan=0.0).cpu().numpy()[shown], terms.mixed[0].cpu().numpy()),
+        "key": ("key k", terms.key.cpu().numpy()[key_positions][:, order], terms.query[0].cpu().numpy()[order]),
+        "product": ("q × k", terms.products[0].cpu().numpy()[key_positions][:, order], None),
+        "value": ("value v", terms.value.cpu().numpy()[key_positions], None),
+        "weighted": (
+            "a · v",
+            terms.weighted[0].nan_to_num(nan=0.0).cpu().numpy()[key_positions],
+            terms.mixed[0].cpu().numpy(),
+        ),
     }
-    heats = {name: one for name, one in heats.items() if name not in selection.fold}
-    found = {"q·k": terms.dots, "capped": terms.capped, "bias": terms.bias}
-    numbers = {name: one[0].cpu().numpy()[shown] for name, one in found.items() if one is not None}
+    heats = {name: heat for name, heat in heats.items() if name not in selection.fold}
+    tensors = {"q·k": terms.dots, "capped": terms.capped, "bias": terms.bias}
+    numbers = {name: tensor[0].cpu().numpy()[key_positions] for name, tensor in tensors.items() if tensor is not None}
     before = [name for name in ("key", "product") if name in heats]
     after = [name for name in ("value", "weighted") if name in heats]
     kinds = [*before, *numbers, "softmax", *after]
     widths = [2.2 if name in heats else 1.0 if name == "softmax" else 0.55 for name in kinds]
-    size = (max(3.4, 1.0 + 0.8 * sum(widths)), 1.5 + ROW_INCHES * (len(shown) + 2))
+    size = (max(3.4, 1.0 + 0.8 * sum(widths)), 1.5 + ROW_INCHES * (len(key_positions) + 2))
     figure, _ = canvas(view, theme, size, with_axes=False)
-    grid = figure.add_gridspec(3, len(kinds), width_ratios=widths, height_ratios=[1, len(shown), 1], hspace=0.02)
-    allowed = np.ones(len(shown), bool) if terms.allowed is None else terms.allowed[0].cpu().numpy()[shown]
+    grid = figure.add_gridspec(
+        3, len(kinds), width_ratios=widths, height_ratios=[1, len(key_positions), 1], hspace=0.02
+    )
+    allowed = (
+        np.ones(len(key_positions), bool) if terms.allowed is None else terms.allowed[0].cpu().numpy()[key_positions]
+    )
     for place, name in enumerate(kinds):
         axes = figure.add_subplot(grid[1, place])
         if name in heats:
-            title, values, beside = heats[name]
+            title, values, margin = heats[name]
             limit = full_colour(_tensor(values)) if name != "weighted" else max(1e-12, float(np.abs(values).max()))
             _heat(axes, values, limit, theme)
             _title(axes, f"{title}  ±{limit:.2g}", theme)
-            if beside is not None:
+            if margin is not None:
                 row = figure.add_subplot(grid[0 if name == "key" else 2, place])
-                _heat(row, beside[None], full_colour(_tensor(beside)), theme)
+                _heat(row, margin[None], full_colour(_tensor(margin)), theme)
                 name_of = row.text(-0.02, 0.5, "q" if name == "key" else "output", transform=row.transAxes, fontsize=7)
                 name_of.set(ha="right", va="center", color=theme["ink"], in_layout=False)
         elif name == "softmax":
             negative, positive = SIGNS[theme["background"]]
             is_signed = isinstance(trace, Difference)
-            colours = np.where(weights[shown] < 0, negative, positive if is_signed else theme["accent"])
-            axes.barh(np.arange(len(shown)), weights[shown], height=0.7, color=list(colours))
+            colours = np.where(weights[key_positions] < 0, negative, positive if is_signed else theme["accent"])
+            axes.barh(np.arange(len(key_positions)), weights[key_positions], height=0.7, color=list(colours))
             most = round(max(0.01, float(np.abs(weights).max())), 2) if is_signed else 1
             ends = (-most, most) if is_signed else (0, 1)
-            axes.set(ylim=(len(shown) - 0.5, -0.5), xlim=ends, yticks=[], xticks=ends)
+            axes.set(ylim=(len(key_positions) - 0.5, -0.5), xlim=ends, yticks=[], xticks=ends)
             axes.set_facecolor(theme["background"])
             axes.tick_params(colors=theme["secondary"], labelsize=6, length=2)
             for spine in axes.spines.values():
@@ -78,21 +86,21 @@ def _draw_query(view: "View", theme: Theme) -> Figure:
             _title(axes, "softmax", theme)
         else:
             axes.axis("off")
-            axes.set(ylim=(len(shown) - 0.5, -0.5), xlim=(0, 1))
+            axes.set(ylim=(len(key_positions) - 0.5, -0.5), xlim=(0, 1))
             for row, value in enumerate(numbers[name]):
                 colour = theme["ink"] if allowed[row] else theme["line"]
                 axes.text(1, row, f"{value:.2f}", ha="right", va="center", fontsize=6.5, color=colour)
             _title(axes, name, theme)
         if place == 0:
-            _tokens(axes, [keys[int(at)] for at in shown], theme)
-    told = [f"query {terms.queries[0]}: {queries[terms.queries[0]]}"]
-    told += ["A − B in every column"] if isinstance(trace, Difference) else []
-    told += [] if terms.scaling is None else [f"scaling {terms.scaling:.4g}"]
-    told += [] if terms.softcap is None else [f"soft cap {terms.softcap:g}"]
-    told += [f"the {len(shown)} strongest of {len(keys)} keys"] if len(shown) < len(keys) else []
-    told += [_ordered(view)] if selection.order != "index" else []
-    told += terms.notes()
-    figure.supxlabel("; ".join(told), fontsize=7, color=theme["secondary"], parse_math=False)
+            _tokens(axes, [keys[int(at)] for at in key_positions], theme)
+    notes = [f"query {terms.queries[0]}: {queries[terms.queries[0]]}"]
+    notes += ["A − B in every column"] if isinstance(trace, Difference) else []
+    notes += [] if terms.scaling is None else [f"scaling {terms.scaling:.4g}"]
+    notes += [] if terms.softcap is None else [f"soft cap {terms.softcap:g}"]
+    notes += [f"the {len(key_positions)} strongest of {len(keys)} keys"] if len(key_positions) < len(keys) else []
+    notes += [_order_note(view)] if selection.order != "index" else []
+    notes += terms.notes()
+    figure.supxlabel("; ".join(notes), fontsize=7, color=theme["secondary"], parse_math=False)
     return figure
 
 
@@ -110,12 +118,12 @@ def _draw_every(view: "View", theme: Theme) -> Figure:
     if ROW_INCHES * len(texts) <= 12.0:
         _tokens(axes, texts, theme)
     words = {"query": "queries", "key": "keys", "value": "values", "mixed": "outputs"}[selection.every]
-    told = [f"{words} of all tokens, ±{limit:.2g}"] + ([_ordered(view)] if selection.order != "index" else [])
-    figure.supxlabel("; ".join(told), fontsize=7, color=theme["secondary"], parse_math=False)
+    notes = [f"{words} of all tokens, ±{limit:.2g}"] + ([_order_note(view)] if selection.order != "index" else [])
+    figure.supxlabel("; ".join(notes), fontsize=7, color=theme["secondary"], parse_math=False)
     return figure
 
 
-def _ordered(view: "View") -> str:
+def _order_note(view: "View") -> str:
     against = view.selection.against
     return {
         "contribution": "neurons by |q × k| of what is attended to",

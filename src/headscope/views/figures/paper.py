@@ -61,7 +61,7 @@ def fit(figure: Figure, width: Width) -> Figure:
         axes.title.set_fontsize(8 if len(figure.axes) > 2 else SMALLEST)
     _notes(figure, wide)
     for legend in list(figure.legends):
-        _relaid(figure, legend, wide)
+        _rebuild_legend(figure, legend, wide)
     # Once to see what is cut and crowded, and once as it is then.
     for axes in figure.axes:
         _shorten(axes, wide)
@@ -77,7 +77,7 @@ def _is_picture(figure: Figure) -> bool:
     return any(axes.images and axes.get_aspect() != "auto" for axes in figure.axes)
 
 
-def _relaid(figure: Figure, legend: Legend, wide: float) -> None:
+def _rebuild_legend(figure: Figure, legend: Legend, wide: float) -> None:
     """The legend once more, in as many columns as there is room for."""
     texts = legend.get_texts()
     n_columns = int(wide / (0.42 + max(len(text.get_text()) for text in texts) * _LETTER))
@@ -109,9 +109,9 @@ def _shorten(axes: "Axes", wide: float) -> None:
     for text in [] if axes.images else axes.texts:
         text.set_text(cut(text.get_text(), longest * SMALLEST / float(text.get_fontsize())))
     for axis in (axes.xaxis, axes.yaxis):
-        told = [label.get_text() for label in axis.get_ticklabels()]
-        if any(letters(text) > longest for text in told):
-            axis.set_ticks(axis.get_ticklocs(), labels=[cut(text, longest) for text in told])
+        labels = [label.get_text() for label in axis.get_ticklabels()]
+        if any(letters(text) > longest for text in labels):
+            axis.set_ticks(axis.get_ticklocs(), labels=[cut(text, longest) for text in labels])
             for label in axis.get_ticklabels():
                 label.set_parse_math(False)
 
@@ -123,10 +123,10 @@ def _thin(axes: "Axes") -> None:
     if len(title) * _LETTER > box.width:
         middle = math.ceil(len(title) / 2)
         is_word = " " not in title and len(title) > 6
-        told = f"{title[:middle]}-\n{title[middle:]}" if is_word else title.replace("  ", "\n")
-        axes.set_title(told, fontsize=SMALLEST, color=axes.title.get_color(), pad=3, parse_math=False)
+        wrapped = f"{title[:middle]}-\n{title[middle:]}" if is_word else title.replace("  ", "\n")
+        axes.set_title(wrapped, fontsize=SMALLEST, color=axes.title.get_color(), pad=3, parse_math=False)
     for axis, length in ((axes.xaxis, box.width), (axes.yaxis, box.height)):
-        labels = [one for one in axis.get_ticklabels() if one.get_text()]
+        labels = [label for label in axis.get_ticklabels() if label.get_text()]
         if len(labels) > 2:
             low, high = sorted(axis.get_view_interval())
             places = [place for place in axis.get_ticklocs() if low <= place <= high]
@@ -163,8 +163,8 @@ def _cut(axes: "Axes", wide: float, tall: float) -> None:
     centred = [text for text in axes.texts if text.get_horizontalalignment() == "center"]
     room = int(wide / n_columns / _LETTER / 1.08 - 0.4)  # some paper between neighbours
     for text in centred:
-        told = text.get_text()
-        text.set_text(cut(told, room) if letters(told) <= room or room > 2 else "")
+        word = text.get_text()
+        text.set_text(cut(word, room) if letters(word) <= room or room > 2 else "")
     names = [text for text in axes.texts if text.get_horizontalalignment() == "left"]
     places = sorted({text.get_position()[0] for text in names})
     if len(places) > 1:

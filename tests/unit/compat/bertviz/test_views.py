@@ -168,7 +168,7 @@ def test_the_page_holds_what_was_given():
     exact = parts["layer/L1?what=pattern"].arrays["weights"]
     assert exact == pytest.approx(attention[1][0].numpy(), abs=1e-3)
     selection = parts["saved"].props["selection"]
-    assert (selection["site"], selection["shown"], selection["scale"]) == ("L1", [0, 2], "head")
+    assert (selection["site"], selection["heads"], selection["scale"]) == ("L1", [0, 2], "head")
     assert parts_of(model_view(attention, ["a", "b", "c"], html_action="return"))["saved"].props["theme"] == "dark"
 
 

@@ -124,12 +124,12 @@ export class Comparing {
     const { shown: run, other } = this.bench;
     if (!run || !other) return selection;
     const own = /^(.*L\d+)H(\d+)$/.exec(selection.beside);
-    const place = own ? { site: own[1] ?? "", head: Number(own[2]), shown: [Number(own[2])] } : {};
-    const plain = { ...selection, ...place, token: null, off: this.aligned?.off("one", selection.off) ?? [] };
+    const place = own ? { site: own[1] ?? "", head: Number(own[2]), heads: [Number(own[2])] } : {};
+    const plain = { ...selection, ...place, token: null, off: this.aligned?.off("a", selection.off) ?? [] };
     const next = fitted(plain, other.trace);
     if (!selection.token || !this.aligned) return next;
-    const traces = { one: run.trace, other: other.trace };
-    const token = this.aligned.token("one", selection.token, traces, { one: selection, other: next });
+    const traces = { a: run.trace, b: other.trace };
+    const token = this.aligned.token("a", selection.token, traces, { a: selection, b: next });
     return { ...next, token };
   }
 
@@ -137,20 +137,20 @@ export class Comparing {
   changeFromBeside(change: Partial<Selection>): Partial<Selection> {
     const { shown: run, other, selection } = this.bench;
     if (!run || !other) return {};
-    const { site, head, shown: heads, token, off, ...rest } = change;
+    const { site, head, heads, token, off, ...rest } = change;
     const changes: Partial<Selection> = rest;
     const own = this.selectionBeside(selection);
     if (site !== undefined || head !== undefined) {
       const isSame = !this.aligned?.props.no_difference;
       if (isSame)
-        Object.assign(changes, { site: site ?? own.site, head: head ?? own.head, ...(heads ? { shown: heads } : {}) });
+        Object.assign(changes, { site: site ?? own.site, head: head ?? own.head, ...(heads ? { heads } : {}) });
       else changes.beside = `${site ?? own.site}H${head ?? own.head}`;
     }
     if (token !== undefined) {
-      const traces = { one: run.trace, other: other.trace };
-      changes.token = token && (this.aligned?.token("other", token, traces, { one: selection, other: own }) ?? null);
+      const traces = { a: run.trace, b: other.trace };
+      changes.token = token && (this.aligned?.token("b", token, traces, { a: selection, b: own }) ?? null);
     }
-    if (off !== undefined) changes.off = this.aligned?.off("other", off) ?? [];
+    if (off !== undefined) changes.off = this.aligned?.off("b", off) ?? [];
     return changes;
   }
 
@@ -158,9 +158,9 @@ export class Comparing {
   point(from: Run, token: Token | null) {
     const { shown: run, other, selection, view } = this.bench;
     if (!run || !other || selection.compare !== "side" || !/^(head|activations)$/.test(selection.scale)) return;
-    const target = from === "one" ? this.beside : view;
-    const how = { one: selection, other: this.selectionBeside(selection) };
-    const traces = { one: run.trace, other: other.trace };
+    const target = from === "a" ? this.beside : view;
+    const how = { a: selection, b: this.selectionBeside(selection) };
+    const traces = { a: run.trace, b: other.trace };
     target?.highlight?.(token && (this.aligned?.token(from, token, traces, how) ?? null));
   }
 

@@ -35,7 +35,7 @@ describe("code that gives what is on screen", () => {
   });
 
   test("subtracts neurons and activations of two runs", () => {
-    const difference = trace({ difference: { one: "she", other: "he", line: "" } });
+    const difference = trace({ difference: { a: "she", b: "he", line: "" } });
     const runs = [
       { trace: trace(), request },
       { trace: trace({ model: "step-2000" }), request },
@@ -108,7 +108,7 @@ describe("code that gives what is on screen", () => {
   });
 
   test("takes the mean only where the page does", () => {
-    const several = { ...head, shown: [1, 2] };
+    const several = { ...head, heads: [1, 2] };
     expect(python(trace(), request, several)).toContain('for head in ["L1H1", "L1H2"]');
     expect(python(trace(), request, { ...several, average: true })).toContain('trace.pattern(["L1H1", "L1H2"])');
   });
@@ -136,7 +136,7 @@ test("pictures and sounds by their names", () => {
 });
 
 test("tokens in focus by their own positions", () => {
-  const at = { ...DEFAULT, site: "L1", head: 2, shown: [2], token: { side: "key", index: 1 } } satisfies Selection;
+  const at = { ...DEFAULT, site: "L1", head: 2, heads: [2], token: { side: "key", index: 1 } } satisfies Selection;
   expect(python(trace(), null, { ...at, scale: "neuron" })).toContain('hs.neuron_view(trace, "L1H2", token=1)');
   // Without the first token the second is the first.
   expect(python(trace(), null, { ...at, scale: "activations", hide: ["first"] })).toContain(
@@ -145,13 +145,13 @@ test("tokens in focus by their own positions", () => {
 });
 
 test("the difference of two runs, neuron by neuron", () => {
-  const at = { ...DEFAULT, scale: "neuron", site: "L1", head: 2, shown: [2] } satisfies Selection;
+  const at = { ...DEFAULT, scale: "neuron", site: "L1", head: 2, heads: [2] } satisfies Selection;
   const side = { trace: trace(), request };
   expect(pythonOfTwo(side, side, trace(), at)).toContain('view = hs.neuron_view(comparison, "L1H2")');
 });
 
 test("neurons as they are looked at", () => {
-  const at = { ...DEFAULT, scale: "neuron", site: "L1", head: 2, shown: [2] } satisfies Selection;
+  const at = { ...DEFAULT, scale: "neuron", site: "L1", head: 2, heads: [2] } satisfies Selection;
   const view = (more: Partial<Selection>) =>
     python(trace(), null, { ...at, ...more })
       .split("\n")

@@ -118,7 +118,7 @@ export function run(trace: TraceProps, request: RunRequest | null): string {
 function numbers(trace: TraceProps, selection: Selection): string[] {
   const steps = reading(trace, selection);
   if (steps === null) return [];
-  const heads = selection.shown.map((head) => headName(selection.site, head));
+  const heads = selection.heads.map((head) => headName(selection.site, head));
   const from = `trace${steps}.${selection.what}`;
   const first = heads[0] ?? "";
   if (heads.length === 1) return [`weights = ${from}(${literal(first)})  # [query, key]`];
@@ -139,7 +139,7 @@ function reading(trace: TraceProps, { by, hide, off }: Selection): string | null
 }
 
 function headView(trace: TraceProps, selection: Selection): string {
-  const heads = selection.shown.map((head) => headName(selection.site, head));
+  const heads = selection.heads.map((head) => headName(selection.site, head));
   const options = [literal(heads.length === 1 ? (heads[0] ?? "") : heads)];
   const put = (name: string, value: Value, usual: Value) => {
     if (literal(value) !== literal(usual)) options.push(`${name}=${literal(value)}`);

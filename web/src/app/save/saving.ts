@@ -94,7 +94,7 @@ export function saveTable(bench: Selecting & Runs & Messages, format: "csv" | "p
   return attempt(bench, async () => {
     const { shown: run, selection } = bench;
     if (!run) return;
-    const heads = selection.scale === "head" ? selection.shown : [selection.head];
+    const heads = selection.scale === "head" ? selection.heads : [selection.head];
     const ofHeads = {
       format,
       heads: heads.map((head) => headName(selection.site, head)).join(","),
