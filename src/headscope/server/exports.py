@@ -10,10 +10,11 @@ from headscope.errors import InputError
 from headscope.reports.report_part import PREFIX
 from headscope.server.messages import PageRequest
 from headscope.traces import Trace
+from headscope.views.builders import head_view, model_view, neuron_view
 from headscope.views.neurons import query_of
 from headscope.views.selection import Selection
 from headscope.views.table import about
-from headscope.views.view import View, head_view, model_view, neuron_view
+from headscope.views.view import View
 from headscope.views.wire import Part
 
 Format = Literal["csv", "json", "parquet"]
@@ -110,7 +111,7 @@ def view_of(trace: Trace, wanted: PageRequest, elsewhere: Container[str] = ()) -
         case "neuron":
             return _neuron_view(trace, selection)
         case "head":
-            view = _head_view(trace, selection)
+            view = head_view(trace, selection=selection)
             return View("head", trace, selection) if selection.site else view
         case "activations":
             _check_activations(trace, selection)
@@ -141,31 +142,6 @@ def _neuron_view(trace: Trace, selection: Selection) -> View:
     query = query_of(trace.layer(selection.site), selection.token) if selection.site else -1
     head = f"{selection.site}H{selection.head}" if selection.site else None
     return neuron_view(trace, head, token=query, sort=sort, every=selection.every, fold=selection.fold)
-
-
-def _head_view(trace: Trace, selection: Selection) -> View:
-    if selection.site and not selection.heads:
-        raise InputError("no head is shown: the selection's `shown` is empty.")
-    return head_view(
-        trace,
-        [f"{selection.site}H{index}" for index in selection.heads] if selection.site else None,
-        average=selection.average,
-        form=selection.form,
-        axis=selection.axis,
-        what=selection.what,
-        by=selection.by,
-        hide=selection.hide,
-        off=selection.off,
-        filter=selection.filter,
-        threshold=selection.threshold,
-        mass=selection.mass,
-        top=selection.top,
-        pair=selection.pair,
-        token=None if selection.token is None else (selection.token.side, selection.token.index),
-        direction=selection.direction,
-        arrows=selection.arrows,
-        rollout=selection.rollout,
-    )
 
 
 def is_own(name: str) -> bool:

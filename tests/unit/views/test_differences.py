@@ -9,9 +9,9 @@ from headscope.attention.masks import Mask
 from headscope.errors import InputError, NotRecordedError
 from headscope.traces import Tokens, Trace, compare
 from headscope.views import differences, layers
+from headscope.views.builders import head_view, model_view, neuron_view
 from headscope.views.contract import DifferenceProps
 from headscope.views.parts import part
-from headscope.views.view import head_view, model_view, neuron_view
 from headscope.views.wire import Coded, decode
 from tests.made_traces import random_layer, trace_of_layers
 

@@ -1,0 +1,152 @@
+"""One run: its tokens, layers and answers; the models and inputs to run, and what a saved page holds."""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from headscope.choices import Theme
+
+TokenKind = Literal["text", "patches", "frames"]
+
+
+@dataclass(frozen=True)
+class StackProps:
+    """The tokens of one stack, column by column. `special` lists positions; `words` and `sentences` hold null there.
+
+    `spaces` lists the positions before which the text has white space: what words and sentences are joined with.
+    `looks` says what there is to look at: the part `image/NAME` or `sound/NAME`.
+    """
+
+    name: str
+    kind: TokenKind
+    grid: tuple[int, int] | None
+    texts: list[str]
+    ids: list[int | None]
+    special: list[int]
+    words: list[int | None]
+    sentences: list[int | None]
+    segments: list[str]
+    spaces: list[int] = field(default_factory=list)
+    looks: Literal["", "image", "sound"] = ""
+
+
+@dataclass(frozen=True)
+class SiteProps:
+    """One attention layer. Where scores, contributions or exact weights are missing, the reason is said.
+
+    `grid` is that of the patches which its keys are (after special tokens), null where they are none; `places` numbers
+    them in it where they are not taken row by row, −1 for what is no patch.
+    """
+
+    site: str
+    stack: str
+    kind: Literal["self", "cross"]
+    layer: int
+    n_heads: int
+    n_queries: int
+    n_keys: int
+    key_stack: str
+    is_causal: bool
+    no_weights: str
+    no_scores: str
+    no_contributions: str
+    no_neurons: str = ""
+    grid: tuple[int, int] | None = None
+    places: list[int] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class OtherLayerProps:
+    """A layer without softmax attention, and the class of the module that mixes its tokens."""
+
+    stack: str
+    layer: int
+    mixer: str
+
+
+@dataclass(frozen=True)
+class CandidateProps:
+    """One thing the model might answer."""
+
+    text: str
+    logprob: float
+    id: int = -1
+
+
+@dataclass(frozen=True)
+class AnswerProps:
+    """The likeliest answers at one position of a stack; position −1 for a classifier, which answers once."""
+
+    stack: str
+    position: int
+    candidates: list[CandidateProps]
+
+
+@dataclass(frozen=True)
+class DifferenceProps:
+    """The two runs of which a trace is the difference, by name, and how far they correspond, in words."""
+
+    a: str
+    b: str
+    line: str
+
+
+@dataclass(frozen=True)
+class TraceProps:
+    """One run: what was read, what there is to see, what the model answered."""
+
+    id: str
+    model: str
+    record: str
+    input_kind: str
+    text: str | None
+    pair: str | None
+    target: str | None
+    edits: list[str]
+    warnings: list[str]
+    stacks: list[StackProps]
+    layers: list[SiteProps]
+    answers: list[AnswerProps]
+    no_answers: str
+    steps: list[int | None] | None
+    difference: DifferenceProps | None = None
+    other_layers: list[OtherLayerProps] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class PresetProps:
+    """An input to start from."""
+
+    name: str
+    look_for: str
+    text: str | None = None
+    pair: str | None = None
+    target: str | None = None
+    media: str | None = None
+
+
+@dataclass(frozen=True)
+class ModelProps:
+    """A model that can be chosen; what is only known once it is loaded is empty before."""
+
+    name: str
+    about: str
+    is_loaded: bool
+    kinds: list[str]
+    shape: str
+    covers: str
+    """How much of it can be seen, for everybody; `coverage` says how."""
+    coverage: str
+    max_tokens: int | None
+    presets: list[PresetProps] = field(default_factory=list)
+    writes: bool = False
+    """Whether it can be asked to write text."""
+
+
+@dataclass(frozen=True)
+class SavedProps:
+    """What a saved page holds, as its part `saved`: which view, the selection it opens with, what was left out."""
+
+    view: str
+    selection: dict[str, object]
+    notes: list[str]
+    theme: Theme = "system"
