@@ -16,10 +16,11 @@ from headscope.traces.difference import Difference, DifferenceLayer, Half, diffe
 from headscope.traces.layer import LayerRecord
 from headscope.traces.pattern_reading import Reading
 from headscope.traces.predictions import Prediction
+from headscope.traces.rectangles import Rows, Where
 from headscope.traces.relations import Relation, ranking
 from headscope.traces.token_alignment import Align, Alignment, align
 from headscope.traces.tokens import Tokens
-from headscope.traces.trace import Rows, Trace, Where
+from headscope.traces.trace import Trace
 
 By = Literal["tokens", "words"]
 Distance = Literal["total_variation", "jensen_shannon"]

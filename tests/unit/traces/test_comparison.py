@@ -36,7 +36,7 @@ def test_a_difference_is_the_first_minus_the_second():
     assert difference.pattern("L0")[1].tolist() == [0.5, -0.5, 0.0]
     assert difference.pattern("L0H0", rows=1, columns=slice(1, 3)).tolist() == [[-1.0, 0.0]]
     # From the trace itself: the other one minus this one, as after minus before.
-    assert BEFORE.diff(AFTER).pattern("L0H0").tolist() == difference.pattern("L0H0").tolist()
+    assert compare(AFTER, BEFORE).pattern("L0H0").tolist() == difference.pattern("L0H0").tolist()
 
 
 def test_a_run_does_not_differ_from_itself():
@@ -88,9 +88,9 @@ def test_a_difference_is_computed_from_queries_and_keys_band_by_band():
 
 
 def test_words_are_compared_with_words():
-    assert BEFORE.words().diff(AFTER.words()).pattern("L0H0")[1].tolist() == [1.0, -1.0, 0.0]
-    assert BEFORE.without("a").diff(AFTER.without("a")).change()["L0H0"] == pytest.approx(0.75)  # (1 + ½) / 2
-    assert BEFORE.diff(AFTER.without(["a", "b"])).line == "1 of 1 and 3 tokens aligned"
+    assert compare(AFTER.words(), BEFORE.words()).pattern("L0H0")[1].tolist() == [1.0, -1.0, 0.0]
+    assert compare(AFTER.without("a"), BEFORE.without("a")).change()["L0H0"] == pytest.approx(0.75)  # (1 + ½) / 2
+    assert compare(AFTER.without(["a", "b"]), BEFORE).line == "1 of 1 and 3 tokens aligned"
 
 
 def test_tokens_are_hidden_in_both_runs_before_they_are_subtracted():
@@ -105,7 +105,7 @@ def test_runs_that_do_not_correspond_are_refused():
     with pytest.raises(
         InputError, match=r"different heads \(1 layer of 1 head and 2 layers of 1 or 2 heads\).*side by side"
     ):
-        BEFORE.diff(trace(STILL)).pattern("L0H0")
+        compare(trace(STILL), BEFORE).pattern("L0H0")
     assert "different heads" in compare(BEFORE, trace(STILL)).no_difference
     with pytest.raises(InputError, match="no tokens"):
         compare(BEFORE, Trace("other", "heads", BEFORE.layers, {}))
@@ -124,9 +124,9 @@ def test_predictions_show_the_change_in_log_probability():
         return Trace("m", "heads", BEFORE.layers, BEFORE.tokens, answers=answers)
 
     before, after = trace_with_logits(2.0, 1.0, 0.0), trace_with_logits(0.0, 1.0, 2.0)
-    changes = {prediction.text: change for prediction, change in before.diff(after).predictions(3)}
+    changes = {prediction.text: change for prediction, change in compare(after, before).predictions(3)}
     assert changes == {"a": pytest.approx(-2.0), "b": pytest.approx(0.0), "c": pytest.approx(2.0)}
-    assert [prediction.text for prediction, _ in before.diff(after).predictions(1)] == ["c", "a"]
+    assert [prediction.text for prediction, _ in compare(after, before).predictions(1)] == ["c", "a"]
 
 
 def test_what_one_side_did_not_keep_has_no_number():
@@ -136,7 +136,8 @@ def test_what_one_side_did_not_keep_has_no_number():
         return Trace("m", "heads", BEFORE.layers, BEFORE.tokens, answers=answers)
 
     changes = {
-        prediction.text: change for prediction, change in trace_with_answer(0).diff(trace_with_answer(1)).predictions()
+        prediction.text: change
+        for prediction, change in compare(trace_with_answer(1), trace_with_answer(0)).predictions()
     }
     assert changes["1"] == pytest.approx(1.9)
     assert math.isnan(changes["0"]) and math.isnan(changes["2"])

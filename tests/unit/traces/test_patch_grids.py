@@ -59,7 +59,7 @@ def test_a_changed_patch_changes_the_key_of_its_own_name(layer):
 def test_a_trace_keeps_the_order_of_its_patches_on_disk(tmp_path):
     family = tiny_models.FAMILIES["swin"]
     trace = hs.Model(family.build()).run(inputs={"pixel_values": family.inputs()["pixel_values"][:1]})
-    again = hs.Trace.load(trace.save(tmp_path / "trace"))
+    again = hs.load_trace(trace.save(tmp_path / "trace"))
     assert again.key_tokens("L1").texts == trace.key_tokens("L1").texts
     assert again.key_tokens("L1").texts[0] == "2,2"
     assert again.inputs == trace.inputs

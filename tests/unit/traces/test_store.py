@@ -92,7 +92,7 @@ def test_a_saved_trace_loads_bit_for_bit(name, dtype, tmp_path):
         assert (loaded.pattern(head) == trace.pattern(head)).all()
     # And once more, from what was loaded.
     loaded.save(tmp_path / "b")
-    assert_equal(Trace.load(str(tmp_path / "b")), trace)
+    assert_equal(load_trace(str(tmp_path / "b")), trace)
 
 
 @pytest.mark.parametrize("record", RECORDS)

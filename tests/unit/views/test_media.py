@@ -49,7 +49,7 @@ def test_a_large_picture_travels_smaller():
 
 
 def test_a_saved_trace_and_a_saved_page_have_the_picture(vit, tmp_path):
-    again = hs.Trace.load(vit.save(tmp_path / "trace"))
+    again = hs.load_trace(vit.save(tmp_path / "trace"))
     assert np.array_equal(part(again, "image/main").arrays["pixels"], part(vit, "image/main").arrays["pixels"])
     html = hs.head_view(again, "L3H2").html()
     assert 'data-key="image/main"' in html and 'data-key="rollout/L5"' in html
@@ -142,7 +142,7 @@ def test_a_sound_has_a_waveform_and_a_spectrogram(tmp_path):
     # The tone is heard while it lasts, and not after.
     loud = page_part.arrays["spectrogram"].max(0)
     assert loud[:45].min() > loud[60:].max()
-    again = hs.Trace.load(trace.save(tmp_path / "trace"))
+    again = hs.load_trace(trace.save(tmp_path / "trace"))
     assert np.array_equal(part(again, "sound/encoder").arrays["envelope"], page_part.arrays["envelope"])
     for place in ("cross.L1", "encoder.L0"):
         view = hs.head_view(again, place)
