@@ -90,7 +90,7 @@ def test_patterns_of_different_shapes_have_no_mean():
     assert trace.pattern("cross.L1H0").shape == (5, 9)
     with pytest.raises(InputError, match=r"\(5, 5\), \(5, 9\)"):
         trace.pattern(["decoder.L0", "cross.L1"])
-    with pytest.raises(UnknownHeadError, match=r"no head was asked for: the heads are decoder\.L0H0"):
+    with pytest.raises(UnknownHeadError, match=r"no head was named: the heads are decoder\.L0H0"):
         trace.pattern([])
 
 
