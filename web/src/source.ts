@@ -1,4 +1,4 @@
-/** Where parts come from: a server, a saved file or a notebook. The keys are listed in Python's `views/contract.py`. */
+/** Where parts come from: a server, a saved file or a notebook. The keys are listed in Python's `views/contract/`. */
 
 import type { RunEvent } from "./contract";
 import type { Part } from "./wire";

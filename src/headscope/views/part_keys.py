@@ -1,4 +1,4 @@
-"""What a key asks for: the one parser of keys. `views/contract.py` lists them."""
+"""What a key asks for: the one parser of keys. `views/contract/` lists them."""
 
 import re
 from dataclasses import dataclass

@@ -27,7 +27,7 @@ def part(
     find: Callable[[str], Trace] | None = None,
     gold: Example | None = None,
 ) -> Part:
-    """What a key asks for: the keys are those of `views/contract.py`.
+    """What a key asks for: the keys are those of `views/contract/`.
 
     `id` is the name under which the page knows the trace; `find` gives the other run of a key that has one (`minus=`);
     `gold` is the sentence with its words and tree, where known.

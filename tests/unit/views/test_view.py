@@ -58,6 +58,17 @@ def test_tokens_are_hidden_switched_off_and_chosen(trace):
     assert hs.head_view(trace, token=3).selection.token == Spot("query", 3)
 
 
+def test_a_view_goes_on_from_the_selection_of_another(trace):
+    first = hs.head_view(trace, ["L1H1", "L1H3"], by="words", hide="special", top=3, form="matrix")
+    assert hs.head_view(trace, selection=first.selection).selection == first.selection
+    again = hs.head_view(trace, selection=first.selection, mass=0.5, hide=()).selection
+    assert (again.heads, again.by, again.form) == ([1, 3], "words", "matrix")
+    assert (again.filter, again.mass, again.top, again.hide) == ("mass", 0.5, 3, [])
+    assert hs.head_view(trace, "L0H2", selection=first.selection).selection.heads == [2]
+    with pytest.raises(HeadscopeError, match="`heads` is empty"):
+        hs.head_view(trace, selection=hs.Selection(site="L1"))
+
+
 def test_negative_positions_count_from_the_end_of_what_is_shown(trace):
     assert hs.head_view(trace, token=-1).selection.token == Spot("query", 3)
     assert hs.head_view(trace, token=("key", -1), hide="special").selection.token == Spot("key", 2)
@@ -92,6 +103,7 @@ def test_heads_are_sorted_and_coloured_by_measures_or_by_scores_from_elsewhere(t
         ({"heads": "L9"}, "the heads are L0H0 to L1H3"),
         ({"heads": ["L0H1", "L1H1"]}, "one layer"),
         ({"heads": []}, "no head was named"),
+        ({"colour": "entropy"}, "no option 'colour': choose from form, axis"),
         ({"form": "circle"}, "'lines', 'matrix'"),
         ({"axis": "diagonal"}, "'vertical', 'horizontal'"),
         ({"what": "value"}, "'pattern', 'contribution', 'scores'"),

@@ -42,9 +42,7 @@ export class Aligned {
 
   /** The positions in the other run that some positions of a stack stand for. */
   partners(from: Run, stack: string, positions: number[]): { stack: string; positions: number[] } | null {
-    const paired = this.props.stacks.find(
-      (candidate) => (from === "a" ? candidate.stack : candidate.other) === stack,
-    );
+    const paired = this.props.stacks.find((candidate) => (from === "a" ? candidate.stack : candidate.other) === stack);
     if (!paired) return null;
     const [to, name] = from === "a" ? (["b", paired.other] as const) : (["a", paired.stack] as const);
     const own = this.pairs[from].get(stack);
