@@ -138,7 +138,7 @@ class Comparison:
             steps=None,
             warnings=tuple(dict.fromkeys([*self.a.warnings, *self.b.warnings])),
             comparison=self,
-            other_layers=self.one.other_layers,
+            other_layers=self.a.other_layers,
         )
 
     def pattern(self, place: Where, *, rows: Rows = None, columns: Rows = None) -> np.ndarray:

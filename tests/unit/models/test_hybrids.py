@@ -173,7 +173,7 @@ def test_a_layer_without_attention_is_refused_by_the_numbers_that_there_are():
 def test_pages_files_and_coverage_know_the_layers_without_attention(tmp_path):
     model = Model(module_of("lfm2"))
     trace = run(model)
-    loaded = hs.Trace.load(trace.save(tmp_path / "trace"))
+    loaded = hs.load_trace(trace.save(tmp_path / "trace"))
     assert loaded.other_layers == trace.other_layers
     props = trace_part(loaded).props
     assert [(layer.layer, layer.site) for layer in props.layers] == [(2, "L2"), (4, "L4")]
