@@ -129,7 +129,12 @@ def _projection(model: Model, layer: AttentionLayer) -> tuple[nn.Module, Tensor]
             f"{layer.site}: no output projection was found, so its heads cannot be written into weights."
         )
     projection = model.module.get_submodule(layer.out_projection)
-    weight = projection.weight
+    weight = getattr(projection, "weight", None)
+    if any(True for _ in projection.children()):
+        raise InterventionError(
+            f"{layer.site}: its output projection is made of several modules (an adapter, as LoRA): merge them into "
+            "the weights first."
+        )
     if not isinstance(weight, Tensor) or not weight.is_floating_point() or weight.device.type == "meta":
         raise InterventionError(f"{layer.site}: its output projection is quantised or offloaded.")
     return projection, (weight.T if type(projection).__name__ == "Conv1D" else weight).detach()

@@ -24,6 +24,7 @@ from headscope.models.capture.verification import (
     verify_whole,
 )
 from headscope.models.layout import AttentionLayer, Layout
+from headscope.models.output_projection import OutputProjection
 from headscope.sites import Head
 
 
@@ -49,6 +50,8 @@ class ProbedModule:
         self._layout: Layout | None = None
         self.verification = Verification(notes=("verify=False",) if verify is False else ("its first run does it",))
         self._verify_at_load, self._has_verified_decoding = verify, False
+        # Of output projections that are more than a weight: what they gave for some vectors, and the result.
+        self._grams: dict[str, tuple[Tensor, Tensor]] = {}
         self._lock = threading.RLock()
         self._layer_hooks: list = []
         self._route()
@@ -241,18 +244,19 @@ class ProbedModule:
         """W_Oᵀ·W_O of each head [head, dim, dim], which gives ‖value · W_O‖; or why it cannot be had."""
         if layer.out_projection is None:
             return None, "no output projection was found for this attention"
-        weight = getattr(self.module.get_submodule(layer.out_projection), "weight", None)
-        if not isinstance(weight, Tensor) or not weight.is_floating_point() or weight.ndim != 2:
-            return None, "the output projection is quantised"
-        if weight.device.type == "meta":
-            return None, "the output projection is offloaded"
-        size = layer.n_heads * layer.value_dim
-        is_transposed = type(self.module.get_submodule(layer.out_projection)).__name__ == "Conv1D"
-        weight = (weight.T if is_transposed else weight).detach().float()
-        if weight.shape[1] != size:
-            return None, "the output projection does not read the heads one after another"
-        parts = weight.unflatten(1, (layer.n_heads, layer.value_dim)).transpose(0, 1)  # [head, model, dim]
-        return parts.transpose(1, 2) @ parts, ""
+        projection = OutputProjection(
+            self.module.get_submodule(layer.out_projection), layer.n_heads * layer.value_dim, self.dtype
+        )
+        if projection.reason:
+            return None, projection.reason
+        name, outputs = layer.out_projection, projection.outputs
+        if name in self._grams and torch.equal(self._grams[name][0], outputs):
+            return self._grams[name][1], ""
+        parts = projection.matrix().unflatten(1, (layer.n_heads, layer.value_dim)).transpose(0, 1)  # [head, model, dim]
+        gram = parts.transpose(1, 2) @ parts
+        if not projection.is_plain:
+            self._grams[name] = outputs, gram  # it took running the module on the identity
+        return gram, ""
 
     # Inside
 

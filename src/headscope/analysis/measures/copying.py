@@ -4,7 +4,6 @@ An induction head finds what followed last time; that it also makes it more like
 weights: what each head adds to the logits directly, its output through W_O and the unembedding.
 """
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -14,6 +13,7 @@ from headscope.analysis.statistics import Sample
 from headscope.errors import InputError
 from headscope.models import Model
 from headscope.models.layout import AttentionLayer
+from headscope.models.output_projection import OutputProjection
 from headscope.scores import Scores
 from headscope.sites import Head
 
@@ -72,10 +72,8 @@ def _output(model: Model, layer: AttentionLayer) -> Tensor:
     """W_O of each head [head, dim, model]."""
     if layer.out_projection is None:
         raise InputError(f"no output projection was found for {layer.site}: copying needs it.")
-    part = model.module.get_submodule(layer.out_projection)
-    weight = getattr(part, "weight", None)
-    if not isinstance(weight, Tensor) or not weight.is_floating_point():
-        raise InputError(f"the output projection of {layer.site} cannot be read: is it quantised?")
-    weight = weight.detach().float().cpu()
-    weight = weight if type(part).__name__ == "Conv1D" else weight.T
-    return weight.unflatten(0, (layer.n_heads, int(np.prod(weight.shape[:1])) // layer.n_heads))
+    module = model.module.get_submodule(layer.out_projection)
+    projection = OutputProjection(module, layer.n_heads * layer.value_dim, model.dtype)
+    if projection.reason:
+        raise InputError(f"copying needs the weights that {layer.site} writes with: {projection.reason}.")
+    return projection.matrix().T.cpu().unflatten(0, (layer.n_heads, layer.value_dim))

@@ -45,6 +45,10 @@ class Probe:
         self.names = {id(part): name for name, part in module.named_modules()}
         self.seen: list[Seen] = []
         self.linear_inputs: list[tuple[str, Tensor]] = []
+        # Linear layers made of others, whose parts are none of the model's: LoRA around a projection, weight norm.
+        self._wrappers = [
+            name for name, part in module.named_modules() if is_linear(part) and any(True for _ in part.children())
+        ]
         self.calls: list[tuple[str, Tensor | None, Tensor | None]] = []
         self.batch = 1
         self.sdpa_is_causal: list[str] = []
@@ -77,7 +81,7 @@ class Probe:
                 self.batch = tensors[0].shape[0]
             if any(True for _ in module.children()):
                 self.tracer.begin(name, module, tuple(tensors), ignore=is_banded(module))
-            elif tensors and is_linear(module):
+            if tensors and is_linear(module) and not any(name.startswith(f"{outer}.") for outer in self._wrappers):
                 self.linear_inputs.append((name, tensors[0]))
             # A module that takes several tensors is no link in the chain from residual stream to logits.
             self.calls.append((name, tensors[0] if len(tensors) == 1 else None, None))
@@ -208,8 +212,14 @@ def read_scaling(observed: Softmax, product: Product) -> tuple[float, bool]:
 
 
 def is_linear(module: nn.Module) -> bool:
-    """Linear layers of any make: torch's, GPT-2's transposed one, quantised ones."""
-    return isinstance(module, nn.Linear) or "Linear" in type(module).__name__ or type(module).__name__ == "Conv1D"
+    """Linear layers of any make: torch's, GPT-2's transposed one, quantised ones, those with an adapter around them."""
+    kind = type(module).__name__
+    if isinstance(module, nn.Linear) or kind == "Conv1D":
+        return True
+    children = dict(module.named_children())
+    if not children:
+        return "Linear" in kind
+    return kind.endswith("Linear") or "base_layer" in children or any(name.startswith("lora_") for name in children)
 
 
 def first_tensor(output: Any) -> Tensor | None:
