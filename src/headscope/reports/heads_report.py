@@ -219,7 +219,7 @@ def _report(
         "corpus": {"name": examples.name, "about": examples.about} | _example_counts(run),
         "sample": {"n": len(sample.inputs), "about": sample.about, "examples": sample.ids},
         "weights": {"sha256": run.manifest["model"]["weights"], "dtype": run.manifest["model"]["dtype"]},
-        "notes": _notes(run, on_sample),
+        "notes": [*model.warnings, *_notes(run, on_sample)],
         "absent": on_sample.absent | run.silent_measures(),
     }
     return HeadsReport(

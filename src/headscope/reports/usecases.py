@@ -303,6 +303,7 @@ def _evidence(
     example: dict[str, str],
 ) -> Evidence:
     python = f"import headscope as hs\n\nmodel = hs.load({model.name!r})\n{code}\n"
+    findings = [*model.warnings, *findings]  # a capture that may be wrong is the first thing to know
     return Evidence(name, USE_CASES[name].title, model.name, findings, tables, scores, python, example)
 
 

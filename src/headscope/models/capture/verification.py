@@ -207,7 +207,7 @@ def _run_plainly(
 ) -> _Run:
     """The model by itself; it returns patterns in its eager attention alone."""
     run = _Run()
-    with _own_attention(model, implementation) as run.reference, _watch_modules(model, run, with_modules=with_modules):
+    with own_attention(model, implementation) as run.reference, _watch_modules(model, run, with_modules=with_modules):
         _forward(model, case, run)
     return run
 
@@ -264,7 +264,7 @@ def _unchanged(model: "ProbedModule") -> Iterator[None]:
 
 
 @contextmanager
-def _own_attention(model: "ProbedModule", implementation: str) -> Iterator[str]:
+def own_attention(model: "ProbedModule", implementation: str) -> Iterator[str]:
     """The model with its own attention function for a while; gives which that is."""
     module = model.module
     if not isinstance(module, PreTrainedModel):

@@ -9,6 +9,7 @@ import transformers as hf
 from tiny_models import FAMILIES, tiny
 from torch import Tensor, nn
 
+import headscope as hs
 from headscope.models import Model
 from headscope.models.capture import seam, verification
 from headscope.models.capture.session import Session
@@ -73,6 +74,50 @@ def test_a_wrong_output_names_the_first_layer_that_differs(monkeypatch: pytest.M
     assert result.is_equal is False
     assert "layer L1 (model.layers.1.self_attn) differs from the model's own run by" in result.first_difference
     assert result.line.startswith("NOT VERIFIED: ")
+
+
+@pytest.mark.filterwarnings("ignore::headscope.errors.HeadscopeWarning")
+def test_a_wrong_capture_is_said_in_coverage_traces_and_saved_files(monkeypatch, tmp_path) -> None:
+    module = FAMILIES["llama"].build()
+    wrong_in_layer(module, module.get_submodule("model.layers.0.self_attn"), monkeypatch)
+    model = Model(module, name="a llama")
+    assert model.verified is False
+    assert "NOT VERIFIED: layer L0 (model.layers.0.self_attn)" in model.coverage
+    trace = model.run(inputs={"input_ids": torch.arange(7)[None] + 20})
+    trace.save(tmp_path / "trace")
+    for warnings in (model.warnings, trace.warnings, hs.load_trace(tmp_path / "trace").warnings):
+        assert any("Headscope does not read a llama correctly: layer L0" in warning for warning in warnings)
+
+
+def test_verification_can_be_left_out_and_asked_for(monkeypatch) -> None:
+    monkeypatch.setattr(verification, "MOST_PARAMETERS", 100)
+    module = FAMILIES["bert"].build()
+    assert Model(module).verified is None
+    assert Model(module, verify=True).verified
+    monkeypatch.undo()
+    assert Model(module).verified
+    model = Model(module, verify=False)
+    assert model.verified is None
+    assert model.coverage.endswith("not verified (verify=False)")
+    assert model.verify().is_equal
+    assert model.verified
+
+
+def test_a_module_without_a_config_is_verified_at_its_first_run() -> None:
+    module = FAMILIES["home_mixer"].build()
+    model = Model(module)
+    assert model.verified is None
+    model.run(inputs=FAMILIES["home_mixer"].inputs())
+    assert model.verified
+    assert model.verification.compared == ("its first input",)
+    assert model.verification.reference == "its own code"
+
+
+def test_decoding_is_verified_before_the_model_first_writes() -> None:
+    model = hs.load("builtin:gpt")
+    assert "2 cached decoding steps" not in model.verification.compared
+    model.generate("The doctor", max_new_tokens=1)
+    assert "2 cached decoding steps" in model.verification.compared
 
 
 def test_a_wrong_pattern_is_found_though_the_output_is_right(monkeypatch: pytest.MonkeyPatch) -> None:
