@@ -37,7 +37,7 @@ def child(tile: str) -> None:
     from headscope.server.messages import RunRequest
     from headscope.server.options import Limits, Options
     from headscope.server.run_server import listening_socket, server_config
-    from headscope.server.runs import Run
+    from headscope.server.runs import ServerRun
     from headscope.server.workbench import Workbench
 
     Catalogue.load_builtin = lambda self: None
@@ -45,7 +45,7 @@ def child(tile: str) -> None:
     model = hs.Model(GPT2LMHeadModel(GPT2Config()).eval(), name="gpt2-small")
     trace = model.run(inputs={"input_ids": torch.randint(0, 50257, (1, LENGTH))})
     workbench = Workbench(Options(limits=Limits()), Access())
-    workbench.runs.cache.put("trace", Run("trace", RunRequest("gpt2-small"), trace, 0.0), trace.nbytes())
+    workbench.runs.cache.put("trace", ServerRun("trace", RunRequest("gpt2-small"), trace, 0.0), trace.nbytes())
     if tile == "computed":
         workbench.parts.cache.put = lambda *cache_arguments: None
     listener = listening_socket("127.0.0.1", 0)

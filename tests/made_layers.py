@@ -6,7 +6,7 @@ import numpy as np
 import torch
 
 from headscope.corpora import Example
-from headscope.runs import Batch, Layer, Measure
+from headscope.runs import CorpusBatch, Layer, Measure
 from headscope.runs.batch_plan import Plan
 from headscope.runs.shard_counts import Ledger
 from headscope.sites import Site
@@ -35,17 +35,17 @@ def in_pieces(text: str, size: int = 100, *, marks: bool = True) -> Tokens:
     return Tokens((*tokens, Token("[SEP]", special=True)) if marks else tuple(tokens))
 
 
-def batch_of(examples: Sequence[Example], tokens: Sequence[dict[str, Tokens]]) -> Batch:
+def batch_of(examples: Sequence[Example], tokens: Sequence[dict[str, Tokens]]) -> CorpusBatch:
     """A batch of examples, padded on the right."""
     inputs = [Inputs("text", {}, stacks, text=example.text) for stacks, example in zip(tokens, examples, strict=True)]
     real = {}
     for stack in tokens[0]:
         lengths = torch.tensor([len(stacks[stack]) for stacks in tokens])
         real[stack] = torch.arange(int(lengths.max())) < lengths[:, None]
-    return Batch(list(examples), inputs, list(range(len(examples))), real)
+    return CorpusBatch(list(examples), inputs, list(range(len(examples))), real)
 
 
-def batch_layer(batch: Batch, patterns: Sequence[np.ndarray], site: Site, key_stack: str | None = None) -> Layer:
+def batch_layer(batch: CorpusBatch, patterns: Sequence[np.ndarray], site: Site, key_stack: str | None = None) -> Layer:
     """A layer over the batch; one array [head, query, key] an example."""
     queries, keys = batch.real[site.stack], batch.real[key_stack or site.stack]
     pattern = torch.zeros(len(batch), len(patterns[0]), queries.shape[1], keys.shape[1])

@@ -1,8 +1,10 @@
 """The package as a whole: what it promises by name, what it ships, what it pins."""
 
+import ast
 import inspect
 import re
 import tomllib
+from collections import defaultdict
 from pathlib import Path
 
 import pytest
@@ -22,6 +24,15 @@ def test_every_public_name_resolves_and_is_explained(name: str) -> None:
     if inspect.isclass(value) or inspect.isroutine(value) or inspect.ismodule(value):
         assert value.__doc__, f"headscope.{name} has no docstring"
     assert name in dir(headscope)
+
+
+def test_no_two_classes_of_the_package_have_the_same_name() -> None:
+    modules_by_name: dict[str, list[str]] = defaultdict(list)
+    for file in sorted((ROOT / "src" / "headscope").rglob("*.py")):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef):
+                modules_by_name[node.name].append(str(file.relative_to(ROOT)))
+    assert {name: modules for name, modules in modules_by_name.items() if len(modules) > 1} == {}
 
 
 def test_the_wheel_ships_every_file_of_the_package() -> None:

@@ -4,52 +4,20 @@ import itertools
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import torch
 
+from headscope.analysis.memory_table import MemoryTable
 from headscope.corpora import Corpus, Example, corpus
 from headscope.errors import InputError
 from headscope.progress import Cancel, OnProgress, Steps
-from headscope.runs import Measure, Table
+from headscope.runs import Measure
 from headscope.runs.batch_plan import Plan, block_for
-from headscope.runs.shard_counts import Ledger
 
 if TYPE_CHECKING:
     from headscope.models import Model
 
 
-class Counted(Table):
-    """What a measure counted, held in memory; means and intervals come from it as they do from a run's files."""
-
-    def __init__(self, measure: Measure, n_blocks: int):
-        super().__init__(measure.name, measure.settings, [], n_blocks)
-        self._sums = {}
-        self.n_examples = 0
-        self.passed_over: dict[str, str] = {}
-        self._refusals: list[str] = []
-
-    def why(self) -> str:
-        """Why there is nothing, where there is nothing."""
-        return self._refusals[0] if self._refusals else super().why()
-
-    def take(self, ledger: Ledger, first_block: int) -> None:
-        """Take in the sums of one shard."""
-        self.passed_over |= ledger.passed_over
-        self._refusals += [reason for _, reason in ledger.refusals.values()]
-        known = self._read()
-        for (_, key), sums in ledger.sums.items():
-            names, counts = known.setdefault(key, ({}, np.zeros((4, self.n_blocks, 0))))
-            for head, column in ledger.heads.items():
-                if column >= sums.shape[2] or not sums[3, :, column].any():
-                    continue
-                if str(head) not in names:
-                    names[str(head)] = len(names)
-                    counts = np.pad(counts, ((0, 0), (0, 0), (0, 1)))
-                counts[:, first_block : first_block + sums.shape[1], names[str(head)]] += sums[:, :, column]
-            known[key] = (names, counts)
-
-
-def counted(
+def count_corpus(
     model: "Model",
     source: Any,
     measure: Measure,
@@ -61,14 +29,14 @@ def counted(
     truncate: bool = False,
     progress: OnProgress | None = None,
     cancel: Cancel | None = None,
-) -> Counted:
+) -> MemoryTable:
     """Show every batch of a corpus (its first `limit` examples) to one measure.
 
     `progress` hears how many examples are done, of how many; `cancel` stops before the next attention layer.
     """
     from headscope.runs.worker import Worker  # brings transformers
 
-    examples = listed(source)
+    examples = as_corpus(source)
     n_examples = sum(1 for _ in first(examples, limit))
     if not n_examples:
         raise InputError(f"there is nothing to measure: {examples!r} has no examples.")
@@ -84,7 +52,7 @@ def counted(
         truncate=truncate,
         on_error=examples.on_error,
     )
-    worker, table = Worker(model, [measure], plan), Counted(measure, -(-n_examples // block))
+    worker, table = Worker(model, [measure], plan), MemoryTable(measure, -(-n_examples // block))
     steps = Steps("examples", n_examples, progress)
     stream = first(examples, limit)
     for index in range(-(-n_examples // shard_size)):
@@ -95,7 +63,7 @@ def counted(
     return table
 
 
-def listed(source: Any) -> Corpus:
+def as_corpus(source: Any) -> Corpus:
     """A corpus, from one or from whatever `corpus` takes."""
     return source if isinstance(source, Corpus) else corpus(source)
 

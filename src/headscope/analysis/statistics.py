@@ -6,22 +6,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from headscope.errors import HeadscopeError
+from headscope.runs.measure import Sample
 from headscope.scores import Scores
 from headscope.sites import Head, Site
 
 N_BOOTSTRAP = 1000
 N_PERMUTATIONS = 2000
-
-
-class Sample(NamedTuple):
-    """Of one head on one input: the sum of a quantity over queries, over how many, and the sum chance would give.
-
-    Where a share is measured, `n_queries` is what it is a share of. `chance` is NaN where chance means nothing.
-    """
-
-    total: float
-    n_queries: float
-    chance: float
 
 
 def mean(samples: Sequence[Sample]) -> float:

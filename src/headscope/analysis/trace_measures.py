@@ -2,12 +2,11 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-import numpy as np
 import torch
 
-from headscope.analysis.statistics import Sample
+from headscope.analysis.memory_table import MemoryTable
 from headscope.corpora import Example
-from headscope.runs import Batch, Layer, Measure, OfCells, Table, Tally
+from headscope.runs import CorpusBatch, Layer, Measure, OfCells, Sample, Tally
 from headscope.runs.batch_plan import Plan
 from headscope.runs.cell_measures import watch_cells
 from headscope.runs.shard_counts import Ledger
@@ -22,26 +21,12 @@ _SHARD = Plan().shard_size
 Figures = Mapping[str, Callable[[LayerRecord], list[Sample]]]
 
 
-class Counted(Table):
-    """What was counted over traces, as a run's table has it."""
-
-    def __init__(
-        self, measure: Measure, sums: dict[str, tuple[dict[str, int], np.ndarray]], n_traces: int, reason: str
-    ):
-        super().__init__(measure.name, measure.settings, [], n_traces)
-        self.of, self._sums, self._reason = measure, sums, reason
-
-    def why(self) -> str:
-        """The first reason that was given."""
-        return self._reason
-
-
 def count(
     measures: Sequence[Measure],
     traces: Iterable[Trace],
     examples: Iterable[Example],
     figures: Figures,
-) -> tuple[dict[str, Counted], int]:
+) -> tuple[dict[str, MemoryTable], int]:
     """What every measure counts over traces, one table each, and how many traces there were.
 
     `figures` are functions of a layer's record for measures that need no pattern.
@@ -54,30 +39,30 @@ def count(
             _end(ledgers[-1:], measures)
             ledgers.append(Ledger(len(ledgers), [""] * _SHARD, Plan()))
         n_traces += 1
-        _count_one(ledgers[-1], measures, trace, example, place, figures)
+        _count_trace(ledgers[-1], measures, trace, example, place, figures)
     _end(ledgers[-1:], measures)
-    return {measure.name: _gathered(measure, ledgers, n_traces) for measure in measures}, n_traces
+    return {measure.name: _table(measure, ledgers, n_traces) for measure in measures}, n_traces
 
 
 def layers(trace: Trace, example: Example, place: int = 0, *, sites: Iterable[Site] | None = None) -> Iterator[Layer]:
     """The attention layers of a trace, as a run shows them: whole, or some heads at a time where they are large."""
-    batches: dict[tuple, Batch] = {}
+    batches: dict[tuple, CorpusBatch] = {}
     for site in trace.layers if sites is None else sites:
         record = trace.layers[site]
         # Layers between the same tokens share a batch, and what measures work out of it.
         key = (site.stack, record.key_stack, record.n_queries, record.n_keys)
         if key not in batches:
             batches[key] = _batch(trace, site, example, place)
-        yield from _shown(trace, record, batches[key])
+        yield from _heads_at_a_time(trace, record, batches[key])
 
 
-def _batch(trace: Trace, site: Site, example: Example, place: int) -> Batch:
+def _batch(trace: Trace, site: Site, example: Example, place: int) -> CorpusBatch:
     tokens = {site.stack: trace.query_tokens(site), trace.layers[site].key_stack: trace.key_tokens(site)}
     real = {stack: torch.ones(1, len(tokens_of_stack), dtype=torch.bool) for stack, tokens_of_stack in tokens.items()}
-    return Batch([example], [Inputs("text" if example.image is None else "image", {}, tokens)], [place], real)
+    return CorpusBatch([example], [Inputs("text" if example.image is None else "image", {}, tokens)], [place], real)
 
 
-def _shown(trace: Trace, record: LayerRecord, batch: Batch) -> Iterator[Layer]:
+def _heads_at_a_time(trace: Trace, record: LayerRecord, batch: CorpusBatch) -> Iterator[Layer]:
     site = record.site
     step = record.n_heads if trace.readings else max(1, WHOLE_CELLS // (record.n_queries * record.n_keys))
     for first in range(0, record.n_heads, step):
@@ -102,7 +87,7 @@ def _shown(trace: Trace, record: LayerRecord, batch: Batch) -> Iterator[Layer]:
         )
 
 
-def _count_one(
+def _count_trace(
     ledger: Ledger, measures: Sequence[Measure], trace: Trace, example: Example, place: int, figures: Figures
 ) -> None:
     watching = [measure for measure in measures if measure.name not in figures]
@@ -131,19 +116,9 @@ def _end(ledgers: list[Ledger], measures: Sequence[Measure]) -> None:
             ledger.add(measure.name, measure.end())
 
 
-def _gathered(measure: Measure, ledgers: list[Ledger], n_traces: int) -> Counted:
-    """The sums of all shards, one after another [sum, trace, head], for every key."""
-    sums_by_key: dict[str, tuple[dict[str, int], np.ndarray]] = {}
+def _table(measure: Measure, ledgers: list[Ledger], n_traces: int) -> MemoryTable:
+    """The sums of all shards, one after another."""
+    table = MemoryTable(measure, n_traces)
     for number, ledger in enumerate(ledgers):
-        first, last = number * _SHARD, min((number + 1) * _SHARD, n_traces)
-        for (name, key), sums in ledger.sums.items():
-            if name != measure.name:
-                continue
-            names, counts = sums_by_key.get(key, ({}, np.zeros((4, n_traces, 0))))
-            there = [(head, at) for head, at in ledger.heads.items() if at < sums.shape[2] and sums[3, :, at].any()]
-            places = [names.setdefault(str(head), len(names)) for head, _ in there]
-            counts = np.pad(counts, ((0, 0), (0, 0), (0, len(names) - counts.shape[2])))
-            counts[:, first:last, places] = sums[:, : last - first, [at for _, at in there]]
-            sums_by_key[key] = (names, counts)
-    reasons = [ledger.refusals[measure.name][1] for ledger in ledgers if measure.name in ledger.refusals]
-    return Counted(measure, sums_by_key, n_traces, reasons[0] if reasons else "")
+        table.take(ledger, number * _SHARD)
+    return table

@@ -16,7 +16,7 @@ N_ROWS = 1024
 _LOW = 0xFFFFFFFF
 
 
-class Rows:
+class RowSummaries:
     """Rows of tiles, on their way to the figures [head · query] of a layer. Each thread has its own.
 
     Weights are handled as integers: they are not negative, so their bits order as they do, and integers, which cannot

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from headscope.attention.row_summaries import Rows
+from headscope.attention.row_summaries import RowSummaries
 
 N_TOP = 8
 # The map of a head has at most this many cells a side.
@@ -79,11 +79,11 @@ class Summariser:
             cells = (math.ceil(n_queries / self.row_cell), math.ceil(n_keys / self.key_cell))
             self.figures["map"] = empty(n_heads, *cells)
 
-    def rows(self) -> Rows:
+    def rows(self) -> RowSummaries:
         """Where a thread gathers rows while it adds tiles; `finish` it at the end."""
         top = {} if self.rows_only else {name: self.figures[name] for name in ("top_keys", "top_weights")}
         figures = {name: self.figures[name] for name in ROW_FIGURES} | top
-        return Rows(figures, n_top=1 if self.rows_only else self.n_top, n_keys=self.n_keys, size=self.key_cell)
+        return RowSummaries(figures, n_top=1 if self.rows_only else self.n_top, n_keys=self.n_keys, size=self.key_cell)
 
     def add(
         self,
@@ -96,7 +96,7 @@ class Summariser:
         query_offset: int = 0,
         is_causal: bool = False,
         lse: Tensor | None = None,
-        gathered: Rows | None = None,
+        gathered: RowSummaries | None = None,
     ) -> None:
         """Take in a tile of the pattern and its scores [head, row, column].
 

@@ -30,7 +30,7 @@ LITTLE_MEMORY, LITTLE_DISK = 2e9, 2e9
 
 
 @dataclass(frozen=True)
-class Check:
+class HealthCheck:
     """One line: what was looked at, how it is, and what to do about it."""
 
     name: str
@@ -58,7 +58,7 @@ def doctor(
         if report["is_equal"] is False:
             raise typer.Exit(1)
         return
-    checks: list[Check] = []
+    checks: list[HealthCheck] = []
     for what, look in (
         ("Looking at Python and packages", _versions),
         ("Looking at the machine", _machine),
@@ -83,16 +83,16 @@ def doctor(
         raise typer.Exit(1)
 
 
-def _run_checks(what: str, look: Callable[[], list[Check]]) -> list[Check]:
+def _run_checks(what: str, look: Callable[[], list[HealthCheck]]) -> list[HealthCheck]:
     """Checks that cannot even start are a line of the report too: our own metadata, or what reads it, is missing."""
     try:
         return look()
     except (ImportError, metadata.PackageNotFoundError) as error:
         message = f"{type(error).__name__}: {error}"
-        return [Check(what, "broken", message, "reinstall: pip install --force-reinstall headscope")]
+        return [HealthCheck(what, "broken", message, "reinstall: pip install --force-reinstall headscope")]
 
 
-def _versions() -> list[Check]:
+def _versions() -> list[HealthCheck]:
     """Python, this package, and what it needs, against the ranges that it was tested with."""
     from packaging.specifiers import SpecifierSet
 
@@ -100,14 +100,14 @@ def _versions() -> list[Check]:
     python = platform.python_version()
     is_right = SpecifierSet(needed).contains(python, prereleases=True)
     checks = [
-        Check(
+        HealthCheck(
             "Python",
             "ok" if is_right else "broken",
             f"{python} ({sys.executable})",
             "" if is_right else f"needs {needed}",
         ),
-        Check("platform", "ok", platform.platform()),
-        Check("headscope", "ok", __version__),
+        HealthCheck("platform", "ok", platform.platform()),
+        HealthCheck("headscope", "ok", __version__),
     ]
     ranges = _requirements("headscope")
     ranges["tokenizers"] = _requirements("transformers").get("tokenizers", "")
@@ -129,7 +129,7 @@ def _requirements(package: str) -> dict[str, str]:
     }
 
 
-def _package(name: str, allowed: str) -> Check:
+def _package(name: str, allowed: str) -> HealthCheck:
     from packaging.specifiers import SpecifierSet
 
     range_told = f" (supported: {allowed})" if allowed else ""
@@ -137,25 +137,25 @@ def _package(name: str, allowed: str) -> Check:
         version = metadata.version(name)
         importlib.import_module({"pillow": "PIL"}.get(name, name))
     except metadata.PackageNotFoundError:
-        return Check(name, "broken", "not installed", f"pip install '{name}{allowed}'")
+        return HealthCheck(name, "broken", "not installed", f"pip install '{name}{allowed}'")
     except Exception as error:  # a half-installed package raises anything, from ImportError to OSError
-        return Check(
+        return HealthCheck(
             name,
             "broken",
             f"cannot be imported: {type(error).__name__}: {error}",
             f"pip install --force-reinstall '{name}{allowed}'",
         )
     if not SpecifierSet(allowed).contains(version, prereleases=True):
-        return Check(name, "broken", f"{version}{range_told}", f"pip install '{name}{allowed}'")
-    return Check(name, "ok", f"{version}{range_told}")
+        return HealthCheck(name, "broken", f"{version}{range_told}", f"pip install '{name}{allowed}'")
+    return HealthCheck(name, "ok", f"{version}{range_told}")
 
 
-def _machine() -> list[Check]:
+def _machine() -> list[HealthCheck]:
     """Devices, threads, memory and disk."""
     return [_guard("devices", _devices), _guard("memory", _memory), _guard("disk", _disk)]
 
 
-def _devices() -> Check:
+def _devices() -> HealthCheck:
     import torch
 
     from headscope.models.loading import devices
@@ -165,66 +165,66 @@ def _devices() -> Check:
         for device in devices()
     ]
     threads = f"threads: {torch.get_num_threads()} on {os.cpu_count()} processors"
-    return Check("devices", "ok", f"{', '.join(names)}; {threads}")
+    return HealthCheck("devices", "ok", f"{', '.join(names)}; {threads}")
 
 
-def _memory() -> Check:
+def _memory() -> HealthCheck:
     import psutil
 
     memory = psutil.virtual_memory()
     amount = f"{memory.available / 1e9:.1f} GB free of {memory.total / 1e9:.1f} GB"
     if memory.available < LITTLE_MEMORY:
-        return Check("memory", "note", amount, "little: close other programs, or record less (--record summary)")
-    return Check("memory", "ok", amount)
+        return HealthCheck("memory", "note", amount, "little: close other programs, or record less (--record summary)")
+    return HealthCheck("memory", "ok", amount)
 
 
-def _disk() -> Check:
+def _disk() -> HealthCheck:
     here = Path.cwd()
     free = shutil.disk_usage(here).free
     if free < LITTLE_DISK:
-        return Check("disk", "note", f"{free / 1e9:.1f} GB free at {here}", "little: traces may not fit")
-    return Check("disk", "ok", f"{free / 1e9:.1f} GB free at {here}")
+        return HealthCheck("disk", "note", f"{free / 1e9:.1f} GB free at {here}", "little: traces may not fit")
+    return HealthCheck("disk", "ok", f"{free / 1e9:.1f} GB free at {here}")
 
 
-def _hub() -> list[Check]:
+def _hub() -> list[HealthCheck]:
     """Where downloaded models lie, and whether downloading is allowed."""
     home = os.environ.get("HF_HOME") or os.environ.get("XDG_CACHE_HOME", "~/.cache") + "/huggingface"
     cache = Path(os.environ.get("HF_HUB_CACHE") or f"{home}/hub").expanduser()
     count = len(list(cache.glob("models--*"))) if cache.is_dir() else 0
     location = f"{cache} ({count} models)" if cache.is_dir() else f"{cache} (not there yet)"
     is_offline = os.environ.get("HF_HUB_OFFLINE", "").upper() in ("1", "ON", "YES", "TRUE")
-    offline = Check("hub", "note", "offline: HF_HUB_OFFLINE is set", "unset it to download models")
+    offline = HealthCheck("hub", "note", "offline: HF_HUB_OFFLINE is set", "unset it to download models")
     return [
-        Check("model cache", "ok", location),
-        offline if is_offline else Check("hub", "ok", "downloads are allowed"),
+        HealthCheck("model cache", "ok", location),
+        offline if is_offline else HealthCheck("hub", "ok", "downloads are allowed"),
     ]
 
 
-def _models() -> list[Check]:
+def _models() -> list[HealthCheck]:
     """Every built-in model, or a tiny one, loaded, traced and compared with its own eager code."""
     from headscope.cli.smoke_check import smoke
 
     names = [model["name"] for model in builtin_models()]
-    checks = [_guard(name, lambda name=name: Check(name, "ok", smoke(name))) for name in names]
+    checks = [_guard(name, lambda name=name: HealthCheck(name, "ok", smoke(name))) for name in names]
     if not names:
-        checks.append(_guard("tiny model", lambda: Check("tiny model", "ok", smoke(None))))
-        checks.append(Check("built-in models", "note", "none in this installation", "give a folder or a hub id"))
+        checks.append(_guard("tiny model", lambda: HealthCheck("tiny model", "ok", smoke(None))))
+        checks.append(HealthCheck("built-in models", "note", "none in this installation", "give a folder or a hub id"))
     return checks
 
 
-def _guard(name: str, look: Callable[[], Check]) -> Check:
+def _guard(name: str, look: Callable[[], HealthCheck]) -> HealthCheck:
     """A check that fails is a line of the report, not its end."""
     try:
         return look()
     except HeadscopeError as error:
-        return Check(name, "broken", str(error))
+        return HealthCheck(name, "broken", str(error))
     except Exception as error:  # whatever a broken installation raises
-        return Check(
+        return HealthCheck(
             name, "broken", f"{type(error).__name__}: {error}", "reinstall: pip install --force-reinstall headscope"
         )
 
 
-def _extras() -> list[Check]:
+def _extras() -> list[HealthCheck]:
     """The optional parts, and what installs those that are missing."""
     from packaging.requirements import Requirement
 
@@ -239,9 +239,9 @@ def _extras() -> list[Check]:
         missing = [name for name in names if not _is_installed(name)]
         if missing:
             command = f"pip install 'headscope[{extra}]'"
-            checks.append(Check(f"extra {extra}", "note", f"without {', '.join(missing)}", command))
+            checks.append(HealthCheck(f"extra {extra}", "note", f"without {', '.join(missing)}", command))
         else:
-            checks.append(Check(f"extra {extra}", "ok", ", ".join(names) or "nothing to install here"))
+            checks.append(HealthCheck(f"extra {extra}", "ok", ", ".join(names) or "nothing to install here"))
     return checks
 
 

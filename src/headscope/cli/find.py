@@ -26,7 +26,7 @@ MOST_TEXTS = 2000
 
 
 @dataclass(frozen=True)
-class Question:
+class HeadQuestion:
     """What to rank heads by: an example with both ends, a pattern or an effect."""
 
     source: Annotated[str | None, typer.Option("--from", help="By example: the query, a word or a position.")] = None
@@ -64,7 +64,7 @@ def find(
     model: ModelName,
     text: InputText = None,
     *,
-    question: Question,
+    question: HeadQuestion,
     texts: Annotated[
         Path | None, typer.Option(help=f"File of further input texts, one per line (at most {MOST_TEXTS:,}).")
     ] = None,

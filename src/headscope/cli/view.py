@@ -24,7 +24,7 @@ from headscope.choices import (
 from headscope.cli.console import working
 from headscope.cli.load_model import Loading
 from headscope.cli.shared_options import MODEL_HELP, InputOptions, InputText, PrintOptions, one_of, spread
-from headscope.cli.view_output import Appearance, Comparison, finish, is_saved, trace_of
+from headscope.cli.view_output import Appearance, ComparisonOptions, finish, is_saved, trace_of
 from headscope.errors import InputError
 
 HEAD_EXAMPLE = "Example: headscope view head builtin:gpt 'The doctor asked the nurse. She' --head L3H2 -o head.html"
@@ -117,7 +117,7 @@ def head_view(
     layout: HeadLayout,
     token_filter: TokenFilter,
     input_options: InputOptions,
-    comparison: Comparison,
+    comparison: ComparisonOptions,
     appearance: Appearance,
     loading: Loading,
     print_options: PrintOptions,
@@ -155,7 +155,7 @@ def model_view(
     ] = 0.0,
     *,
     input_options: InputOptions,
-    comparison: Comparison,
+    comparison: ComparisonOptions,
     appearance: Appearance,
     loading: Loading,
     print_options: PrintOptions,
@@ -188,7 +188,7 @@ def neuron_view(
     fold: Annotated[list[str] | None, typer.Option(metavar=one_of(Fold), help="Hide a column. Repeatable.")] = None,
     *,
     input_options: InputOptions,
-    comparison: Comparison,
+    comparison: ComparisonOptions,
     appearance: Appearance,
     loading: Loading,
     print_options: PrintOptions,
@@ -229,7 +229,7 @@ def activations_view(
     ] = "either",
     *,
     input_options: InputOptions,
-    comparison: Comparison,
+    comparison: ComparisonOptions,
     appearance: Appearance,
     loading: Loading,
     print_options: PrintOptions,

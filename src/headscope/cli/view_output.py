@@ -53,7 +53,7 @@ def trace_of(
 
 
 @dataclass(frozen=True)
-class Comparison:
+class ComparisonOptions:
     """A second run to subtract from the first: of another text, of another model, or a saved one."""
 
     against: Annotated[

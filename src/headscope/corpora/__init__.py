@@ -9,8 +9,8 @@ if TYPE_CHECKING:
     from headscope.corpora.corpus_stream import Corpus as Corpus
     from headscope.corpora.corpus_stream import Survey as Survey
     from headscope.corpora.corpus_stream import corpus as corpus
+    from headscope.corpora.example import CorpusProblem as CorpusProblem
     from headscope.corpora.example import Example as Example
-    from headscope.corpora.example import Problem as Problem
     from headscope.corpora.word_alignment import align as align
 
 __getattr__, __dir__ = public_names(__name__)

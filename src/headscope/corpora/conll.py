@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from headscope.corpora.example import Example, Problem, Span
+from headscope.corpora.example import CorpusProblem, Example, Span
 from headscope.corpora.text_lines import Line, sentences
 
 TAGS = ("pos", "chunk")
@@ -12,20 +12,20 @@ NAMED_TAGS = (*TAGS, "ner")
 DOCUMENT = "-DOCSTART-"
 
 
-def read_conll(path: Path, *, tags: Sequence[str] = TAGS, max_line: int) -> Iterator[Example | Problem]:
+def read_conll(path: Path, *, tags: Sequence[str] = TAGS, max_line: int) -> Iterator[Example | CorpusProblem]:
     """An example a sentence; `tags` name the columns after the word. The text is the words with spaces between."""
     for block in sentences(path, max_line=max_line):
-        if isinstance(block, Problem) or not block[0].text.startswith(DOCUMENT):
-            yield block if isinstance(block, Problem) else _example(path.name, block, tags)
+        if isinstance(block, CorpusProblem) or not block[0].text.startswith(DOCUMENT):
+            yield block if isinstance(block, CorpusProblem) else _example(path.name, block, tags)
 
 
-def _example(name: str, block: list[Line], tags: Sequence[str]) -> Example | Problem:
+def _example(name: str, block: list[Line], tags: Sequence[str]) -> Example | CorpusProblem:
     rows = []
     for line in block:
         cells = line.text.split()
         if len(cells) != len(tags) + 1:
             reason = f"a word and {len(tags)} tags ({', '.join(tags)}) were expected, found {len(cells)} columns"
-            return Problem(name, line.number, reason)
+            return CorpusProblem(name, line.number, reason)
         rows.append(cells)
     words, *columns = (tuple(column) for column in zip(*rows, strict=True))
     text, spans = join_words(words)

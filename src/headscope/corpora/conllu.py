@@ -8,7 +8,7 @@ have no place in the text and are left out.
 from collections.abc import Iterator
 from pathlib import Path
 
-from headscope.corpora.example import Example, Problem, Span
+from headscope.corpora.example import CorpusProblem, Example, Span
 from headscope.corpora.text_lines import Line, sentences
 from headscope.errors import InputError
 
@@ -22,10 +22,10 @@ class _Malformed(Exception):
         self.number, self.reason = line.number, reason
 
 
-def read_conllu(path: Path, *, max_line: int) -> Iterator[Example | Problem]:
+def read_conllu(path: Path, *, max_line: int) -> Iterator[Example | CorpusProblem]:
     """An example a sentence, with tags `upos` and `xpos` where they are given, heads and relations."""
     for block in sentences(path, max_line=max_line):
-        if isinstance(block, Problem):
+        if isinstance(block, CorpusProblem):
             yield block
             continue
         rows = [line for line in block if not line.text.startswith("#")]
@@ -34,7 +34,7 @@ def read_conllu(path: Path, *, max_line: int) -> Iterator[Example | Problem]:
         try:
             yield _example(f"{path.name}:{block[0].number}", rows)
         except _Malformed as problem:
-            yield Problem(path.name, problem.number, problem.reason)
+            yield CorpusProblem(path.name, problem.number, problem.reason)
 
 
 def looks_like_conllu(text: str) -> bool:

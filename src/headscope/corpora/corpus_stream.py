@@ -12,7 +12,7 @@ from headscope.choices import OnError
 from headscope.corpora import kind_detection
 from headscope.corpora.conll import TAGS, read_conll
 from headscope.corpora.conllu import read_conllu
-from headscope.corpora.example import Example, Problem
+from headscope.corpora.example import CorpusProblem, Example
 from headscope.corpora.images import image_files, read_images
 from headscope.corpora.python_objects import dataset_columns, read_dataset, read_items
 from headscope.corpora.table_layout import layout_of
@@ -21,7 +21,7 @@ from headscope.corpora.text import read_text
 from headscope.corpora.text_lines import MAX_LINE, check_files
 from headscope.errors import HeadscopeWarning, InputError, LoadError
 
-Read = Callable[[], Iterator[Example | Problem]]
+Read = Callable[[], Iterator[Example | CorpusProblem]]
 KINDS = (*kind_detection.FILE_KINDS, "images", "dataset", "list")
 # Of what was skipped, this much is remembered word for word.
 _N_REMEMBERED = 20
@@ -61,7 +61,7 @@ class Corpus(Iterable[Example]):
         self.name, self.kind, self.about, self.files = name, kind, about, tuple(files)
         self.limit, self.on_error = limit, on_error
         self.n_problems = 0
-        self.problems: list[Problem] = []
+        self.problems: list[CorpusProblem] = []
         self.read, self._has_warned = read, False
 
     def __repr__(self) -> str:

@@ -40,7 +40,7 @@ class Example:
 
 
 @dataclass(frozen=True)
-class Problem:
+class CorpusProblem:
     """Something in a corpus that could not be read, and where it stands."""
 
     where: str

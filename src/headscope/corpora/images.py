@@ -5,7 +5,7 @@ from pathlib import Path
 
 from PIL import Image, UnidentifiedImageError
 
-from headscope.corpora.example import Example, Problem
+from headscope.corpora.example import CorpusProblem, Example
 
 SUFFIXES = {".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff"}
 
@@ -15,7 +15,7 @@ def image_files(folder: Path) -> Iterator[Path]:
     return iter(sorted(path for path in folder.rglob("*") if path.suffix.lower() in SUFFIXES and path.is_file()))
 
 
-def read_images(folder: Path) -> Iterator[Example | Problem]:
+def read_images(folder: Path) -> Iterator[Example | CorpusProblem]:
     """An example an image; its label is the subfolder that it lies in, if it lies in one."""
     for path in image_files(folder):
         inside = path.relative_to(folder)
@@ -23,6 +23,6 @@ def read_images(folder: Path) -> Iterator[Example | Problem]:
             with Image.open(path):
                 pass
         except (UnidentifiedImageError, OSError, Image.DecompressionBombError) as error:
-            yield Problem(inside.as_posix(), None, f"not an image that can be read ({type(error).__name__})")
+            yield CorpusProblem(inside.as_posix(), None, f"not an image that can be read ({type(error).__name__})")
             continue
         yield Example(inside.as_posix(), image=path, label=inside.parts[0] if len(inside.parts) > 1 else None)

@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 
 from headscope.corpora.conll import DOCUMENT, NAMED_TAGS, TAGS
-from headscope.corpora.example import Problem
+from headscope.corpora.example import CorpusProblem
 from headscope.corpora.text_lines import Line, bare_suffix, lines
 from headscope.errors import InputError
 
@@ -55,5 +55,5 @@ def conll_tags(head: list[str]) -> tuple[str, ...] | None:
 
 
 def _say_why_empty(path: Path, max_line: int) -> None:
-    first = next((line for line in lines(path, max_line=max_line) if isinstance(line, Problem)), None)
+    first = next((line for line in lines(path, max_line=max_line) if isinstance(line, CorpusProblem)), None)
     raise InputError(f"there is nothing to read in {path.name}{'' if first is None else f'; {first}'}.")

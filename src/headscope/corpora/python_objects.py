@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from headscope.corpora.conll import join_words
-from headscope.corpora.example import Example, Problem
+from headscope.corpora.example import CorpusProblem, Example
 from headscope.errors import InputError
 
 # Names that columns of published datasets commonly have, by what they hold; the first that is there is taken.
@@ -17,18 +17,20 @@ _KNOWN = {
 }
 
 
-def read_items(make: Callable[[], Iterable[Any]], name: str) -> Iterator[Example | Problem]:
+def read_items(make: Callable[[], Iterable[Any]], name: str) -> Iterator[Example | CorpusProblem]:
     """Texts, pairs of texts, or examples that are ready."""
     for number, source in enumerate(make()):
         where = f"{name}:{number}"
         if isinstance(source, Example):
             yield source
         elif isinstance(source, str):
-            yield Example(where, text=source) if source.strip() else Problem(where, None, "the text is empty")
+            yield Example(where, text=source) if source.strip() else CorpusProblem(where, None, "the text is empty")
         elif isinstance(source, tuple) and len(source) == 2 and all(isinstance(text, str) for text in source):
             yield Example(where, text=source[0], pair=source[1])
         else:
-            yield Problem(where, None, f"{type(source).__name__} is neither a text, a pair of texts nor an Example")
+            yield CorpusProblem(
+                where, None, f"{type(source).__name__} is neither a text, a pair of texts nor an Example"
+            )
 
 
 def dataset_columns(dataset: Any, columns: Mapping[str, int | str] | None) -> dict[str, str]:
@@ -57,7 +59,7 @@ def dataset_columns(dataset: Any, columns: Mapping[str, int | str] | None) -> di
     return taken
 
 
-def read_dataset(dataset: Any, columns: Mapping[str, str], name: str) -> Iterator[Example | Problem]:
+def read_dataset(dataset: Any, columns: Mapping[str, str], name: str) -> Iterator[Example | CorpusProblem]:
     """An example a row."""
     labels = {column: _label_names(dataset, column) for column in columns.values()}
     for number, row in enumerate(dataset):
@@ -65,7 +67,7 @@ def read_dataset(dataset: Any, columns: Mapping[str, str], name: str) -> Iterato
         try:
             yield _example(where, row, columns, labels)
         except (KeyError, TypeError, ValueError, IndexError) as error:
-            yield Problem(where, None, f"the row does not have what its columns promise ({error!r})")
+            yield CorpusProblem(where, None, f"the row does not have what its columns promise ({error!r})")
 
 
 def _example(where: str, row: Mapping[str, Any], columns: Mapping[str, str], labels: dict[str, list[str]]) -> Example:

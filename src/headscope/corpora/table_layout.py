@@ -29,7 +29,7 @@ _UNSPACED = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u
 
 
 @dataclass(frozen=True)
-class Layout:
+class TableLayout:
     """Which column holds which field, and whether the first line is a header."""
 
     kind: str
@@ -47,7 +47,7 @@ class Layout:
         return f"tab-separated {kind} ({sources}{'; the first line names the columns' if self.names else ''})"
 
 
-def layout_of(head: Rows, kind: str | None, columns: Columns | None) -> Layout:
+def layout_of(head: Rows, kind: str | None, columns: Columns | None) -> TableLayout:
     """The layout of a table from its first rows. `columns` and `kind` are what the user says.
 
     Without `columns`, a table is refused when its header does not name the texts and more (or fewer) columns hold
@@ -59,7 +59,7 @@ def layout_of(head: Rows, kind: str | None, columns: Columns | None) -> Layout:
     asks_names = columns is not None and any(isinstance(column, str) for column in columns.values())
     names = tuple(first) if asks_names or _is_header(head) else ()
     if columns is not None:
-        return Layout(kind or _kind_of_fields(columns), _places(columns, first), names)
+        return TableLayout(kind or _kind_of_fields(columns), _places(columns, first), names)
     rows = head[1:] if names else head
     if kind is None:
         kind = _kind(names, rows, len(first))
@@ -72,7 +72,7 @@ def layout_of(head: Rows, kind: str | None, columns: Columns | None) -> Layout:
     label = _place_of(names, _LABELS)
     if label is not None and label not in places.values():
         places["label"] = label
-    return Layout(kind, places, names)
+    return TableLayout(kind, places, names)
 
 
 def text_columns(rows: Rows, n_columns: int, *, n_wanted: int) -> list[int]:

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from headscope.corpora.example import Example, Problem
-from headscope.corpora.table_layout import Layout
+from headscope.corpora.example import CorpusProblem, Example
+from headscope.corpora.table_layout import TableLayout
 from headscope.corpora.text_lines import lines
 
 
@@ -14,12 +14,12 @@ def rows_of(head: list[str]) -> list[list[str]]:
     return [_cells(line) for line in head]
 
 
-def read_table(path: Path, layout: Layout, *, max_line: int) -> Iterator[Example | Problem]:
+def read_table(path: Path, layout: TableLayout, *, max_line: int) -> Iterator[Example | CorpusProblem]:
     """An example a line; a line with too few columns, or with nothing in one that is read, is a problem."""
     needed = max(layout.columns.values()) + 1
     is_first = bool(layout.names)
     for line in lines(path, max_line=max_line):
-        if isinstance(line, Problem):
+        if isinstance(line, CorpusProblem):
             yield line
         elif not line.text.strip():
             continue
@@ -28,12 +28,12 @@ def read_table(path: Path, layout: Layout, *, max_line: int) -> Iterator[Example
         else:
             cells = _cells(line.text)
             if len(cells) < needed:
-                yield Problem(path.name, line.number, f"{len(cells)} columns where {needed} are needed")
+                yield CorpusProblem(path.name, line.number, f"{len(cells)} columns where {needed} are needed")
                 continue
             values: dict[str, Any] = {field: cells[at] for field, at in layout.columns.items()}
             empty = [field for field, value in values.items() if not value]
             if empty:
-                yield Problem(path.name, line.number, f"the {empty[0]} is empty")
+                yield CorpusProblem(path.name, line.number, f"the {empty[0]} is empty")
             else:
                 yield Example(f"{path.name}:{line.number}", **values)
 

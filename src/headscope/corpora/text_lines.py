@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, cast
 
-from headscope.corpora.example import Problem
+from headscope.corpora.example import CorpusProblem
 from headscope.errors import LoadError, MissingExtraError
 
 # A line beyond this many bytes is a problem: it is no sentence, and would be held in memory whole.
@@ -23,7 +23,7 @@ class Line(NamedTuple):
     text: str
 
 
-def lines(path: Path, *, max_line: int = MAX_LINE) -> Iterator[Line | Problem]:
+def lines(path: Path, *, max_line: int = MAX_LINE) -> Iterator[Line | CorpusProblem]:
     """The lines of a file; one that is too long or not UTF-8 is a `Problem`, and reading goes on after it."""
     number = 0
     try:
@@ -33,7 +33,7 @@ def lines(path: Path, *, max_line: int = MAX_LINE) -> Iterator[Line | Problem]:
                 if len(piece.rstrip(b"\r\n")) > max_line:
                     while piece and not piece.endswith(b"\n"):
                         piece = file.readline(max_line)
-                    yield Problem(path.name, number, f"the line is longer than {max_line} bytes")
+                    yield CorpusProblem(path.name, number, f"the line is longer than {max_line} bytes")
                     continue
                 yield _decode(path.name, number, piece)
     except (EOFError, lzma.LZMAError, zlib.error, OSError) as error:
@@ -42,16 +42,18 @@ def lines(path: Path, *, max_line: int = MAX_LINE) -> Iterator[Line | Problem]:
         raise LoadError(f"{path} cannot be read after line {number}: {error}.") from error
 
 
-def sentences(path: Path, *, max_line: int = MAX_LINE, max_words: int = 10_000) -> Iterator[list[Line] | Problem]:
+def sentences(path: Path, *, max_line: int = MAX_LINE, max_words: int = 10_000) -> Iterator[list[Line] | CorpusProblem]:
     """Blocks of lines with blank lines between them; a block with an unreadable line is one `Problem`."""
     block: list[Line] = []
-    problem: Problem | None = None
+    problem: CorpusProblem | None = None
     for line in _with_end(lines(path, max_line=max_line)):
-        if isinstance(line, Problem):
+        if isinstance(line, CorpusProblem):
             problem = problem or line
         elif line.text.strip():
             if len(block) == max_words:
-                problem = problem or Problem(path.name, line.number, f"the sentence has more than {max_words} lines")
+                problem = problem or CorpusProblem(
+                    path.name, line.number, f"the sentence has more than {max_words} lines"
+                )
             if problem is None:
                 block.append(line)
         elif problem or block:
@@ -78,16 +80,16 @@ def check_files(paths: Iterable[Path]) -> None:
             raise LoadError(f"{path} is a folder: give the file, or a folder of images.")
 
 
-def _decode(name: str, number: int, piece: bytes) -> Line | Problem:
+def _decode(name: str, number: int, piece: bytes) -> Line | CorpusProblem:
     piece = piece.removesuffix(b"\n").removesuffix(b"\r")
     try:
         return Line(number, piece.decode("utf-8-sig" if number == 1 else "utf-8"))
     except UnicodeDecodeError as error:
         bad = piece[error.start]
-        return Problem(name, number, f"not UTF-8: byte 0x{bad:02x} at byte {error.start + 1} of the line")
+        return CorpusProblem(name, number, f"not UTF-8: byte 0x{bad:02x} at byte {error.start + 1} of the line")
 
 
-def _with_end(numbered_lines: Iterator[Line | Problem]) -> Iterator[Line | Problem]:
+def _with_end(numbered_lines: Iterator[Line | CorpusProblem]) -> Iterator[Line | CorpusProblem]:
     yield from numbered_lines
     yield Line(0, "")
 

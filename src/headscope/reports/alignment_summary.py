@@ -4,7 +4,7 @@ from dataclasses import replace
 from itertools import islice
 
 from headscope.analysis.structure.alignment import STEPS, cross_alignment
-from headscope.corpora import Corpus, Example, Problem, corpus
+from headscope.corpora import Corpus, CorpusProblem, Example, corpus
 from headscope.models import Model
 from headscope.progress import Cancel, OnProgress
 from headscope.scores import Scores
@@ -32,7 +32,7 @@ def alignment_scores(
         return {}
     known = {example.id for example in pairs}
     step = max(1, every * len(pairs) // TRAINED_ON)
-    spread = islice((example for example in whole.read() if not isinstance(example, Problem)), 0, None, step)
+    spread = islice((example for example in whole.read() if not isinstance(example, CorpusProblem)), 0, None, step)
     more = [
         example for example in islice(spread, TRAINED_ON) if example.text and example.target and example.id not in known
     ]

@@ -23,7 +23,7 @@ from headscope.models import Model
 from headscope.models.inputs.media import picture
 from headscope.progress import Cancel, OnProgress, Steps
 from headscope.reports.relevance_sample import source_of
-from headscope.runs import Run, Table
+from headscope.runs import MeasureTable, Run
 from headscope.scores import Scores
 from headscope.sites import Head
 from headscope.traces import Tokens, Trace
@@ -116,7 +116,7 @@ def _search_for(
     head: Head,
     verdict: Verdict,
     run: Run,
-    tables: Mapping[str, Table],
+    tables: Mapping[str, MeasureTable],
     examples: Sequence[Example],
     scores: Mapping[str, Scores],
 ) -> _Search:
@@ -135,7 +135,13 @@ def _search_for(
 
 
 def _best(
-    table: Table, key: str, head: Head, examples: Sequence[Example], size: int, step: int, relation: str | None = None
+    table: MeasureTable,
+    key: str,
+    head: Head,
+    examples: Sequence[Example],
+    size: int,
+    step: int,
+    relation: str | None = None,
 ) -> list[int]:
     """Numbers of the examples in which a head scores highest; long texts are passed over, and those that lack the
     relation. Blocks are `size` examples apart and hold `step`.

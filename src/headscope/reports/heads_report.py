@@ -15,7 +15,7 @@ from headscope import runs
 from headscope.analysis import ablation, copying, gate_importance, measure_all, relevance_scores, repeated_tokens
 from headscope.analysis.measures.corpus_measures import streaming
 from headscope.analysis.measures.roles import Verdict, roles
-from headscope.corpora import Corpus, Example, Problem, corpus
+from headscope.corpora import Corpus, CorpusProblem, Example, corpus
 from headscope.errors import CaptureError, HeadscopeError, HeadscopeWarning, InputError, LoadError
 from headscope.files import read_json, refuse_foreign, take_checksum, with_checksum, write_file
 from headscope.models import Model, load
@@ -23,7 +23,7 @@ from headscope.progress import Cancel, OnProgress
 from headscope.reports.alignment_summary import alignment_scores
 from headscope.reports.cases import Case, cases, first_examples, thumbnails
 from headscope.reports.findings import Answer, outcome
-from headscope.reports.relevance_sample import Sample, take_sample
+from headscope.reports.relevance_sample import RelevanceSample, take_sample
 from headscope.reports.report_page import page, plain, script_and_style
 from headscope.reports.score_table import scores_table
 from headscope.runs.engine import Engine
@@ -197,7 +197,7 @@ class _Work:
 class _OnSample:
     """What was measured on a sample of the corpus; `absent` says of the other methods why they are."""
 
-    sample: Sample
+    sample: RelevanceSample
     scores: dict[str, Scores]
     absent: dict[str, str]
 
@@ -246,11 +246,11 @@ def corpus_subset(source: Any, limit: int | None, every: int = 1) -> Corpus:
     return Corpus(whole.name, whole.kind, about, partial(_every_nth, whole, every), **options)
 
 
-def _every_nth(whole: Corpus, every: int) -> Iterator[Example | Problem]:
+def _every_nth(whole: Corpus, every: int) -> Iterator[Example | CorpusProblem]:
     """What cannot be read is passed on, so that it is counted where it always is."""
     place = 0
     for example in whole.read():
-        if isinstance(example, Problem):
+        if isinstance(example, CorpusProblem):
             yield example
             continue
         if place % every == 0:
@@ -290,11 +290,11 @@ def _measure_sample(
     """Relevance and importance on a sample, each kept in the folder when it is done."""
     absent = {name: "it was not asked for." for name in _METHODS if name not in methods}
     if not methods:
-        return _OnSample(Sample(), {}, absent)
+        return _OnSample(RelevanceSample(), {}, absent)
     try:
         sample = take_sample(work.model, examples, n_samples)
     except InputError as problem:
-        return _OnSample(Sample(), {}, absent | dict.fromkeys(methods, str(problem)))
+        return _OnSample(RelevanceSample(), {}, absent | dict.fromkeys(methods, str(problem)))
     scores: dict[str, Scores] = {}
     for name in methods:
         try:
@@ -304,7 +304,7 @@ def _measure_sample(
     return _OnSample(sample, scores, absent)
 
 
-def _sample_scores(work: _Work, method: str, sample: Sample, digest: str) -> Scores:
+def _sample_scores(work: _Work, method: str, sample: RelevanceSample, digest: str) -> Scores:
     """The scores of one method, from the folder where an earlier call has left them."""
     file = work.folder / f"{method}.json"
     cached = _cached_scores(file, digest, sample)
@@ -321,7 +321,7 @@ def _sample_scores(work: _Work, method: str, sample: Sample, digest: str) -> Sco
     return scores
 
 
-def _cached_scores(file: Path, digest: str, asked: Sample) -> Scores | None:
+def _cached_scores(file: Path, digest: str, asked: RelevanceSample) -> Scores | None:
     """What an earlier call had finished, if it asked the same; what is damaged is told, and measured again."""
     if not file.exists():
         return None
@@ -343,7 +343,7 @@ def _cached_scores(file: Path, digest: str, asked: Sample) -> Scores | None:
         return None
 
 
-def _cache_scores(file: Path, digest: str, asked: Sample, scores: Scores) -> None:
+def _cache_scores(file: Path, digest: str, asked: RelevanceSample, scores: Scores) -> None:
     data = {"format": _CACHE_FORMAT, "run": digest, "examples": asked.ids, "scores": scores.to_json()}
     write_file(file, json.dumps(with_checksum(data), allow_nan=True).encode())
 

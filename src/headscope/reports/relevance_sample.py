@@ -17,7 +17,7 @@ SHORTEST, LONGEST = 20, 240
 
 
 @dataclass
-class Sample:
+class RelevanceSample:
     """What is asked: `inputs` for `relevance_scores` and its kind, `targets` where the answer is known."""
 
     inputs: list[Any] = field(default_factory=list)
@@ -34,7 +34,7 @@ def source_of(example: Example) -> Single:
     return example.text if second is None else (example.text, second)
 
 
-def take_sample(model: Model, examples: Sequence[Example], n: int) -> Sample:
+def take_sample(model: Model, examples: Sequence[Example], n: int) -> RelevanceSample:
     """Examples spread evenly over those given: texts to go on with or to translate, images to name; in texts of a
     masked model one word is masked and asked for. An encoder that answers nothing is refused.
     """
@@ -54,8 +54,10 @@ def take_sample(model: Model, examples: Sequence[Example], n: int) -> Sample:
             if model.is_encoder_decoder
             else "its answer"
         )
-        return Sample([source_of(example) for example in chosen], None, [example.id for example in chosen], about)
-    rng, masked_sample = np.random.default_rng(0), Sample(targets=[], about="one masked word each")
+        return RelevanceSample(
+            [source_of(example) for example in chosen], None, [example.id for example in chosen], about
+        )
+    rng, masked_sample = np.random.default_rng(0), RelevanceSample(targets=[], about="one masked word each")
     assert masked_sample.targets is not None
     for example in spread:
         masked = _mask_word(model, example, rng)

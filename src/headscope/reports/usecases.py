@@ -6,8 +6,8 @@ from typing import Any
 
 from headscope.analysis import antecedents, between_sentences, bias, decay
 from headscope.analysis.usecases.applicability import check_fits
-from headscope.analysis.usecases.bias import Bias
-from headscope.analysis.usecases.bias import Effect as BiasEffect
+from headscope.analysis.usecases.bias import BiasReport
+from headscope.analysis.usecases.bias import SilencingEffect as BiasEffect
 from headscope.analysis.usecases.distance_decay import Scaled, built_in_texts
 from headscope.analysis.usecases.pronoun_sentences import Sentences, sentences_of
 from headscope.analysis.usecases.sentence_pairs import built_in_pairs
@@ -85,7 +85,7 @@ def _bias(model: Model, data: Sentences | None, **going: Any) -> Evidence:
     return _evidence("bias", model, findings, tables, differences, "bias = hs.bias(model)", example)
 
 
-def _bias_heads(measured: Bias, ranked: list[Head]) -> EvidenceTable:
+def _bias_heads(measured: BiasReport, ranked: list[Head]) -> EvidenceTable:
     differences, p_values = measured.differences, measured.p_values
     return EvidenceTable(
         "Heads, by she − he",
@@ -95,7 +95,7 @@ def _bias_heads(measured: Bias, ranked: list[Head]) -> EvidenceTable:
     )
 
 
-def _occupations(measured: Bias, head: Head) -> EvidenceTable:
+def _occupations(measured: BiasReport, head: Head) -> EvidenceTable:
     return EvidenceTable(
         "Occupations",
         f"Attention to each in {head}; and how much likelier the model finds she than he there (log-odds).",

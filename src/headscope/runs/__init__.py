@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from headscope.lazy import public_names
 
 if TYPE_CHECKING:
-    from headscope.runs.batch import Batch as Batch
+    from headscope.runs.batch import CorpusBatch as CorpusBatch
     from headscope.runs.batch import Layer as Layer
     from headscope.runs.cell_measures import Cells as Cells
     from headscope.runs.cell_measures import OfCells as OfCells
@@ -20,6 +20,6 @@ if TYPE_CHECKING:
     from headscope.runs.measure import Sample as Sample
     from headscope.runs.measure import Tally as Tally
     from headscope.runs.ray import Ray as Ray
-    from headscope.runs.table import Table as Table
+    from headscope.runs.table import MeasureTable as MeasureTable
 
 __getattr__, __dir__ = public_names(__name__)

@@ -16,7 +16,7 @@ from headscope.traces import Inputs, Tokens, Trace
 
 
 @dataclass(frozen=True, eq=False)
-class Batch:
+class CorpusBatch:
     """Examples that share one forward pass, padded on the right.
 
     `places` are their numbers within the shard, `real[stack]` [example, position] says what is not padding. `traces`
@@ -105,7 +105,7 @@ class Layer:
     site: Site
     key_stack: str
     is_causal: bool
-    batch: Batch
+    batch: CorpusBatch
     rows: slice
     first_head: int
     pattern: Tensor

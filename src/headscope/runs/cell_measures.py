@@ -12,7 +12,7 @@ from headscope.runs.measure import Measure, Tallies, Tally
 from headscope.traces import Tokens
 
 if TYPE_CHECKING:
-    from headscope.runs.batch import Batch, Layer
+    from headscope.runs.batch import CorpusBatch, Layer
 
 
 class Cells(Protocol):
@@ -105,7 +105,7 @@ def _mark_all(
     return marked, torch.stack(weights, -1).flatten(1, 2) if weights else None
 
 
-def _mark(batch: "Batch", layer: "Layer", measure: OfCells, shape: tuple[int, int, int]) -> _Marked | None:
+def _mark(batch: "CorpusBatch", layer: "Layer", measure: OfCells, shape: tuple[int, int, int]) -> _Marked | None:
     wanted = np.zeros(shape, dtype=np.float32)
     among: np.ndarray | None = None
     has = []
@@ -140,7 +140,7 @@ def _mark(batch: "Batch", layer: "Layer", measure: OfCells, shape: tuple[int, in
     return _Marked(measure.name, has, [weight.to(device) for weight in (cells, others, others * share)])
 
 
-def _tokens(batch: "Batch", stack: str, rows: slice, length: int) -> list[Tokens]:
+def _tokens(batch: "CorpusBatch", stack: str, rows: slice, length: int) -> list[Tokens]:
     """The tokens of a stack; numbers for a layer that sees a coarser grid of the image."""
     tokens = batch.tokens(stack)[rows]
     is_coarser = max(len(example_tokens) for example_tokens in tokens) > length

@@ -13,13 +13,13 @@ from headscope.corpora import Corpus, Example, corpus
 from headscope.errors import Cancelled, HeadscopeError, HeadscopeWarning, InputError, MissingExtraError
 from headscope.progress import Cancel, OnProgress
 from headscope.runs.batch_plan import Plan, block_for
-from headscope.runs.engine import Crew, Engine, Local, Source, Task
+from headscope.runs.engine import Crew, Engine, Local, ShardTask, Source
 from headscope.runs.manifest import digest_of, make_manifest
 from headscope.runs.measure import Measure
 from headscope.runs.progress import Counter
 from headscope.runs.run_folder import Folder
 from headscope.runs.shard import Shard, arrow
-from headscope.runs.table import Table
+from headscope.runs.table import MeasureTable
 from headscope.scores import Scores
 
 
@@ -51,14 +51,14 @@ class Run:
         """Whether every shard is done."""
         return all(shard.is_there for shard in self._shards)
 
-    def table(self, measure: str) -> Table:
+    def table(self, measure: str) -> MeasureTable:
         """What one measure counted over the corpus; refused while shards are missing."""
         about = next((stated for stated in self.manifest["measures"] if stated["name"] == measure), None)
         if about is None:
             there = ", ".join(about["name"] for about in self.manifest["measures"])
             raise HeadscopeError(f"this run has no measure {measure!r}: it has {there}.")
         n_blocks = -(-self.manifest["corpus"]["n_examples"] // self.manifest["plan"]["block"])
-        return Table(measure, about["settings"], self._complete(), n_blocks, self.manifest["plan"]["seed"])
+        return MeasureTable(measure, about["settings"], self._complete(), n_blocks, self.manifest["plan"]["seed"])
 
     def scores(self) -> dict[str, Scores]:
         """Scores by measure, and by measure and key (`syntactic/nsubj`) where it has several.
@@ -247,14 +247,14 @@ def _stop_note(place: Folder, n_done: int, n_shards: int) -> str:
     return f"stopped with {n_done} of {n_shards} shards done, kept in {place.path}: the same call goes on from there."
 
 
-def _tasks(examples: Corpus, plan: Plan, done: set[int]) -> Iterator[Task]:
+def _tasks(examples: Corpus, plan: Plan, done: set[int]) -> Iterator[ShardTask]:
     stream: Iterator[Example] = iter(examples)
     for index in itertools.count():
         shard = list(itertools.islice(stream, plan.shard_size))
         if not shard:
             return
         if index not in done:
-            yield Task(index, shard)
+            yield ShardTask(index, shard)
 
 
 def _engine(engine: "str | Engine") -> Engine:

@@ -20,7 +20,7 @@ Source = Model | str | Path | Callable[[], Model]
 
 
 @dataclass(frozen=True)
-class Task:
+class ShardTask:
     """A shard to be done."""
 
     index: int
@@ -42,7 +42,7 @@ class Crew(Protocol):
     identity: dict[str, Any]
 
     def work(
-        self, tasks: Iterator[Task], plan: Plan, digest: str, *, report: Callable[[int], None], cancel: Cancel
+        self, tasks: Iterator[ShardTask], plan: Plan, digest: str, *, report: Callable[[int], None], cancel: Cancel
     ) -> Iterator[Done]:
         """Do the tasks, and give them back as they are done."""
         ...
@@ -83,7 +83,7 @@ class _Alone:
         self.identity = identity(model)
 
     def work(
-        self, tasks: Iterator[Task], plan: Plan, digest: str, *, report: Callable[[int], None], cancel: Cancel
+        self, tasks: Iterator[ShardTask], plan: Plan, digest: str, *, report: Callable[[int], None], cancel: Cancel
     ) -> Iterator[Done]:
         worker = Worker(self.model, self.measures, plan)
         for task in tasks:

@@ -19,8 +19,8 @@ from headscope.traces import Trace
 
 if TYPE_CHECKING:
     from headscope.models import Model
-    from headscope.runs.batch import Batch, Layer
-    from headscope.runs.table import Table
+    from headscope.runs.batch import CorpusBatch, Layer
+    from headscope.runs.table import MeasureTable
 
 
 class Sample(NamedTuple):
@@ -79,10 +79,10 @@ class Measure:
         """Count what one layer did with a batch: all its heads, all the examples at once."""
         return ()
 
-    def watch_neurons(self, site: Site, activations: Tensor, batch: "Batch") -> None:
+    def watch_neurons(self, site: Site, activations: Tensor, batch: "CorpusBatch") -> None:
         """See the MLP activations of one layer [example, token, neuron], padding included, as a batch passes."""
 
-    def update(self, batch: "Batch") -> Tallies:
+    def update(self, batch: "CorpusBatch") -> Tallies:
         """Count what a batch shows once the pass is over."""
         return ()
 
@@ -94,7 +94,7 @@ class Measure:
         """The files that `end` wrote beside the shard, and their SHA-256: verified whenever they are read."""
         return {}
 
-    def finish(self, table: "Table") -> Scores | dict[str, Scores]:
+    def finish(self, table: "MeasureTable") -> Scores | dict[str, Scores]:
         """Scores from what was counted over the corpus; by key where there are several."""
         return table.means()
 
@@ -124,7 +124,7 @@ class OfTraces(Measure):
     settings: dict[str, Any] = field(default_factory=dict)
     record: Record | None = "heads"
 
-    def update(self, batch: "Batch") -> Tallies:
+    def update(self, batch: "CorpusBatch") -> Tallies:
         """The samples of every trace."""
         for place, trace in zip(batch.places, batch.traces, strict=True):
             yield self._of(trace, place)

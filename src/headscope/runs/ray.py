@@ -14,7 +14,7 @@ from headscope.errors import HeadscopeError, InputError, MissingExtraError
 from headscope.models import Model
 from headscope.progress import Cancel
 from headscope.runs.batch_plan import Plan
-from headscope.runs.engine import Crew, Done, Source, Task, as_model
+from headscope.runs.engine import Crew, Done, ShardTask, Source, as_model
 from headscope.runs.manifest import identity
 from headscope.runs.measure import Measure
 from headscope.runs.worker import Worker
@@ -77,12 +77,12 @@ class _Actors:
             raise
 
     def work(
-        self, tasks: Iterator[Task], plan: Plan, digest: str, *, report: Callable[[int], None], cancel: Cancel
+        self, tasks: Iterator[ShardTask], plan: Plan, digest: str, *, report: Callable[[int], None], cancel: Cancel
     ) -> Iterator[Done]:
         ray = self.ray
         free = list(self.actors)
-        again: list[tuple[Task, int]] = []
-        busy: dict[Any, tuple[Any, Task, int]] = {}
+        again: list[tuple[ShardTask, int]] = []
+        busy: dict[Any, tuple[Any, ShardTask, int]] = {}
         has_more = True
         while has_more or again or busy:
             while free and (again or has_more):

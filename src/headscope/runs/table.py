@@ -36,7 +36,7 @@ class Blocks(NamedTuple):
     n_queries: np.ndarray
 
 
-class Table:
+class MeasureTable:
     """The rows of one measure. They are read shard by shard; only sums are held."""
 
     def __init__(

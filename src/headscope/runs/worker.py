@@ -20,7 +20,7 @@ from headscope.models.generation import continue_inputs, longest_target
 from headscope.models.inputs.batch import batchable
 from headscope.models.inputs.prepare import prepare
 from headscope.progress import Cancel, stop_if
-from headscope.runs.batch import Batch, Layer
+from headscope.runs.batch import CorpusBatch, Layer
 from headscope.runs.batch_plan import Plan
 from headscope.runs.cell_measures import OfCells, watch_cells
 from headscope.runs.measure import Measure, Tallies
@@ -147,7 +147,7 @@ class Worker:
     ) -> None:
         forward = Pass.of(self.model, [inputs[place] for place in places])
         ready = forward.batch
-        batch = Batch([examples[place] for place in places], ready.examples, places, ready.real, seed)
+        batch = CorpusBatch([examples[place] for place in places], ready.examples, places, ready.real, seed)
         counts: list[tuple[str, Tallies]] = []
         of_cells = [measure for measure in self.measures if isinstance(measure, OfCells)]
 
@@ -178,7 +178,7 @@ class Worker:
         for name, counted in counts:
             ledger.add(name, counted)
 
-    def _is_whole(self, batch: Batch) -> bool:
+    def _is_whole(self, batch: CorpusBatch) -> bool:
         """Whether the patterns of every layer can be held whole."""
         layers = self.model.layout.layers
         if any(layer.is_windowed for layer in layers):
@@ -201,7 +201,7 @@ class Worker:
 class _LayerWatcher(Observer):
     """Shows each layer of a batch to the measures: whole if it is at hand, else from the records of its examples."""
 
-    def __init__(self, worker: Worker, batch: Batch, watch: Callable[[Layer], None]):
+    def __init__(self, worker: Worker, batch: CorpusBatch, watch: Callable[[Layer], None]):
         self.worker, self.batch, self.watch = worker, batch, watch
 
     def layer(self, captured: Captured) -> None:

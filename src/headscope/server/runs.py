@@ -42,7 +42,7 @@ _BYTES_A_RUN, _BYTES_A_TOKEN, _BYTES_A_CANDIDATE = 50_000, 2_000, 150
 
 
 @dataclass(frozen=True)
-class Run:
+class ServerRun:
     """A trace, what was asked, and when."""
 
     id: str
@@ -74,13 +74,13 @@ class Run:
 
 
 @dataclass(frozen=True)
-class Plan:
+class RunPlan:
     """A request that may be run, and what is cached of what it builds on."""
 
     id: str
     request: RunRequest
     media: Media | None = None
-    base: Run | None = None
+    base: ServerRun | None = None
     """The same without edits: its input is read already."""
     others: dict[str, Trace] = field(default_factory=dict)
     """The traces of the runs that edits take something from, by how those print."""
@@ -91,7 +91,7 @@ class Runs:
 
     def __init__(self, catalogue: Catalogue, jobs: Jobs, memory: Memory, limits: Limits, media: MediaStore):
         self.catalogue, self.jobs, self.memory, self.limits, self.media = catalogue, jobs, memory, limits, media
-        self.cache = Cache[Run](memory, "runs")
+        self.cache = Cache[ServerRun](memory, "runs")
         # Browsers keep parts by their address: another server, which may hold other weights, has other addresses.
         self._salt = secrets.token_hex(8)
 
@@ -103,7 +103,7 @@ class Runs:
             return plan.id
         return None if only_kept else self.jobs.submit(plan.id, lambda job: self._run(job, plan))
 
-    def _plan(self, request: RunRequest) -> Plan:
+    def _plan(self, request: RunRequest) -> RunPlan:
         """Not for the event loop: edits are parsed, folders looked up, presets drawn."""
         # A field of the page that was left empty is one that was not filled in.
         pair, target = request.pair or None, request.target or None
@@ -112,11 +112,11 @@ class Runs:
         request = replace(request, model=model, pair=pair, target=target, edits=calls)
         id = self.id_of(request)
         if self.cache.get(id) is not None:
-            return Plan(id, request)
+            return RunPlan(id, request)
         base = self.cache.get(self.id_of(replace(request, edits=[]))) if calls else None
         # Looked up now: while the run waits, it may be evicted.
         media = None if request.media is None else self.media.find(request.media)
-        return Plan(id, request, media, base, self._others(request))
+        return RunPlan(id, request, media, base, self._others(request))
 
     def _others(self, request: RunRequest) -> dict[str, Trace]:
         """The cached traces of the runs that edits take something from."""
@@ -130,7 +130,7 @@ class Runs:
                 traces[repr(other)] = run.trace
         return traces
 
-    def find(self, id: str) -> Run:
+    def find(self, id: str) -> ServerRun:
         """A run that is remembered."""
         run = self.cache.get(id)
         if run is None:
@@ -169,7 +169,7 @@ class Runs:
             message = f"the input is {count:,} characters long; this server takes up to {self.limits.characters:,}."
             raise Refused(413, "TooLarge", message, "Send a shorter text.")
 
-    def _run(self, job: Job, plan: Plan) -> RunEvent:
+    def _run(self, job: Job, plan: RunPlan) -> RunEvent:
         """In the thread of runs."""
         request, base = plan.request, plan.base
         if not self.catalogue.is_loaded(request.model):
@@ -191,12 +191,12 @@ class Runs:
                 notes += [*trace.warnings, *(base.trace.warnings if base else ())]
                 notes += [str(warning.message) for warning in raised if issubclass(warning.category, HeadscopeWarning)]
                 trace = replace(trace, warnings=tuple(dict.fromkeys(notes)))
-                run = Run(plan.id, request, trace, time.time(), interventions, gold)
+                run = ServerRun(plan.id, request, trace, time.time(), interventions, gold)
                 self.cache.put(plan.id, run, run.nbytes(), room)
         logger.info("ran %s on %d tokens in %.2f s", request.model, run.n_tokens, time.monotonic() - begun)
         return RunEvent("done", layer=n_layers, n_layers=n_layers, trace=plan.id)
 
-    def _read(self, model: Model, plan: Plan, gold: Example | None) -> tuple[Inputs, list[str]]:
+    def _read(self, model: Model, plan: RunPlan, gold: Example | None) -> tuple[Inputs, list[str]]:
         """The model's inputs, and what was done to a picture or a sound on the way, in words."""
         request, media = plan.request, plan.media
         text = request.text if gold is None else gold.text
@@ -213,7 +213,7 @@ class Runs:
             file, notes = ({}, []) if media is None else media_inputs(media, takes, request.model)
             return model.read(source, **file, **options), notes
 
-    def _interventions(self, job: Job, model: Model, plan: Plan) -> tuple[Intervention, ...]:
+    def _interventions(self, job: Job, model: Model, plan: RunPlan) -> tuple[Intervention, ...]:
         """The edits, after running the inputs that they take something from where those are not cached."""
         is_run = any(repr(other) not in plan.others for other in edits.other_runs(plan.request.edits))
         with self.memory.reserve(self.memory.limit // 4 if is_run else 0, "the other run of an edit"):
@@ -245,7 +245,7 @@ def _trace_of(
     model: Model,
     inputs: Inputs,
     interventions: tuple[Intervention, ...],
-    plan: Plan,
+    plan: RunPlan,
     keeping: dict[str, Any],
     job: Job,
 ) -> Trace:

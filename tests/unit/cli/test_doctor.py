@@ -118,7 +118,7 @@ def test_missing_extras_say_what_installs_them(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(command, "_is_installed", lambda name: name != "fastapi")
     checks = {check.name: check for check in command._extras()}
     assert set(checks) == {f"extra {name}" for name in command.EXTRAS}
-    assert checks["extra serve"] == command.Check(
+    assert checks["extra serve"] == command.HealthCheck(
         "extra serve", "note", "without fastapi", "pip install 'headscope[serve]'"
     )
     assert checks["extra notebook"].state == "ok"

@@ -1,6 +1,6 @@
 import pytest
 
-from headscope.corpora import Problem, corpus
+from headscope.corpora import CorpusProblem, corpus
 from headscope.corpora.conll import read_conll
 from headscope.errors import InputError
 
@@ -25,7 +25,7 @@ def test_a_line_with_another_number_of_columns_is_named(tmp_path):
     path = tmp_path / "a.txt"
     path.write_text("He PRP B-NP\nreckons VBZ\n")
     (problem,) = read_conll(path, max_line=100)
-    assert isinstance(problem, Problem) and problem.line == 2 and "found 2 columns" in problem.reason
+    assert isinstance(problem, CorpusProblem) and problem.line == 2 and "found 2 columns" in problem.reason
 
 
 def test_names_of_things_are_a_column_like_others(tmp_path):

@@ -1,6 +1,6 @@
 import pytest
 
-from headscope.corpora import Example, Problem, corpus
+from headscope.corpora import CorpusProblem, Example, corpus
 from headscope.corpora.conllu import parse_conllu, read_conllu, to_conllu
 from headscope.errors import HeadscopeWarning, InputError
 
@@ -75,7 +75,7 @@ def test_sentences_without_trees_have_no_heads(tmp_path):
 )
 def test_a_malformed_line_is_named(tmp_path, rows, line, reason):
     results = read(tmp_path, sentence(*rows) + PLAIN)
-    assert isinstance(results[0], Problem) and results[0].line == line and reason in results[0].reason
+    assert isinstance(results[0], CorpusProblem) and results[0].line == line and reason in results[0].reason
     assert isinstance(results[1], Example)  # reading goes on with the next sentence
 
 

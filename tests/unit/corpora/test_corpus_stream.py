@@ -1,6 +1,6 @@
 import pytest
 
-from headscope.corpora import Corpus, Example, Problem, corpus
+from headscope.corpora import Corpus, CorpusProblem, Example, corpus
 from headscope.errors import HeadscopeWarning, InputError, LoadError
 
 
@@ -98,7 +98,7 @@ def test_the_same_examples_have_the_same_hash_and_others_another(write):
 def test_much_that_is_skipped_is_counted_but_not_kept():
     def read():
         for number in range(100):
-            yield Example(str(number), text="x") if number % 2 else Problem("a", number, "bad")
+            yield Example(str(number), text="x") if number % 2 else CorpusProblem("a", number, "bad")
 
     examples = Corpus("a", "list", "made up", read, on_error="skip")
     with pytest.warns(HeadscopeWarning, match=r"50 of them\), first a, line 0: bad"):

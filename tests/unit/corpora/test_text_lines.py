@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from headscope.corpora.example import Problem
+from headscope.corpora.example import CorpusProblem
 from headscope.corpora.text_lines import Line, bare_suffix, lines, sentences
 from headscope.errors import LoadError, MissingExtraError
 
@@ -38,7 +38,7 @@ def test_a_line_that_is_not_utf8_is_named_with_its_byte_and_reading_goes_on(tmp_
     path.write_bytes(b"one\nca\xe9\nthree\n")
     assert list(lines(path)) == [
         Line(1, "one"),
-        Problem("a.txt", 2, "not UTF-8: byte 0xe9 at byte 3 of the line"),
+        CorpusProblem("a.txt", 2, "not UTF-8: byte 0xe9 at byte 3 of the line"),
         Line(3, "three"),
     ]
 
@@ -49,7 +49,7 @@ def test_a_line_that_is_too_long_is_passed_without_being_held(tmp_path):
     read_lines = list(lines(path, max_line=5))
     assert read_lines == [
         Line(1, "12345"),
-        Problem("a.txt", 2, "the line is longer than 5 bytes"),
+        CorpusProblem("a.txt", 2, "the line is longer than 5 bytes"),
         Line(3, "1234"),
         Line(4, "end"),
     ]
@@ -78,7 +78,7 @@ def test_blocks_end_at_blank_lines_and_one_bad_line_spoils_its_own_block_only(tm
     path.write_bytes(b"\na\nb\n\n\nc\n\xff\nd\n\ne")
     first, second, third = sentences(path)
     assert first == [Line(2, "a"), Line(3, "b")]
-    assert isinstance(second, Problem) and second.line == 7
+    assert isinstance(second, CorpusProblem) and second.line == 7
     assert third == [Line(10, "e")]
 
 
@@ -86,4 +86,4 @@ def test_a_block_without_end_is_refused(tmp_path):
     path = tmp_path / "a.txt"
     path.write_text("word\n" * 50)
     (problem,) = sentences(path, max_words=20)
-    assert isinstance(problem, Problem) and problem.line == 21
+    assert isinstance(problem, CorpusProblem) and problem.line == 21

@@ -73,7 +73,15 @@ def test_random_numbers_belong_to_the_batch(bert):
 
 def test_cross_attention_has_no_words_of_its_own(bert):
     layer = runs.Layer(
-        bert.heads[0].site, "main", False, runs.Batch([], [SimpleInputs()], [], {}), slice(0, 0), 0, None, None, None
+        bert.heads[0].site,
+        "main",
+        False,
+        runs.CorpusBatch([], [SimpleInputs()], [], {}),
+        slice(0, 0),
+        0,
+        None,
+        None,
+        None,
     )  # type: ignore[arg-type]
     with pytest.raises(NotRecordedError, match="no words"):
         layer.by_words()

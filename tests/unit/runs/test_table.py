@@ -5,7 +5,7 @@ from headscope.errors import HeadscopeError
 from headscope.runs.batch_plan import Plan, block_for
 from headscope.runs.measure import Refusal, Tally
 from headscope.runs.shard_counts import Ledger
-from headscope.runs.table import Table
+from headscope.runs.table import MeasureTable
 from headscope.sites import Head
 
 pytest.importorskip("pyarrow")
@@ -27,7 +27,7 @@ def table(tmp_path, *ledgers, n_blocks=5):
     for shard in ledgers:
         files.append(tmp_path / f"shard-{shard.index}.parquet")
         files[-1].write_bytes(shard.parquet(["some", "none"], "digest"))
-    return Table("some", {"a": 1}, files, n_blocks)
+    return MeasureTable("some", {"a": 1}, files, n_blocks)
 
 
 def test_sums_and_means_over_shards(tmp_path):

@@ -49,7 +49,7 @@ HEAVY = [
     (api, "part"),
     (exports.TableQuery, "bytes"),
     (workbench.Workbench, "beside"),
-    (runs.Run, "summary"),
+    (runs.ServerRun, "summary"),
     (page.Path, "read_bytes"),
 ]
 

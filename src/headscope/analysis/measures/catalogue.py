@@ -13,10 +13,8 @@ from headscope.analysis.measures.syntactic import Syntactic
 from headscope.analysis.measures.tags import TagShares
 from headscope.analysis.measures.targets import Target, TargetOf, places_of
 from headscope.analysis.measures.variability import Variability
-from headscope.analysis.statistics import Sample
-from headscope.runs import Measure as RunMeasure
-from headscope.runs import OfCells, OfLayers
-from headscope.runs.measure import Tallies
+from headscope.runs import Measure, OfCells, OfLayers
+from headscope.runs.measure import Sample, Tallies
 from headscope.traces import LayerRecord, Tokens
 
 _IDS = "tokens with ids, which it compares: run the model on text"
@@ -27,7 +25,7 @@ _TREES = "a treebank: examples with words, heads and relations, in CoNLL-U"
 
 
 @dataclass(frozen=True)
-class Measure:
+class Quantity:
     """A quantity of every head: the weight on a target, what a function counts of a layer, or more than that (`build`).
 
     `figure` gives the same from a layer's summary, without its pattern. `needs` says in words which inputs it is about,
@@ -41,13 +39,13 @@ class Measure:
     figure: Callable[[LayerRecord], list[Sample]] | None = None
     function: Callable[..., Tallies] | None = None
     settings: dict[str, Any] = field(default_factory=dict)
-    build: Callable[[Inventory], RunMeasure] | None = None
+    build: Callable[[Inventory], Measure] | None = None
     needs: str = "a text"
     asks: tuple[str, ...] = ()
     unit: str = ""
     has_keys: bool = False
 
-    def over(self, inventory: Inventory) -> RunMeasure:
+    def over(self, inventory: Inventory) -> Measure:
         """The measure for a run, or for traces."""
         if self.target is not None:
             return OfCells(self.name, partial(_cells, self.name))
@@ -76,11 +74,11 @@ def _cells(name: str, queries: Tokens, keys: Tokens, *, is_cross: bool) -> Targe
     return target(places_of(queries, keys, is_cross))
 
 
-def _rare(inventory: Inventory, name: str, among: int) -> RunMeasure:
+def _rare(inventory: Inventory, name: str, among: int) -> Measure:
     return RareWord(name, inventory.tokens, among)
 
 
-def _tags(inventory: Inventory) -> RunMeasure:
+def _tags(inventory: Inventory) -> Measure:
     column = inventory.tag_column or "upos"
     return TagShares("tags", column, sorted(inventory.tags.get(column, ())))
 
@@ -90,43 +88,43 @@ _IMAGE: dict[str, Any] = {"asks": ("image",), "needs": _PATCHES}
 _LOOKS: dict[str, Any] = {"asks": ("pictures",), "needs": _PICTURES}
 
 # Adding a measure is adding a small file, or a function to one that is there, and a line here.
-MEASURES: dict[str, Measure] = {
+MEASURES: dict[str, Quantity] = {
     measure.name: measure
     for measure in (
         # How a row is shaped
-        Measure(
+        Quantity(
             "confidence",
             "the largest weight of each query",
             figure=row_statistics.summary_confidence,
             function=row_statistics.confidence,
         ),
-        Measure(
+        Quantity(
             "confidence_plain",
             "the largest weight of each query on a key that is neither special nor, in a causal model, the first",
             function=row_statistics.confidence_plain,
         ),
-        Measure(
+        Quantity(
             "entropy",
             "how spread out attention is, in nats",
             figure=row_statistics.summary_entropy,
             function=row_statistics.entropy,
             unit="nats",
         ),
-        Measure(
+        Quantity(
             "distance",
             "how far away a query looks, in tokens",
             figure=row_statistics.summary_distance,
             function=row_statistics.distance,
             unit="tokens",
         ),
-        Measure(
+        Quantity(
             "distance_plain",
             "how far away a query looks, special tokens and the first of a causal model left out, in tokens",
             function=row_statistics.distance_plain,
             unit="tokens",
             **_TEXT,
         ),
-        Measure(
+        Quantity(
             "variability",
             "how much the pattern changes from text to text",
             build=lambda _: Variability(),
@@ -134,48 +132,48 @@ MEASURES: dict[str, Measure] = {
             **_TEXT,
         ),
         # By where a token stands
-        Measure("self_token", "attention to the token itself", targets.self_token),
-        Measure("previous_token", "attention to the token just before", targets.previous_token),
-        Measure("next_token", "attention to the token just after", targets.next_token),
-        Measure("first_token", "attention to the first token of all", targets.first_token),
-        Measure("last_token", "attention to the last token of all", targets.last_token),
-        Measure(
+        Quantity("self_token", "attention to the token itself", targets.self_token),
+        Quantity("previous_token", "attention to the token just before", targets.previous_token),
+        Quantity("next_token", "attention to the token just after", targets.next_token),
+        Quantity("first_token", "attention to the first token of all", targets.first_token),
+        Quantity("last_token", "attention to the last token of all", targets.last_token),
+        Quantity(
             "positional",
             "how often the largest weight is at the head's most frequent distance",
             build=lambda _: Positional(),
             **_TEXT,
         ),
-        Measure(
+        Quantity(
             "special_tokens",
             "attention to special tokens",
             targets.special_tokens,
             needs="an input with special tokens, such as [CLS]",
         ),
         # By what a token is
-        Measure(
+        Quantity(
             "duplicate_token",
             "attention to earlier occurrences of the same token",
             targets.duplicate_token,
             needs=_IDS,
             **_TEXT,
         ),
-        Measure(
+        Quantity(
             "same_token", "attention to other occurrences of the same token", targets.same_token, needs=_IDS, **_TEXT
         ),
-        Measure(
+        Quantity(
             "induction", "attention to what followed the same token before", targets.induction, needs=_IDS, **_TEXT
         ),
-        Measure(
+        Quantity(
             "punctuation", "attention to marks", targets.punctuation, needs="a text with punctuation marks", **_TEXT
         ),
-        Measure(
+        Quantity(
             "paired_marks",
             "attention to the other half of a pair of quotes or brackets",
             targets.paired_marks,
             needs="a text with quotes or brackets that open and close",
             **_TEXT,
         ),
-        Measure(
+        Quantity(
             "names",
             "attention to words with a capital inside a sentence",
             targets.names,
@@ -183,7 +181,7 @@ MEASURES: dict[str, Measure] = {
             **_TEXT,
         ),
         *(
-            Measure(
+            Quantity(
                 name,
                 about,
                 build=partial(_rare, name=name, among=among),
@@ -196,7 +194,7 @@ MEASURES: dict[str, Measure] = {
             )
         ),
         # Across two sentences
-        Measure(
+        Quantity(
             "same_word_across",
             "share of attention across the pair that goes to the same word",
             targets.same_word_across,
@@ -204,7 +202,7 @@ MEASURES: dict[str, Measure] = {
             asks=("two sentences",),
         ),
         *(
-            Measure(
+            Quantity(
                 f"{source.lower()}_to_{other.lower()}",
                 f"attention of sentence {source} to sentence {other}",
                 targets.between(source, other),
@@ -215,7 +213,7 @@ MEASURES: dict[str, Measure] = {
             for other in "AB"
         ),
         # By grammar
-        Measure(
+        Quantity(
             "tags",
             "share of attention to, and from, each part of speech",
             build=_tags,
@@ -223,14 +221,14 @@ MEASURES: dict[str, Measure] = {
             asks=("words", "tags"),
             has_keys=True,
         ),
-        Measure(
+        Quantity(
             "dependency_alignment",
             "share of attention between words that the tree joins",
             function=dependency_alignment.dependency_alignment,
             needs=_TREES,
             asks=("trees",),
         ),
-        Measure(
+        Quantity(
             "syntactic",
             "how often the largest weight is on the other end of a dependency",
             build=lambda inventory: Syntactic("syntactic", inventory.modal_offsets),
@@ -239,7 +237,7 @@ MEASURES: dict[str, Measure] = {
             has_keys=True,
         ),
         # By what it adds
-        Measure(
+        Quantity(
             "norm",
             "weight × ‖value · W_O‖: how much attention adds to the output",
             function=norms.norm,
@@ -247,7 +245,7 @@ MEASURES: dict[str, Measure] = {
             unit="norm",
         ),
         *(
-            Measure(
+            Quantity(
                 f"norm_{keys}",
                 f"of what attention adds to the output, the share of {what}",
                 function=norms.norm_share,
@@ -262,25 +260,25 @@ MEASURES: dict[str, Measure] = {
             )
         ),
         # On images
-        Measure("patch_self", "attention from a patch to itself", targets.patch_self, **_IMAGE),
-        Measure("patch_neighbour", "attention from a patch to the eight around it", targets.patch_neighbour, **_IMAGE),
-        Measure("patch_row", "attention from a patch to the rest of its row", targets.patch_row, **_IMAGE),
-        Measure("patch_column", "attention from a patch to the rest of its column", targets.patch_column, **_IMAGE),
-        Measure(
+        Quantity("patch_self", "attention from a patch to itself", targets.patch_self, **_IMAGE),
+        Quantity("patch_neighbour", "attention from a patch to the eight around it", targets.patch_neighbour, **_IMAGE),
+        Quantity("patch_row", "attention from a patch to the rest of its row", targets.patch_row, **_IMAGE),
+        Quantity("patch_column", "attention from a patch to the rest of its column", targets.patch_column, **_IMAGE),
+        Quantity(
             "patch_distance",
             "how far away a patch looks, in patches",
             function=patches.patch_distance,
             unit="patches",
             **_IMAGE,
         ),
-        Measure(
+        Quantity(
             "brightness",
             "how bright the patches are that are looked at",
             function=patches.preference,
             settings={"of": "brightness"},
             **_LOOKS,
         ),
-        Measure(
+        Quantity(
             "frequency",
             "how fine the stripes are of the patches that are looked at, in cycles a patch",
             function=patches.preference,
@@ -288,9 +286,9 @@ MEASURES: dict[str, Measure] = {
             unit="cycles",
             **_LOOKS,
         ),
-        Measure("hue", "share of attention to patches of each hue", function=patches.hue, has_keys=True, **_LOOKS),
+        Quantity("hue", "share of attention to patches of each hue", function=patches.hue, has_keys=True, **_LOOKS),
         *(
-            Measure(
+            Quantity(
                 f"like_{of}",
                 f"how alike in {of} a patch and those that it looks at are",
                 function=patches.likeness,

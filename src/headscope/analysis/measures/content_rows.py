@@ -25,7 +25,7 @@ class Kept(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class ContentRows:
     """One layer's rows over its kept keys; sums are [example, head] and more."""
 
     layer: Layer
@@ -82,9 +82,9 @@ def strongest(weights: Tensor) -> tuple[Tensor, Tensor]:
     return largest, torch.where(largest > 0, n - 1 - (packed & 0xFFFFFFFF), -1)
 
 
-def rows(layer: Layer) -> Rows:
+def rows(layer: Layer) -> ContentRows:
     """The rows of a layer, worked out once for all measures."""
-    return layer.once("rows", lambda: Rows(layer, _find_kept(layer)))
+    return layer.once("rows", lambda: ContentRows(layer, _find_kept(layer)))
 
 
 def once_per_batch(layer: Layer, name: str, make):

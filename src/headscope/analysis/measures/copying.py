@@ -9,11 +9,11 @@ from torch import Tensor
 
 from headscope.analysis.measures.measure import scores_of
 from headscope.analysis.measures.repeated_tokens import repeated_tokens
-from headscope.analysis.statistics import Sample
 from headscope.errors import InputError
 from headscope.models import Model
 from headscope.models.layout import AttentionLayer
 from headscope.models.output_projection import OutputProjection
+from headscope.runs.measure import Sample
 from headscope.scores import Scores
 from headscope.sites import Head
 

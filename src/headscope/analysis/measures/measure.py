@@ -6,15 +6,15 @@ from itertools import chain, repeat
 import numpy as np
 
 from headscope.analysis.measures.catalogue import MEASURES as MEASURES
-from headscope.analysis.measures.catalogue import Measure as Measure
+from headscope.analysis.measures.catalogue import Quantity as Quantity
 from headscope.analysis.measures.corpus_contents import Inventory, inventory_of_traces
 from headscope.analysis.measures.targets import Places, Target, TargetOf
-from headscope.analysis.statistics import Sample, chance, interval, mean
+from headscope.analysis.statistics import chance, interval, mean
 from headscope.analysis.trace_measures import count, layers
 from headscope.corpora import Example
 from headscope.errors import HeadscopeError, InputError
 from headscope.runs import OfCells, Tally
-from headscope.runs.measure import numbers
+from headscope.runs.measure import Sample, numbers
 from headscope.scores import Scores
 from headscope.sites import Head, Site
 from headscope.traces import Tokens, Trace
@@ -120,7 +120,7 @@ def samples_on(trace: Trace, site: Site, target: TargetOf) -> list[Sample] | Non
     return samples or None
 
 
-def _measure_by_name(name: str) -> Measure:
+def _measure_by_name(name: str) -> Quantity:
     if name not in MEASURES:
         raise HeadscopeError(f"there is no measure {name!r}: the measures are {', '.join(MEASURES)}.")
     return MEASURES[name]

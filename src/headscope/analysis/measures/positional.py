@@ -5,7 +5,7 @@ import torch
 
 from headscope.analysis.measures.content_rows import Kept, once_per_batch, rows
 from headscope.analysis.measures.grouped import Grouped
-from headscope.runs import Layer, Table
+from headscope.runs import Layer, MeasureTable
 from headscope.runs.measure import Tallies
 from headscope.scores import Scores
 
@@ -58,7 +58,7 @@ class Positional(Grouped):
             chance.append((has / kept.seen.clamp_min(1)).sum(-1))
         return torch.stack(n_queries, -1), torch.stack(chance, -1)
 
-    def finish(self, table: Table) -> Scores:
+    def finish(self, table: MeasureTable) -> Scores:
         """One score a head, at its own offset: the one that it looks at most often."""
         keys = table.keys()
         sums = {key: table.sums(key) for key in keys}

@@ -8,9 +8,8 @@ import torch
 from torch import Tensor
 
 from headscope.analysis.measures.content_rows import once_per_batch, rows
-from headscope.analysis.statistics import Sample
 from headscope.runs import Layer
-from headscope.runs.measure import Tallies
+from headscope.runs.measure import Sample, Tallies
 from headscope.traces import LayerRecord
 
 # Of a trace

@@ -11,7 +11,7 @@ from headscope.analysis.measures.content_rows import once_per_batch, strongest
 from headscope.analysis.measures.grouped import Grouped
 from headscope.analysis.measures.treebank_words import by_words, trees
 from headscope.corpora import Example
-from headscope.runs import Layer, Table
+from headscope.runs import Layer, MeasureTable
 from headscope.runs.measure import Tallies
 from headscope.scores import Scores
 
@@ -94,7 +94,7 @@ class Syntactic(Grouped):
         )
         return of_head, sources, found_by_offset
 
-    def finish(self, table: Table) -> dict[str, Scores]:
+    def finish(self, table: MeasureTable) -> dict[str, Scores]:
         """Accuracy by relation and direction, those with few cases left out."""
         scores_by_key, keys = {}, table.keys()
         for key in keys:

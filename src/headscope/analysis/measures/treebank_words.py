@@ -10,7 +10,7 @@ from headscope.analysis.measures.content_rows import once_per_batch, rows
 from headscope.runs import Layer
 
 
-class Trees(NamedTuple):
+class GoldTrees(NamedTuple):
     """Over the words of a batch [example, word]: the head of each (−1: none, or it has no tokens), the number of its
     relation, and whether the word itself has tokens.
     """
@@ -44,12 +44,12 @@ def _by_words(layer: Layer) -> Tensor | None:
     return means[:, None] @ summed
 
 
-def trees(layer: Layer, relations: dict[str, int]) -> Trees:
+def trees(layer: Layer, relations: dict[str, int]) -> GoldTrees:
     """The gold trees of a layer's examples; relations by their number, −1 for others."""
     return once_per_batch(layer, f"trees {' '.join(relations)}", lambda: _trees(layer, relations))
 
 
-def _trees(layer: Layer, relations: dict[str, int]) -> Trees:
+def _trees(layer: Layer, relations: dict[str, int]) -> GoldTrees:
     words = layer.batch.words()[layer.rows]
     shape = (len(words), layer.batch.word_weights().shape[1])
     heads, names = np.full(shape, -1), np.full(shape, -1)
@@ -64,4 +64,4 @@ def _trees(layer: Layer, relations: dict[str, int]) -> Trees:
             number = [relations.get(relation, -1) for relation in example.relations]
             names[row, : len(has)] = np.where(joins, number, -1)
     device = layer.pattern.device
-    return Trees(*(torch.from_numpy(words_data).to(device) for words_data in (heads, names, has_tokens)))
+    return GoldTrees(*(torch.from_numpy(words_data).to(device) for words_data in (heads, names, has_tokens)))

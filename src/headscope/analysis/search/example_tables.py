@@ -15,7 +15,7 @@ from headscope.errors import BudgetError, HeadscopeError
 from headscope.files import write_file
 from headscope.models import Model
 from headscope.models.memory_budget import size_text
-from headscope.runs.batch import Batch, Layer
+from headscope.runs.batch import CorpusBatch, Layer
 from headscope.runs.corpus_run import Run
 from headscope.runs.measure import Measure, Tallies
 from headscope.sites import Site
@@ -81,7 +81,7 @@ class TopExamples(Measure):
                 self._add(f"{name}/{site}", vectors.transpose(-1, -2).flatten(1, 2), there, places, first)
         return ()
 
-    def watch_neurons(self, site: Site, activations: Tensor, batch: Batch) -> None:
+    def watch_neurons(self, site: Site, activations: Tensor, batch: CorpusBatch) -> None:
         """MLP neurons."""
         plain = batch.plain(site.stack)
         if plain.shape[1] == activations.shape[1]:

@@ -9,8 +9,8 @@ from torch import Tensor
 
 from headscope.analysis.measures.measure import MEASURES, samples_on, scores_of
 from headscope.analysis.measures.targets import Places, Target, TargetOf
-from headscope.analysis.statistics import Sample
 from headscope.errors import HeadscopeError, InputError, UnknownTokenError
+from headscope.runs.measure import Sample
 from headscope.scores import Scores
 from headscope.sites import Head, Site
 from headscope.traces import Tokens, Trace

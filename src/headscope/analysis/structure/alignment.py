@@ -9,14 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from headscope.analysis.corpus_in_memory import Counted, counted, first, listed
+from headscope.analysis.corpus_in_memory import as_corpus, count_corpus, first
+from headscope.analysis.memory_table import MemoryTable
 from headscope.analysis.structure.word_aligner import Links, align_pairs
 from headscope.corpora import Example, corpus
 from headscope.errors import InputError
 from headscope.models import Model
 from headscope.models.inputs.segmentation import words_of
 from headscope.progress import Cancel, OnProgress
-from headscope.runs import Batch, Layer, Measure, Tally
+from headscope.runs import CorpusBatch, Layer, Measure, Tally
 from headscope.runs.measure import Tallies
 from headscope.scores import Scores
 from headscope.sites import Site
@@ -35,7 +36,7 @@ class Agreement:
 
 
 @dataclass(frozen=True, eq=False)
-class Alignment:
+class CrossAlignment:
     """How well cross-attention agrees with the aligner: every head, the mean over each layer's heads, and over all.
 
     `f1["writes"]` and `error_rate["writes"]` are `Scores` of the step that writes a word; "reads", of the step that
@@ -75,22 +76,22 @@ def cross_alignment(
     seed: int = 0,
     progress: OnProgress | None = None,
     cancel: Cancel | None = None,
-) -> Alignment:
+) -> CrossAlignment:
     """Compare the cross-attention of a translator, fed the pairs of a corpus, with an aligner trained on them.
 
     `more` are further pairs for the aligner alone, which needs some thousands to be worth comparing with.
     """
     if not any(layer.site.kind == "cross" for layer in model.layout.layers):
         raise InputError(f"{model.name} has no cross-attention: it does not translate.")
-    stream = listed(source)
+    stream = as_corpus(source)
     examples = [_check_pair(example) for example in first(stream, limit)]
-    further = [] if more is None else [_check_pair(example) for example in listed(more)]
+    further = [] if more is None else [_check_pair(example) for example in as_corpus(more)]
     links = align_pairs([_pair_words(example) for example in [*examples, *further]], cancel=cancel)
     measure = _Aligning({example.id: pair_links for example, pair_links in zip(examples, links, strict=False)})
     kept = corpus(examples, on_error="skip" if stream.on_error == "skip" else "fail")
-    table = counted(model, kept, measure, seed=seed, progress=progress, cancel=cancel)
+    table = count_corpus(model, kept, measure, seed=seed, progress=progress, cancel=cancel)
     f1 = {step: table.mean(f"{step} f1", method=f"alignment F1, the step that {step} the word") for step in STEPS}
-    return Alignment(
+    return CrossAlignment(
         f1=f1,
         error_rate={step: _error_rates(table, step) for step in STEPS},
         layers={step: _by_site(table, f"{step} layer") for step in STEPS},
@@ -135,7 +136,7 @@ class _Aligning(Measure):
                 chosen = _strongest_links(weights, queries, keys)
                 yield from _tallies(layer.heads, layer.batch.places[row], links, chosen, step)
 
-    def update(self, batch: Batch) -> Tallies:
+    def update(self, batch: CorpusBatch) -> Tallies:
         for row, place in enumerate(batch.places):
             for step in STEPS:
                 links, queries, keys = self._pair(batch, row, step)
@@ -153,7 +154,7 @@ class _Aligning(Measure):
             yield from _tallies([self._any], place, links, links.forward[None], "forward")
         self._sums.clear()
 
-    def _pair(self, batch: Batch, row: int, step: str) -> tuple[Links, np.ndarray, np.ndarray]:
+    def _pair(self, batch: CorpusBatch, row: int, step: str) -> tuple[Links, np.ndarray, np.ndarray]:
         """The aligner's links, and which positions make up each word: the mean of queries, the sum of keys."""
 
         def pair() -> tuple[Links, np.ndarray, np.ndarray]:
@@ -201,7 +202,7 @@ def _tallies(heads, place: int, links: Links, chosen: np.ndarray, key: str) -> T
     yield Tally(heads, [place], *(parts[None] for parts in sums), key=f"{key} agreed")
 
 
-def _error_rates(table: Counted, step: str) -> Scores:
+def _error_rates(table: MemoryTable, step: str) -> Scores:
     """One minus the share agreed on, with its interval turned round."""
     agreed = table.mean(f"{step} agreed")
     return Scores(
@@ -215,7 +216,7 @@ def _error_rates(table: Counted, step: str) -> Scores:
     )
 
 
-def _by_site(table: Counted, key: str) -> dict[Site, Agreement]:
+def _by_site(table: MemoryTable, key: str) -> dict[Site, Agreement]:
     f1, agreed = table.mean(f"{key} f1"), table.mean(f"{key} agreed")
     return {head.site: Agreement(f1[head], 1 - agreed[head]) for head in f1}
 

@@ -14,15 +14,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from headscope.analysis.corpus_in_memory import counted
-from headscope.analysis.statistics import Sample, interval
+from headscope.analysis.corpus_in_memory import count_corpus
+from headscope.analysis.statistics import interval
 from headscope.analysis.structure.linear_classifier import select
 from headscope.choices import Record
 from headscope.errors import InputError
 from headscope.models import Model
 from headscope.progress import Cancel, OnProgress, Steps, stop_if
-from headscope.runs import Batch, Measure
-from headscope.runs.measure import Tallies
+from headscope.runs import CorpusBatch, Measure
+from headscope.runs.measure import Sample, Tallies
 
 PENALTIES = (1e-4, 1e-3, 1e-2)
 _PARTS = ("train", "dev", "test")
@@ -122,7 +122,7 @@ def layer_probes(
     depth. The vectors of all words are held in memory, hence the limit. `progress` hears of sentences, then of depths.
     """
     measure = _Reading(tag, stack)
-    counted(model, source, measure, limit=limit, seed=seed, progress=progress, cancel=cancel)
+    count_corpus(model, source, measure, limit=limit, seed=seed, progress=progress, cancel=cancel)
     return probe(measure.words(), tag, measure.stack or "main", penalties, seed=seed, progress=progress, cancel=cancel)
 
 
@@ -205,7 +205,7 @@ class _Reading(Measure):
         self._tags: list[str] = []
         self._sentences: list[str] = []
 
-    def update(self, batch: Batch) -> Tallies:
+    def update(self, batch: CorpusBatch) -> Tallies:
         self.stack = self.stack or batch.text_stack
         for example, groups, trace in zip(batch.examples, batch.words(), batch.traces, strict=True):
             if self.tag not in example.tags:

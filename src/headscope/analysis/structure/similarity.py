@@ -11,11 +11,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from headscope.analysis.corpus_in_memory import counted
+from headscope.analysis.corpus_in_memory import count_corpus
 from headscope.errors import InputError
 from headscope.models import Model
 from headscope.progress import Cancel, OnProgress
-from headscope.runs import Batch, Layer, Measure
+from headscope.runs import CorpusBatch, Layer, Measure
 from headscope.runs.measure import Tallies
 from headscope.scores import Scores
 from headscope.sites import Head, Site
@@ -99,7 +99,7 @@ def head_similarity(
     """
     watch = _Comparing(_sites(model, among))
     options = {"limit": limit, "seed": seed, "progress": progress, "cancel": cancel}
-    table = counted(model, source, watch, batch_tokens=_BATCH_TOKENS, **options)
+    table = count_corpus(model, source, watch, batch_tokens=_BATCH_TOKENS, **options)
     if not watch.n_queries:
         raise InputError(f"nothing could be compared: {table.why()}")
     divergences = watch.total / watch.n_queries
@@ -129,7 +129,7 @@ class _Comparing(Measure):
             patterns_by_head.update({head: chosen[:, at].clone() for at, head in enumerate(layer.heads)})
         return ()
 
-    def update(self, batch: Batch) -> Tallies:
+    def update(self, batch: CorpusBatch) -> Tallies:
         for patterns_by_head in self._patterns.values():
             shapes = {tuple(patterns.shape) for patterns in patterns_by_head.values()}
             if len(shapes) > 1 or len(patterns_by_head) < len(self.heads):

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from headscope.analysis.corpus_in_memory import counted
+from headscope.analysis.corpus_in_memory import count_corpus
 from headscope.analysis.structure.arborescence import max_arborescence
 from headscope.corpora import Example
 from headscope.errors import InputError
 from headscope.progress import Cancel, OnProgress
-from headscope.runs import Batch, Layer, Measure, Refusal, Table, Tally
+from headscope.runs import CorpusBatch, Layer, Measure, MeasureTable, Refusal, Tally
 from headscope.runs.measure import Tallies
 from headscope.scores import Scores
 from headscope.sites import Head, Site
@@ -147,7 +147,7 @@ class InducedTrees(Measure):
                 sums = (hits[:, :, which], counts[:, which, None], chance[:, which, None])
                 yield Tally(layer.heads, places, *sums, key=f"{orientation} {group}")
 
-    def update(self, batch: Batch) -> Tallies:
+    def update(self, batch: CorpusBatch) -> Tallies:
         """What the baselines get, which is the same for all heads."""
         for row, sentence in enumerate(self._sentences(batch)):
             if not isinstance(sentence, Sentence):
@@ -159,7 +159,7 @@ class InducedTrees(Measure):
                     n = int(sentence.counts[group].sum())
                     yield Tally([self._any], [batch.places[row]], [[n_hits]], [[n]], key=f"{name} {group}")
 
-    def finish(self, table: Table) -> dict[str, Scores]:
+    def finish(self, table: MeasureTable) -> dict[str, Scores]:
         """UAS by orientation and group; the settings hold the baselines."""
         return {
             f"{orientation} {group}": self._scores(table, orientation, group)
@@ -168,20 +168,20 @@ class InducedTrees(Measure):
             if f"{orientation} {group}" in table.keys()  # noqa: SIM118  a table is no mapping
         }
 
-    def _scores(self, table: Table, orientation: str, group: str) -> Scores:
+    def _scores(self, table: MeasureTable, orientation: str, group: str) -> Scores:
         scores = table.mean(f"{orientation} {group}", method=f"UAS of induced trees, {orientation}, {group}")
         scores.settings.pop("orientations", None)
         scores.settings.update({"orientation": orientation, "count": group})
         scores.settings.update({name: baseline(table, name, group) for name in BASELINES})
         return scores
 
-    def _sentences(self, batch: Batch) -> list[Sentence | Refusal]:
+    def _sentences(self, batch: CorpusBatch) -> list[Sentence | Refusal]:
         return batch.once(
             "gold trees",
             lambda: [sentence_of(example, words) for example, words in zip(batch.examples, batch.words(), strict=True)],
         )
 
-    def _chance(self, batch: Batch, row: int) -> np.ndarray:
+    def _chance(self, batch: CorpusBatch, row: int) -> np.ndarray:
         """What trees of random weights get, on the mean; drawn anew for each sentence, the same in every batch."""
         sentence = self._sentences(batch)[row]
         assert isinstance(sentence, Sentence)
@@ -207,7 +207,7 @@ def induced_trees(
     """The trees of every head that attends within the text, against those of a treebank (a CoNLL-U file, examples)."""
     measure = InducedTrees()
     measure.settings["seed"] = seed
-    table = counted(model, source, measure, limit=limit, seed=seed, progress=progress, cancel=cancel)
+    table = count_corpus(model, source, measure, limit=limit, seed=seed, progress=progress, cancel=cancel)
     if not table.keys():
         raise InputError(f"there are no trees to compare with: {table.why()}")
     scores = {
@@ -229,7 +229,7 @@ def tree_of(weights: np.ndarray, root: int, orientation: str = "A") -> np.ndarra
     return max_arborescence(np.log(np.maximum(ORIENTATIONS[orientation](weights), _FLOOR)), root)
 
 
-def baseline(table: Table, name: str, group: str) -> float:
+def baseline(table: MeasureTable, name: str, group: str) -> float:
     """The UAS of a baseline over the same sentences; NaN where no word counts."""
     sums = table.sums(f"{name} {group}")
     return float(sums.total[0] / sums.n_queries[0]) if sums.n_queries[0] else float("nan")

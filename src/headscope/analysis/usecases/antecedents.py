@@ -4,12 +4,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from headscope.analysis.measures.measure import scores_of
-from headscope.analysis.statistics import Sample
 from headscope.analysis.usecases.applicability import check_fits
 from headscope.analysis.usecases.pronoun_sentences import Sentences, sentences_of
 from headscope.errors import InputError
 from headscope.models import Model
 from headscope.progress import Cancel, OnProgress, Steps
+from headscope.runs.measure import Sample
 from headscope.scores import Scores
 from headscope.sites import Head, Site
 from headscope.traces import Tokens, Trace

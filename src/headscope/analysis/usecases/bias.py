@@ -41,7 +41,7 @@ class Occupation:
 
 
 @dataclass(frozen=True)
-class Effect:
+class SilencingEffect:
     """What silencing some heads did: the spread of log-odds over occupations (the bias that depends on them), the mean
     of their sizes, and perplexity.
     """
@@ -54,13 +54,13 @@ class Effect:
 
 
 @dataclass(frozen=True, eq=False)
-class Bias:
+class BiasReport:
     """What was found: `differences` (she − he, per head), corrected `p_values`, and what follows from them."""
 
     differences: Scores
     p_values: dict[Head, float]
     occupations: list[Occupation]
-    effects: list[Effect]
+    effects: list[SilencingEffect]
     continuations: list[tuple[str, str]]
     n_pairs: int
 
@@ -79,7 +79,7 @@ def bias(
     seed: int = 0,
     progress: OnProgress | None = None,
     cancel: Cancel | None = None,
-) -> Bias:
+) -> BiasReport:
     """Measure how attention to occupations depends on the pronoun, what the model expects, and what silencing does.
 
     `n_silenced` heads with the largest significant differences (or the largest, if none is significant) are silenced
@@ -98,7 +98,7 @@ def bias(
     odds = _log_odds(model, pairs)
     effects = _effects(model, pairs, odds, [heads[index] for index in order], n_silenced, n_random, seed, steps)
     continuations = _continuations(model, pairs) if model.is_causal else []
-    return Bias(
+    return BiasReport(
         test.scores("she − he, attention to the occupation", heads, len(pairs), {"sentences": len(pairs)}),
         test.p_values(heads),
         _by_occupation(pairs, from_she[:, order[0]], from_he[:, order[0]], odds),
@@ -168,7 +168,7 @@ def _effects(
     n_random: int,
     seed: int,
     steps: Steps,
-) -> list[Effect]:
+) -> list[SilencingEffect]:
     if np.isnan(odds).all():
         return []
     texts = [schema.text("she") for schema, _, _ in pairs[:: max(1, len(pairs) // TEXTS_FOR_PERPLEXITY)]]
@@ -188,7 +188,9 @@ def _effects(
             by_name.setdefault(schema.occupation, []).append(pair_odds)
         means = np.array([np.mean(occupation_odds) for occupation_odds in by_name.values()])
         effects.append(
-            Effect(what, heads, float(means.std()), float(np.abs(means).mean()), perplexity(model, texts, edits))
+            SilencingEffect(
+                what, heads, float(means.std()), float(np.abs(means).mean()), perplexity(model, texts, edits)
+            )
         )
     return effects
 

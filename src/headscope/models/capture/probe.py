@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from headscope.attention import Bias, expand_heads, scores, softmax
 from headscope.models.capture.longformer import is_banded
-from headscope.models.capture.seam import Call, attend_plainly, current_session
+from headscope.models.capture.seam import AttentionCall, attend_plainly, current_session
 from headscope.models.capture.traced_layers import describe_scores
 from headscope.models.capture.tracer import Frame, Product, Softmax, Tracer
 
@@ -114,7 +114,7 @@ class Probe:
         """Biases as they come."""
         return Bias("dense", dense, *dense.shape[-2:])
 
-    def attend(self, call: Call) -> tuple[Tensor, Tensor | None]:
+    def attend(self, call: AttentionCall) -> tuple[Tensor, Tensor | None]:
         """Compute attention plainly and write it down."""
         with self.tracer.ignoring(call.module):
             out, pattern = attend_plainly(call)

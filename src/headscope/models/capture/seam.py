@@ -53,7 +53,7 @@ _HARMLESS = frozenset(
 
 
 @dataclass(frozen=True, eq=False)
-class Call:
+class AttentionCall:
     """One call of the attention function: query [batch, head, query, dim], key and value [batch, group, key, dim].
 
     `sdpa_is_causal`: the model's own SDPA would hide what follows, though there is no mask and its eager code sees all.
@@ -105,14 +105,14 @@ def attend(
     flag = getattr(module, "is_causal", True) if is_causal is None else is_causal
     hides = attention_mask is None and bool(flag) and query.shape[2] > 1
     formula = Formula(by, softcap, s_aux, mask, bias)
-    call = Call(module, query, key, value, formula, dropout, sdpa_is_causal=hides)
+    call = AttentionCall(module, query, key, value, formula, dropout, sdpa_is_causal=hides)
     if watched:
         assert session is not None
         return session.attend(call)
     return attend_plainly(call)
 
 
-def attend_plainly(call: Call) -> tuple[Tensor, Tensor]:
+def attend_plainly(call: AttentionCall) -> tuple[Tensor, Tensor]:
     """The formula, whole: for models that SDPA cannot run (soft caps, sinks) outside a session."""
     key, value = expand_heads(call.key, call.query.shape[1]), expand_heads(call.value, call.query.shape[1])
     pattern = softmax(scores(call.query, key, call.formula), call.formula.sinks).to(call.query.dtype)

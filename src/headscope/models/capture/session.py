@@ -27,7 +27,7 @@ from headscope.errors import BudgetError, Cancelled, CaptureError, InputError, I
 from headscope.interventions import At, Intervention
 from headscope.models.capture.edit_checks import Resolved, intervention_list, resolve
 from headscope.models.capture.recorder import Captured, Recorder, example_parts
-from headscope.models.capture.seam import Call, current_session
+from headscope.models.capture.seam import AttentionCall, current_session
 from headscope.models.capture.traced_layers import TracedLayers
 from headscope.models.capture.tracer import Tracer
 from headscope.models.layout import AttentionLayer
@@ -261,7 +261,7 @@ class Session:
             )
         return layers[self.count(name) % len(layers)]
 
-    def attend(self, call: Call) -> tuple[Tensor, Tensor | None]:
+    def attend(self, call: AttentionCall) -> tuple[Tensor, Tensor | None]:
         """Attention with this session's edits; gives [batch, query, head, dim] and, where it was held whole, the
         pattern.
         """
@@ -406,7 +406,7 @@ class Session:
 
     # Edits
 
-    def _edit_vectors(self, layer: AttentionLayer, call: Call) -> tuple[Call, At]:
+    def _edit_vectors(self, layer: AttentionLayer, call: AttentionCall) -> tuple[AttentionCall, At]:
         batch, n_heads, n_queries = call.query.shape[:3]
         at, key_at = self.places(layer, batch, n_queries, call.key.shape[2], call.formula.mask)
         query = self.apply(layer.site, "query", call.query, at)

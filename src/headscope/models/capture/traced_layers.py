@@ -7,7 +7,7 @@ from torch import Tensor
 
 from headscope.attention import Bias, Formula, Mask, expand_heads
 from headscope.models.capture.recorder import Captured, observed_lse
-from headscope.models.capture.seam import Call
+from headscope.models.capture.seam import AttentionCall
 from headscope.models.capture.tracer import Frame, Product, Softmax
 from headscope.models.layout import AttentionLayer
 
@@ -21,7 +21,7 @@ class TracedLayers:
     def __init__(self, session: "Session"):
         self.session = session
 
-    def attend(self, call: Call) -> tuple[Tensor, Tensor | None]:
+    def attend(self, call: AttentionCall) -> tuple[Tensor, Tensor | None]:
         """A whole attention call that the tracer caught (torch's own attention functions)."""
         return self.session.attend(call)
 

@@ -16,7 +16,7 @@ from torch.overrides import TorchFunctionMode
 
 from headscope.attention import Formula
 from headscope.errors import CaptureError
-from headscope.models.capture.seam import Call, read_mask
+from headscope.models.capture.seam import AttentionCall, read_mask
 from headscope.models.layout import AttentionLayer
 
 _PRODUCTS = frozenset(("matmul", "__matmul__", "__rmatmul__", "bmm", "baddbmm", "einsum"))
@@ -78,7 +78,7 @@ class Watcher(Protocol):
         """The mixed values to use [batch, head, query, dim]."""
         ...
 
-    def attend(self, call: Call) -> tuple[Tensor, Tensor | None]:
+    def attend(self, call: AttentionCall) -> tuple[Tensor, Tensor | None]:
         """A whole attention call, as the seam would make it."""
         ...
 
@@ -218,7 +218,7 @@ class Tracer(TorchFunctionMode):
             )
         mask, bias = read_mask(attn_mask, q, k, is_causal=is_causal)
         scaling = q.shape[-1] ** -0.5 if scale is None else float(scale)
-        call = Call(frame.module, q, k, v, Formula(scaling, mask=mask, bias=bias), dropout_p, "traced")
+        call = AttentionCall(frame.module, q, k, v, Formula(scaling, mask=mask, bias=bias), dropout_p, "traced")
         mixed, _ = self.watcher.attend(call)
         return mixed.transpose(1, 2).reshape(*query.shape[:-1], value.shape[-1])
 
@@ -249,7 +249,7 @@ class Tracer(TorchFunctionMode):
         mask, further = _torch_masks(arguments.get("attn_mask"), arguments.get("key_padding_mask"), q, k)
         formula = Formula(q.shape[-1] ** -0.5, mask=mask, bias=further)
         dropout = arguments.get("dropout_p", 0.0) if arguments.get("training", True) else 0.0
-        call = Call(frame.module, q, k, v, formula, dropout, "traced")
+        call = AttentionCall(frame.module, q, k, v, formula, dropout, "traced")
         mixed, pattern = self.watcher.attend(call)  # [batch, token, head, dim]
         out = functional.linear(
             mixed.flatten(2).transpose(0, 1), arguments["out_proj_weight"], arguments["out_proj_bias"]

@@ -13,7 +13,7 @@ from headscope.models import Model
 from headscope.models.activations import Streams, watch
 from headscope.models.activations_difference import Paired, subtract
 from headscope.progress import stop_if
-from headscope.server.runs import Run
+from headscope.server.runs import ServerRun
 from headscope.server.tasks.task import Desk, Task
 from headscope.traces import compare
 from headscope.views.activation_differences import difference_part
@@ -50,7 +50,7 @@ def _activations(desk: Desk, options: ActivationsOptions) -> Part:
     return activations_part(activations.read(desk.model, *window, check=check, progress=desk.progress))
 
 
-def _difference(desk: Desk, run: Run, model: Model, other: Run, options: ActivationsOptions) -> Part:
+def _difference(desk: Desk, run: ServerRun, model: Model, other: ServerRun, options: ActivationsOptions) -> Part:
     comparison = compare(run.trace, other.trace)
     paired = Paired.of(desk.model, comparison, options.stack, options.first, options.count)
     first = streams(desk, desk.model, run, paired.stack, paired.rows(0))
@@ -61,7 +61,7 @@ def _difference(desk: Desk, run: Run, model: Model, other: Run, options: Activat
     return difference_part(subtract(models, (first, second), paired, options.k, check=check, progress=desk.progress))
 
 
-def streams(desk: Desk, model: Model, run: Run, stack: str, rows: Sequence[int] = ()) -> Streams:
+def streams(desk: Desk, model: Model, run: ServerRun, stack: str, rows: Sequence[int] = ()) -> Streams:
     """What the run left, kept for the next window of tokens; with all neurons of the tokens `rows`."""
     key = ("streams", run.id, stack)
     activations = desk.cache.get(key)

@@ -10,7 +10,7 @@ from headscope.analysis.attribution.effect import MOST_BYTES
 from headscope.errors import InputError
 from headscope.models import Model
 from headscope.progress import Steps
-from headscope.server.runs import Run
+from headscope.server.runs import ServerRun
 from headscope.server.tasks.task import Desk, Task
 from headscope.views.contract import EffectProps, WrittenProps
 from headscope.views.wire import Part
@@ -74,7 +74,7 @@ def _write_both(desk: Desk, options: WrittenOptions) -> Part:
     return Part("written", WrittenProps(count, *texts))
 
 
-def _working_bytes(model: Model, run: Run) -> int:
+def _working_bytes(model: Model, run: ServerRun) -> int:
     """All logits, of both runs, as long as `headscope.effect` compares them all."""
     n_tokens = max(map(len, run.trace.tokens.values()))
     return min(MOST_BYTES, 8 * n_tokens * (getattr(model.config, "vocab_size", None) or 1))

@@ -18,7 +18,7 @@ from headscope.server.jobs import Job, Jobs
 from headscope.server.memory import Cache, Memory
 from headscope.server.messages import RunEvent, TaskRequest
 from headscope.server.request_bodies import BoundedLists
-from headscope.server.runs import Run, Runs
+from headscope.server.runs import Runs, ServerRun
 from headscope.server.tasks.task import Desk, Task
 
 MOST_ELEMENTS = 50_000
@@ -93,7 +93,7 @@ class Tasks:
         return hashlib.sha256(asked.encode()).hexdigest()[:16]
 
     def _work(
-        self, job: Job, id: str, task: Task, model: str, run: Run | None, other: Run | None, options: Any
+        self, job: Job, id: str, task: Task, model: str, run: ServerRun | None, other: ServerRun | None, options: Any
     ) -> RunEvent:
         """In the thread of runs."""
         if not all(self.catalogue.is_loaded(name) for name in (model, *([other.request.model] if other else []))):
@@ -111,7 +111,7 @@ class Tasks:
             self.results.put(id, Result(id, of, data), len(data), room)
         return RunEvent("done", result=id)
 
-    def _size(self, task: Task, model: Model, run: Run | None) -> int:
+    def _size(self, task: Task, model: Model, run: ServerRun | None) -> int:
         if run is not None and task.working_bytes is not None:
             return task.working_bytes(model, run)
         return int(self.memory.limit * SHARE_OF_TASK)

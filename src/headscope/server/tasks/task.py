@@ -9,7 +9,7 @@ from headscope.corpora import Corpus
 from headscope.models import Model
 from headscope.progress import Cancel, OnProgress
 from headscope.server.memory import Cache, Reservation
-from headscope.server.runs import Run
+from headscope.server.runs import ServerRun
 from headscope.views.wire import Part
 
 
@@ -18,7 +18,7 @@ class Desk:
     """What a task works with. `run` is None where the task is about the model alone."""
 
     model: Model
-    run: Run | None
+    run: ServerRun | None
     cancel: Cancel
     progress: OnProgress
     cache: Cache[Any]
@@ -27,7 +27,7 @@ class Desk:
     """The memory that was reserved for this task."""
     corpus: Path | Corpus | None = None
     """The corpus that the server was started with."""
-    other: tuple[Model, Run] | None = None
+    other: tuple[Model, ServerRun] | None = None
     """The run that is subtracted, with its model, where the options name one."""
 
 
@@ -43,5 +43,5 @@ class Task:
     options: type
     work: Callable[[Desk, Any], Part]
     of_trace: bool = True
-    working_bytes: Callable[[Model, Run], int] | None = None
+    working_bytes: Callable[[Model, ServerRun], int] | None = None
     """The most memory that it works with, of a run. By default a task is given a quarter of the server's."""

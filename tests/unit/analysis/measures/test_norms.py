@@ -7,7 +7,7 @@ from tiny_models import FAMILIES, tiny_bert_tokenizer
 
 import headscope as hs
 from headscope.analysis.measures.norms import norm, norm_share
-from headscope.runs import Batch, Layer, Refusal
+from headscope.runs import CorpusBatch, Layer, Refusal
 from headscope.sites import Site
 from headscope.traces import Inputs
 
@@ -16,7 +16,7 @@ def layer(pattern, norms):
     """One head on [CLS] and five words and [SEP], the norms of its values known."""
     of = tokens(example())
     real = torch.ones(1, 7, dtype=torch.bool)
-    batch = Batch([example()], [Inputs("text", {}, {"main": of})], [0], {"main": real})
+    batch = CorpusBatch([example()], [Inputs("text", {}, {"main": of})], [0], {"main": real})
     known = {"norms": torch.tensor(norms)[None, None]}
     return Layer(Site("main", 0), "main", False, batch, slice(0, 1), 0, pattern[None, None], real, real, _known=known)
 

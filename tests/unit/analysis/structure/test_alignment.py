@@ -5,7 +5,7 @@ import pytest
 from made_layers import batch_layer, batch_of, in_pieces, ledger_of
 
 import headscope as hs
-from headscope.analysis.corpus_in_memory import Counted
+from headscope.analysis.memory_table import MemoryTable
 from headscope.analysis.structure.alignment import _Aligning, _by_site, _error_rates, _words, cross_alignment
 from headscope.analysis.structure.word_aligner import Links
 from headscope.corpora import Example
@@ -24,7 +24,7 @@ def links_of(order: list[int], n_source: int) -> Links:
     return Links(links, links, links)
 
 
-def count_links(shift: int, piece: int = 100) -> Counted:
+def count_links(shift: int, piece: int = 100) -> MemoryTable:
     """Two heads: one follows the links, `shift` steps early; one looks at the first word always."""
     examples, tokens, patterns, links = [], [], [], {}
     for number, (text, target, order) in enumerate(PAIRS):
@@ -45,7 +45,7 @@ def count_links(shift: int, piece: int = 100) -> Counted:
     measure._sums, measure._any = {}, Head("decoder", 0, 0, "cross")
     batch = batch_of(examples, tokens)
     layer = batch_layer(batch, patterns, Site("decoder", 0, "cross"), "encoder")
-    table = Counted(measure, len(PAIRS))
+    table = MemoryTable(measure, len(PAIRS))
     table.take(ledger_of(measure, layer), 0)
     return table
 

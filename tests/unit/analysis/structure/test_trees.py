@@ -7,7 +7,7 @@ import pytest
 from made_layers import batch_layer, batch_of, in_pieces, ledger_of, sentence
 
 import headscope as hs
-from headscope.analysis.corpus_in_memory import Counted
+from headscope.analysis.memory_table import MemoryTable
 from headscope.analysis.structure.trees import (
     BASELINES,
     GROUPS,
@@ -44,7 +44,7 @@ def between_words(example: Example, cells, *, piece: int = 100) -> tuple[np.ndar
     return pattern, tokens
 
 
-def count_trees(*cells, piece: int = 100) -> Counted:
+def count_trees(*cells, piece: int = 100) -> MemoryTable:
     """One head for each way of looking (a function of the example that gives one of words), over all sentences."""
     patterns, tokens = [], []
     for example in SENTENCES:
@@ -54,7 +54,7 @@ def count_trees(*cells, piece: int = 100) -> Counted:
     measure = InducedTrees()
     measure._any = Head("main", 0, 0)
     layer = batch_layer(batch_of(SENTENCES, tokens), patterns, Site("main", 0))
-    table = Counted(measure, len(SENTENCES))
+    table = MemoryTable(measure, len(SENTENCES))
     table.take(ledger_of(measure, layer), 0)
     return table
 
@@ -121,7 +121,7 @@ def test_words_without_tokens_are_left_out():
     measure = InducedTrees()
     measure._any = Head("main", 0, 0)
     layer = batch_layer(batch_of([example], [{"main": tokens}]), [pattern[None]], Site("main", 0))
-    table = Counted(measure, 1)
+    table = MemoryTable(measure, 1)
     table.take(ledger_of(measure, layer), 0)
     assert measure.finish(table)["A all"].settings["queries"] == 2
 

@@ -60,7 +60,7 @@ def wrong_in_layer(module: nn.Module, wrong: nn.Module, monkeypatch: pytest.Monk
     """Have the session add one half to what one module's attention gives."""
     attend = Session.attend
 
-    def add_half(self: Session, call: seam.Call) -> tuple[Tensor, Tensor | None]:
+    def add_half(self: Session, call: seam.AttentionCall) -> tuple[Tensor, Tensor | None]:
         out, pattern = attend(self, call)
         return (out + 0.5 if call.module is wrong else out), pattern
 
@@ -140,7 +140,7 @@ def test_a_wrong_pattern_is_found_though_the_output_is_right(monkeypatch: pytest
 def test_an_observed_run_that_raises_is_no_raw_exception(monkeypatch: pytest.MonkeyPatch) -> None:
     model = model_of("bert")
 
-    def broken(self: Session, call: seam.Call) -> None:
+    def broken(self: Session, call: seam.AttentionCall) -> None:
         raise AttributeError("'Mask' object has no attribute 'all'")
 
     monkeypatch.setattr(Session, "attend", broken)
