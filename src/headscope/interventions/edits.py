@@ -22,12 +22,14 @@ class At:
     """Where an edit acts: the input position of each row, and of each key where the last axis counts keys.
 
     index [batch, row] and key_index [batch, key] are positions in each example without its padding, −1 for padding.
+    first_head is not 0 where a tensor holds later heads of a layer only.
     """
 
     index: Tensor
     key_index: Tensor | None = None
     tokens: Sequence[Tokens] | None = None
     key_tokens: Sequence[Tokens] | None = None
+    first_head: int = 0
 
     def rows(self, chosen: TokenChoice) -> Tensor:
         """True for the rows whose tokens are chosen [batch, row]."""
@@ -44,7 +46,7 @@ class At:
         if self.index.device == device:
             return self
         key_index = None if self.key_index is None else self.key_index.to(device)
-        return At(self.index.to(device), key_index, self.tokens, self.key_tokens)
+        return At(self.index.to(device), key_index, self.tokens, self.key_tokens, self.first_head)
 
     @property
     def real(self) -> Tensor:

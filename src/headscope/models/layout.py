@@ -32,6 +32,10 @@ class AttentionLayer:
     stores_patterns: bool = False
     is_windowed: bool = False
     block: str | None = None
+    # It attends once a window, or image, in a loop within one forward pass; its windows lie on one pattern's diagonal.
+    is_looped: bool = False
+    # Modules side by side in a list that compute one head each; `module` is then what holds the list.
+    head_modules: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -112,7 +116,7 @@ class Layout:
 
     def of_module(self, name: str) -> list[AttentionLayer]:
         """The layers that one module computes, in the order of its calls: several where weights are shared (ALBERT)."""
-        return [layer for layer in self.layers if layer.module == name]
+        return [layer for layer in self.layers if name in (layer.head_modules or (layer.module,))]
 
 
 def stack_of(name: str, *, is_encoder_decoder: bool) -> str:

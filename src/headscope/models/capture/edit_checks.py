@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from torch import Tensor
 
@@ -10,7 +11,6 @@ from headscope.interventions import Intervention
 from headscope.interventions.edits import (
     Apply,
     Coordinate,
-    Edit,
     Mean,
     Patch,
     ReplacePattern,
@@ -47,7 +47,7 @@ def resolve(interventions: Sequence[Intervention], layout: Layout) -> Resolved:
             continue
         for layer, heads in _heads(intervention, layout):
             _check(intervention, layer, heads)
-            for part, chosen in _parts(intervention, heads):
+            for part, chosen in _parts(intervention, layer, heads):
                 resolved.setdefault((layer.site, intervention.stage), []).append((part, chosen))
     return resolved
 
@@ -166,20 +166,29 @@ def _check(intervention: Intervention, layer: AttentionLayer, heads: slice) -> N
         )
 
 
-def _parts(intervention: Intervention, heads: slice) -> list[tuple[Intervention, slice]]:
-    """Edits of scores and patterns head by head, because tiles hold some heads only; others for all heads at once."""
-    if (
-        intervention.stage not in ("scores", "pattern")
-        or heads.stop - heads.start == 1
-        or isinstance(intervention.edit, Apply)
-    ):
+def _parts(intervention: Intervention, layer: AttentionLayer, heads: slice) -> list[tuple[Intervention, slice]]:
+    """Edits head by head where a tensor may hold some heads only: scores and patterns in tiles, modules of one head."""
+    n_heads = heads.stop - heads.start
+    is_whole = intervention.stage not in ("scores", "pattern") and not layer.head_modules
+    if is_whole or n_heads == 1 or isinstance(intervention.edit, Apply):
         return [(intervention, heads)]
-    edits: list[Edit] = []
-    for place in range(heads.stop - heads.start):
-        edit = intervention.edit
-        if isinstance(edit, ReplacePattern) and edit.weights.shape[0] > 1:
-            edit = replace(edit, weights=edit.weights[place : place + 1])
-        edits.append(edit)  # type: ignore[arg-type]
     return [
-        (replace(intervention, edit=edit), slice(heads.start + i, heads.start + i + 1)) for i, edit in enumerate(edits)
+        (
+            replace(intervention, edit=_of_head(intervention.edit, place, n_heads)),
+            slice(heads.start + place, heads.start + place + 1),
+        )
+        for place in range(n_heads)
     ]
+
+
+def _of_head(edit: Any, place: int, n_heads: int) -> Any:
+    """The part of an edit that is for one of its heads."""
+    if isinstance(edit, ReplacePattern) and edit.weights.shape[0] > 1:
+        return replace(edit, weights=edit.weights[place : place + 1])
+    if isinstance(edit, Scale) and isinstance(edit.factor, Tensor) and edit.factor.numel() > 1:
+        return replace(edit, factor=edit.factor.reshape(-1)[place])
+    if isinstance(edit, Mean) and edit.mean is not None:
+        return replace(edit, mean=edit.mean.reshape(n_heads, -1)[place])
+    if isinstance(edit, Patch) and edit.values.shape[0] > 1:
+        return replace(edit, values=edit.values[place : place + 1])
+    return edit

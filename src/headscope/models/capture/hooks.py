@@ -49,8 +49,12 @@ def watch_pass(model: "ProbedModule") -> RemovableHandle:
 def watch_layers(model: "ProbedModule") -> list[RemovableHandle]:
     """Hooks for everything that the layout names."""
     layout, handles = model.layout, []
-    for name in dict.fromkeys(layer.module for layer in layout.layers if layer.way == "traced"):
+    for name in dict.fromkeys(
+        name for layer in layout.layers if layer.way == "traced" for name in (layer.head_modules or (layer.module,))
+    ):
         handles += _watch_traced(model, name)
+    for name in dict.fromkeys(layer.module for layer in layout.layers if layer.is_looped):
+        handles.append(_watch_loop(model, name))
     for name in dict.fromkeys(layer.module for layer in layout.layers if layer.way == "weights"):
         handles.append(_watch_bands(model, name, layout.of_module(name)))
     for name, sites in _by_module(layout.blocks).items():
@@ -86,6 +90,17 @@ def _watch_traced(model: "ProbedModule", name: str) -> list[RemovableHandle]:
         module.register_forward_pre_hook(begin, with_kwargs=True),
         module.register_forward_hook(end, always_call=True),
     ]
+
+
+def _watch_loop(model: "ProbedModule", name: str) -> RemovableHandle:
+    """Tell the session that all windows of a module were attended to."""
+
+    def end(module: nn.Module, args: tuple, output: Any) -> None:
+        session = session_of(model)
+        if session is not None:
+            session.parts.end(name)
+
+    return model.module.get_submodule(name).register_forward_hook(end)
 
 
 def _watch_bands(model: "ProbedModule", name: str, layers: list[AttentionLayer]) -> RemovableHandle:

@@ -1,7 +1,8 @@
 """One small forward pass that finds out where and how a model attends. Nothing is looked up by a model's name."""
 
+import inspect
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -35,6 +36,10 @@ class Seen:
     batch: int = 1
     running: tuple[str, ...] = ()
     """The modules that were running, the outermost first."""
+    source: Tensor | None = None
+    """The first tensor that the module was given."""
+    is_looped: bool = False
+    head_modules: tuple[str, ...] = ()
 
 
 class Probe:
@@ -54,6 +59,7 @@ class Probe:
         self.sdpa_is_causal: list[str] = []
         self.n_forwards: dict[str, int] = {}
         self.running: list[str] = []
+        self.sources: list[tuple[int, Tensor | None]] = []
         self.record, self.grad = None, False
         self.tracer = Tracer(self)
 
@@ -77,6 +83,7 @@ class Probe:
             tensors = [argument for argument in (*args, *kwargs.values()) if isinstance(argument, Tensor)]
             self.n_forwards[name] = self.n_forwards.get(name, 0) + 1
             self.running.append(name)
+            self.sources.append((len(self.seen), tensors[0] if tensors else None))
             if not name and tensors:
                 self.batch = tensors[0].shape[0]
             if any(True for _ in module.children()):
@@ -93,6 +100,7 @@ class Probe:
             tensor = first_tensor(output)
             if self.running:
                 self.running.pop()
+                self._join_windows(name, module, *self.sources.pop())
             if any(True for _ in module.children()):
                 self.tracer.end()
             if is_banded(module) and tensor is not None:
@@ -103,6 +111,21 @@ class Probe:
             self.calls.append((name, None, tensor))
 
         return hook
+
+    def _join_windows(self, name: str, module: nn.Module, first: int, source: Tensor | None) -> None:
+        """Attention that one forward pass of a module computed window by window is one computation."""
+        windows = [seen for seen in self.seen[first:] if seen.name == name]
+        if windows and (takes_lengths(module) or _are_windows(windows, source)):
+            length = sum(seen.n_queries for seen in windows)
+            joined = replace(
+                windows[0],
+                n_queries=length,
+                n_keys=length,
+                out=torch.cat([seen.out for seen in windows], 2),
+                is_causal=windows[0].is_causal and len(windows) == 1,
+                is_looped=True,
+            )
+            self.seen[first:] = [seen for seen in self.seen[first:] if seen.name != name] + [joined]
 
     # As the seam sees it
 
@@ -133,11 +156,12 @@ class Probe:
                 call.value.shape[-1],
                 call.query.shape[2],
                 call.key.shape[2],
-                out,
+                out.transpose(1, 2),
                 is_causal=mask is not None and mask.is_causal,
                 scaling=call.formula.scaling,
                 batch=call.query.shape[0],
                 running=tuple(self.running),
+                source=self.sources[-1][1],
             )
         )
         return out, pattern
@@ -185,9 +209,25 @@ class Probe:
                 stores_patterns=stores,
                 batch=batch,
                 running=tuple(self.running),
+                source=self.sources[-1][1],
             )
         )
         return mixed
+
+
+def takes_lengths(module: nn.Module) -> bool:
+    """Whether a module takes its tokens as sequences one after another, by the name that Transformers gives this."""
+    return "cu_seqlens" in inspect.signature(type(module).forward).parameters
+
+
+def _are_windows(calls: list[Seen], source: Tensor | None) -> bool:
+    """Whether the calls of one forward pass share its tokens among them, each attending within its own."""
+    shapes = {(seen.n_heads, seen.n_groups, seen.head_dim, seen.value_dim, seen.batch) for seen in calls}
+    is_square = all(seen.n_queries == seen.n_keys for seen in calls)
+    if len(calls) < 2 or len(shapes) > 1 or not is_square or source is None or source.ndim < 2:
+        return False
+    n_tokens = source.numel() // source.shape[-1]
+    return calls[0].batch * sum(seen.n_queries for seen in calls) == n_tokens
 
 
 def read_scaling(observed: Softmax, product: Product) -> tuple[float, bool]:

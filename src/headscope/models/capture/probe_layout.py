@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 import torch
@@ -30,12 +31,13 @@ def layout_of(probe: Probe, *, is_encoder_decoder: bool, inputs: frozenset[str])
             f"{type(probe.module).__name__} computed no attention that Headscope can see: it may have none (a "
             "convolutional or recurrent model), or only fused attention inside a custom kernel."
         )
-    layers = _layers(probe, is_encoder_decoder=is_encoder_decoder)
+    computations = join_heads(probe.seen, probe.module)
+    layers = _layers(probe, computations, is_encoder_decoder=is_encoder_decoder)
     blocks = _blocks(probe, layers)
     others = _other_layers(probe, layers, blocks)
     neurons, widths = _neurons(probe, layers, blocks, others)
     lens, no_lens = lens_of(probe, blocks)
-    n_seen = Counter(seen.name for seen in probe.seen)
+    n_seen = Counter(seen.name for seen in computations)
     return Layout(
         tuple(layers),
         others,
@@ -51,20 +53,69 @@ def layout_of(probe: Probe, *, is_encoder_decoder: bool, inputs: frozenset[str])
     )
 
 
-def _layers(probe: Probe, *, is_encoder_decoder: bool) -> list[AttentionLayer]:
+def join_heads(calls: Sequence[Seen], module: nn.Module) -> list[Seen]:
+    """The attention computations of the probe, with modules of one head each (`heads.0`, `heads.1`, …) as one layer.
+
+    They are side by side in a list and read the same tensor, which the layers of a stack do not.
+    """
+    joined: list[Seen] = []
+    run: list[Seen] = []
+    for seen in calls:
+        if run and not _are_siblings(run[-1], seen, module):
+            joined.append(_as_one_layer(run))
+            run = []
+        run.append(seen)
+    return [*joined, _as_one_layer(run)] if run else joined
+
+
+def _are_siblings(seen: Seen, following: Seen, module: nn.Module) -> bool:
+    container, _, number = seen.name.rpartition(".")
+    other, _, next_number = following.name.rpartition(".")
+    shapes = [
+        (call.way, call.n_heads, call.n_groups, call.head_dim, call.value_dim, call.n_queries, call.n_keys, call.batch)
+        for call in (seen, following)
+    ]
+    return (
+        container == other
+        and number != next_number
+        and number.isdigit()
+        and isinstance(module.get_submodule(container), nn.ModuleList)
+        and shapes[0] == shapes[1]
+        and seen.n_heads == 1
+        and seen.source is not None
+        and seen.source is following.source
+    )
+
+
+def _as_one_layer(heads: list[Seen]) -> Seen:
+    if len(heads) == 1:
+        return heads[0]
+    owner = heads[0].name.rpartition(".")[0].rpartition(".")[0]
+    return replace(
+        heads[0],
+        name=owner,
+        n_heads=len(heads),
+        n_groups=len(heads),
+        out=torch.cat([head.out for head in heads], 1),
+        stores_patterns=any(head.stores_patterns for head in heads),
+        head_modules=tuple(head.name for head in heads),
+    )
+
+
+def _layers(probe: Probe, calls: Sequence[Seen], *, is_encoder_decoder: bool) -> list[AttentionLayer]:
     """The attention layers, stack by stack in the order they run; cross-attention last."""
-    stacks = {seen.name: stack_of(seen.name, is_encoder_decoder=is_encoder_decoder) for seen in probe.seen}
+    stacks = {seen.name: stack_of(seen.name, is_encoder_decoder=is_encoder_decoder) for seen in calls}
     if len(set(stacks.values())) == 1:
         stacks = dict.fromkeys(stacks, "main")
-    lengths = {stacks[seen.name]: seen.n_queries for seen in probe.seen if seen.n_queries == seen.n_keys}
+    lengths = {stacks[seen.name]: seen.n_queries for seen in calls if seen.n_queries == seen.n_keys}
     places: dict[tuple[str, Kind], list[tuple[Seen, str]]] = {}
-    for seen in probe.seen:
+    for seen in calls:
         stack, kind, key_stack = _place(seen, stacks, lengths)
         places.setdefault((stack, kind), []).append((seen, key_stack))
     layers: list[AttentionLayer] = []
-    for (stack, kind), calls in places.items():
-        numbers = _layer_numbers([seen for seen, _ in calls], probe.module)
-        for number, (seen, key_stack) in zip(numbers, calls, strict=True):
+    for (stack, kind), placed in places.items():
+        numbers = _layer_numbers([seen for seen, _ in placed], probe.module)
+        for number, (seen, key_stack) in zip(numbers, placed, strict=True):
             layers.append(_layer(probe, seen, Site(stack, number, kind), key_stack))
     order = {stack: place for place, stack in enumerate(dict.fromkeys(stack for stack, _ in places))}
     return sorted(layers, key=lambda layer: (layer.site.kind == "cross", order[layer.site.stack], layer.site.layer))
@@ -99,7 +150,8 @@ def _layer_numbers(calls: Sequence[Seen], module: nn.Module) -> list[int]:
 
 def _block(seen: Seen, module: nn.Module) -> str | None:
     """The block in which attention was called: where a module is shared (Zamba) its path names another one."""
-    return block_among([name for name in seen.running if name != seen.name], module) or block_of(seen.name, module)
+    own = {seen.name, *seen.head_modules}
+    return block_among([name for name in seen.running if name not in own], module) or block_of(seen.name, module)
 
 
 def _layer(probe: Probe, seen: Seen, site: Site, key_stack: str) -> AttentionLayer:
@@ -119,6 +171,8 @@ def _layer(probe: Probe, seen: Seen, site: Site, key_stack: str) -> AttentionLay
         seen.stores_patterns,
         seen.batch % probe.batch == 0 and seen.batch > probe.batch,
         _block(seen, probe.module),
+        seen.is_looped,
+        seen.head_modules,
     )
 
 

@@ -26,6 +26,7 @@ from headscope.choices import Record
 from headscope.errors import BudgetError, Cancelled, CaptureError, InputError, InterventionError, UnknownTokenError
 from headscope.interventions import At, Intervention
 from headscope.models.capture.edit_checks import Resolved, intervention_list, resolve
+from headscope.models.capture.layer_parts import LayerParts
 from headscope.models.capture.recorder import Captured, Recorder, example_parts
 from headscope.models.capture.seam import AttentionCall, current_session
 from headscope.models.capture.traced_layers import TracedLayers
@@ -109,6 +110,7 @@ class Session:
         self.tracer = Tracer(TracedLayers(self))
         self._is_tracing = False
         self.recorder = None if record is None else Recorder(self, record, keep)
+        self.parts = LayerParts(self)
 
     def __enter__(self) -> "Session":
         if current_session.get() is not None:
@@ -187,6 +189,7 @@ class Session:
         """A forward pass of the whole model begins."""
         self.check()
         self._calls.clear()
+        self.parts.clear()
         if self.recorder is not None:
             self.recorder.forget()
         tensors = [tensor for tensor in arguments.values() if isinstance(tensor, Tensor) and tensor.ndim]
@@ -270,12 +273,10 @@ class Session:
         assert name is not None
         layer = self.next_layer(name)
         site = layer.site
-        call, at = self._edit_vectors(layer, call)
+        call, at = self._edit_vectors(layer, call, name)
         n_heads, n_queries = call.query.shape[1:3]
         cells = n_heads * n_queries * call.key.shape[2]
-        # Edited patterns are kept whole, so they are computed whole; the budget has been asked.
-        keeps_patterns = self.recorder is not None and self.recorder.holds_vectors and bool(self.edited_heads(site))
-        exact = self.exact if self.exact is not None else self.grad or keeps_patterns or cells <= EXACT_CELLS
+        exact = self.is_whole(layer, cells)
         captured = Captured(layer, call.query, call.formula, call.query, call.key, call.value)
         weights = None
         if exact:
@@ -287,10 +288,18 @@ class Session:
         elif self.grad:
             raise BudgetError("gradients need whole attention maps: shorten the input, or leave grad=False.")
         else:
-            self._attend_in_tiles(captured, at)
+            self.summarise_in_tiles(captured, at)
         mixed = captured.mixed = self.apply(site, "mixed", captured.mixed, at)
-        self.finish(captured)
+        self.parts.finish(captured, name)
         return mixed.transpose(1, 2).contiguous(), weights
+
+    def is_whole(self, layer: AttentionLayer, cells: int) -> bool:
+        """Whether attention of so many cells (head × query × key) is computed whole rather than in tiles."""
+        if self.exact is not None:
+            return self.exact
+        # Edited patterns are kept whole, so they are computed whole; the budget has been asked.
+        keeps_patterns = self.recorder is not None and self.recorder.holds_vectors
+        return self.grad or cells <= EXACT_CELLS or (keeps_patterns and bool(self.edited_heads(layer.site)))
 
     def finish(self, captured: Captured) -> None:
         """Keep what a layer did, and what the recorder makes of it."""
@@ -352,8 +361,9 @@ class Session:
         pattern = torch.where(emptied, 0.0, pattern.nan_to_num(0.0)) if bool(emptied.any()) else pattern
         return self.apply(site, "pattern", pattern, at, heads)
 
-    def _attend_in_tiles(self, captured: Captured, at: At) -> None:
-        """Example by example, without its padding; padded rows come out as zero, as from SDPA."""
+    def summarise_in_tiles(self, captured: Captured, at: At) -> None:
+        """Attention in tiles, with summaries where a recorder asks for them. Example by
+        example, without its padding; padded rows come out as zero, as from SDPA."""
         assert captured.query is not None and captured.value is not None and captured.formula is not None
         batch, n_heads, n_queries = captured.query.shape[:3]
         recorder = self.recorder or Recorder(self, "rows", "device")
@@ -396,7 +406,7 @@ class Session:
         edited: dict[int, Tensor] = {}  # by the first head of a tile: threads have different ones
 
         def edit(stage: str, tile: Tensor, heads: slice, rows: slice) -> Tensor:
-            here = At(index[:, rows], key_index, tokens, key_tokens)
+            here = At(index[:, rows], key_index, tokens, key_tokens, at.first_head)
             if stage == "scores":
                 tile = edited[heads.start] = self._edit_scores(site, tile, here, formula.heads(heads).mask, heads, rows)
                 return tile
@@ -406,9 +416,9 @@ class Session:
 
     # Edits
 
-    def _edit_vectors(self, layer: AttentionLayer, call: AttentionCall) -> tuple[AttentionCall, At]:
+    def _edit_vectors(self, layer: AttentionLayer, call: AttentionCall, module: str) -> tuple[AttentionCall, At]:
         batch, n_heads, n_queries = call.query.shape[:3]
-        at, key_at = self.places(layer, batch, n_queries, call.key.shape[2], call.formula.mask)
+        at, key_at = self.places(layer, batch, n_queries, call.key.shape[2], call.formula.mask, module)
         query = self.apply(layer.site, "query", call.query, at)
         key, value = call.key, call.value
         # Heads of a group share keys and values: an edit of one head's must not touch the others'.
@@ -421,14 +431,16 @@ class Session:
         return replace(call, query=query, key=key, value=value), at
 
     def places(
-        self, layer: AttentionLayer, batch: int, n_queries: int, n_keys: int, mask: Mask | None
+        self, layer: AttentionLayer, batch: int, n_queries: int, n_keys: int, mask: Mask | None, module: str = ""
     ) -> tuple[At, At]:
-        """Where the rows and the keys of a call stand in the input."""
+        """Where the rows and the keys of a call of `module` stand in the input, and which heads it computes."""
         site = layer.site
-        offset = 0 if site.stack == "encoder" else self.offset
+        before = self.parts.offset(layer)
+        first_head = layer.head_modules.index(module) if module in layer.head_modules else 0
+        offset = before if site.stack == "encoder" else self.offset + before
         if site.kind == "self" and mask is not None and mask.keys is not None:
             self.real[site.stack] = _expand_batch(mask.keys, batch)
-        key_offset = 0 if mask is None else mask.key_offset
+        key_offset = before if mask is None else mask.key_offset + before
         key_real = None
         if site.kind == "cross" and mask is not None and mask.keys is not None:
             key_real = _expand_batch(mask.keys, batch)
@@ -439,7 +451,7 @@ class Session:
         index = self._index(site.stack, batch, n_queries, offset)
         key_index = self._index(layer.key_stack, batch, n_keys, key_offset, key_real)
         tokens, key_tokens = self.tokens.get(site.stack), self.tokens.get(layer.key_stack)
-        return At(index, key_index, tokens, key_tokens), At(key_index, tokens=key_tokens)
+        return At(index, key_index, tokens, key_tokens, first_head), At(key_index, None, key_tokens, None, first_head)
 
     def _index(self, stack: str, batch: int, length: int, offset: int = 0, real: Tensor | None = None) -> Tensor:
         """Each row's position among its example's real tokens [batch, row], −1 for padding."""
@@ -455,7 +467,7 @@ class Session:
         edits = self._edits.get((site, stage))
         if not edits:
             return x
-        first, at = heads.start or 0, at.to(x.device)
+        first, at = at.first_head + (heads.start or 0), at.to(x.device)
         for intervention, chosen in edits:
             begin, end = max(chosen.start - first, 0), min(max(chosen.stop - first, 0), x.shape[1])
             if begin >= end:

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from headscope.attention import Bias, Formula, Mask, expand_heads
+from headscope.errors import CaptureError
 from headscope.models.capture.recorder import Captured, observed_lse
 from headscope.models.capture.seam import AttentionCall
 from headscope.models.capture.tracer import Frame, Product, Softmax
@@ -23,27 +24,42 @@ class TracedLayers:
 
     def attend(self, call: AttentionCall) -> tuple[Tensor, Tensor | None]:
         """A whole attention call that the tracer caught (torch's own attention functions)."""
-        return self.session.attend(call)
+        frame = self.session.tracer.frames[-1]
+        self._check_calls(frame, self.session.model.layout.of_module(frame.name))
+        out = self.session.attend(call)
+        frame.n_attended += 1
+        return out
 
     def _layer(self, frame: Frame) -> AttentionLayer | None:
         layers = self.session.model.layout.of_module(frame.name)
         if not layers:
             return None
-        if frame.layer is None:
-            frame.layer = self.session.next_layer(frame.name)
-        return frame.layer
+        if frame.n_before is None:
+            frame.n_before = self.session.count(frame.name)
+        return layers[(frame.n_before + frame.n_attended) % len(layers)]
+
+    @staticmethod
+    def _check_calls(frame: Frame, layers: list[AttentionLayer]) -> None:
+        """Refuse attention that the probe did not see: it would be taken for that which it saw."""
+        if layers and frame.n_attended >= len(layers) and not layers[0].is_looped:
+            raise CaptureError(
+                f"{frame.name} attends more often in one forward pass than it did when the model was probed. Probe the "
+                "model with such an input: model.probe(inputs={…})."
+            )
 
     def on_product(self, frame: Frame, product: Product) -> tuple[Tensor, Tensor] | None:
         """Edit queries and keys of a traced layer."""
         layer = self._layer(frame)
-        if layer is None or product.ordinal != layer.product or product.query is None or product.key is None:
+        if layer is None or product.query is None or product.key is None:
+            return None
+        if product.ordinal != layer.product and not layer.is_looped:
             return None
         self.session.check()
         site = layer.site
         if not self.session.has_edit(site, "query", "key"):
             return None
         batch, n_heads, n_queries = product.query.shape[:3]
-        at, key_at = self.session.places(layer, batch, n_queries, product.key.shape[2], None)
+        at, key_at = self.session.places(layer, batch, n_queries, product.key.shape[2], None, frame.name)
         key = expand_heads(product.key, n_heads)
         return self.session.apply(site, "query", product.query, at), self.session.apply(site, "key", key, key_at)
 
@@ -53,7 +69,7 @@ class TracedLayers:
         if layer is None or not self.session.has_edit(layer.site, "scores"):
             return scores
         batch, _, n_queries, n_keys = scores.shape
-        at, _ = self.session.places(layer, batch, n_queries, n_keys, None)
+        at, _ = self.session.places(layer, batch, n_queries, n_keys, None, frame.name)
         hidden = scores <= _forbidden(scores.dtype)
         edited = self.session.apply(layer.site, "scores", scores, at)
         return torch.where(hidden, scores, edited)
@@ -64,7 +80,7 @@ class TracedLayers:
         if layer is None or not self.session.has_edit(layer.site, "scores", "pattern"):
             return softmax.pattern
         batch, _, n_queries, n_keys = softmax.pattern.shape
-        at, _ = self.session.places(layer, batch, n_queries, n_keys, None)
+        at, _ = self.session.places(layer, batch, n_queries, n_keys, None, frame.name)
         softmax.pattern = self.session.edit_pattern(layer.site, softmax.scores, softmax.pattern, at)
         return softmax.pattern
 
@@ -74,7 +90,7 @@ class TracedLayers:
         if layer is None or not self.session.has_edit(layer.site, "value"):
             return None
         batch, n_heads, n_queries, n_keys = softmax.pattern.shape
-        _, key_at = self.session.places(layer, batch, n_queries, n_keys, None)
+        _, key_at = self.session.places(layer, batch, n_queries, n_keys, None, frame.name)
         return self.session.apply(layer.site, "value", expand_heads(value, n_heads), key_at)
 
     def on_mixed(self, frame: Frame, softmax: Softmax, value: Tensor, mixed: Tensor) -> Tensor:
@@ -83,16 +99,23 @@ class TracedLayers:
         if layer is None:
             return mixed
         self.session.check()
+        self._check_calls(frame, self.session.model.layout.of_module(frame.name))
         batch, _, n_queries, n_keys = softmax.pattern.shape
-        at, _ = self.session.places(layer, batch, n_queries, n_keys, None)
+        at, _ = self.session.places(layer, batch, n_queries, n_keys, None, frame.name)
         mixed = self.session.apply(layer.site, "mixed", mixed, at)
-        product = softmax.product if softmax.product is not None and softmax.product.ordinal == layer.product else None
+        product = softmax.product
+        if product is not None and product.ordinal != layer.product and not layer.is_looped:
+            product = None
         query, key = (None, None) if product is None else (product.query, product.key)
         formula = None
         if self.session.record and query is not None and key is not None and not self.session.edited_heads(layer.site):
             formula = describe_scores(softmax.scores.detach(), query.detach(), key.detach(), layer.scaling)
         lse = observed_lse(softmax.scores) if self.session.record else None
-        self.session.finish(Captured(layer, mixed, formula, query, key, value, softmax.scores, softmax.pattern, lse))
+        captured = Captured(layer, mixed, formula, query, key, value, softmax.scores, softmax.pattern, lse)
+        self.session.parts.finish(captured, frame.name)
+        frame.n_attended += 1
+        if frame.n_attended > 1:
+            self.session.count(frame.name)
         return mixed
 
 

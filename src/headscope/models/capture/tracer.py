@@ -17,7 +17,6 @@ from torch.overrides import TorchFunctionMode
 from headscope.attention import Formula
 from headscope.errors import CaptureError
 from headscope.models.capture.seam import AttentionCall, read_mask
-from headscope.models.layout import AttentionLayer
 
 _PRODUCTS = frozenset(("matmul", "__matmul__", "__rmatmul__", "bmm", "baddbmm", "einsum"))
 
@@ -49,7 +48,9 @@ class Frame:
     module: nn.Module
     batch: int
     is_ignored: bool = False
-    layer: AttentionLayer | None = None
+    # How often the module attended before this call, and in it.
+    n_before: int | None = None
+    n_attended: int = 0
     products: list[Product] = field(default_factory=list)
     # Tensors that are a pattern, or the pattern in another shape or after dropout; held, so that their ids stay theirs.
     patterns: dict[int, tuple[Tensor, Softmax]] = field(default_factory=dict)
