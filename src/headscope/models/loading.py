@@ -1,5 +1,6 @@
 """Loading: a built-in model, a folder or a hub id, with what people should know about it."""
 
+import re
 import threading
 import warnings
 from pathlib import Path
@@ -14,6 +15,12 @@ from headscope.errors import HeadscopeError, LoadError, MissingExtraError
 from headscope.models.model import Model
 
 BUILTIN = Path(__file__).parent.parent / "builtin"
+_NEEDS_PACKAGE = re.compile(r"requires the (?:🤗 )?([\w -]+?) library")
+# Names for pip where these differ from the library's own.
+_PIP_NAMES = {
+    "PIL": "pillow", "cv2": "opencv-python", "OpenCV": "opencv-python", "PyAv": "av", "yaml": "pyyaml",
+    "jinja": "jinja2", "google": "protobuf", "mistral_common": "mistral-common", "sklearn": "scikit-learn",
+}  # fmt: skip
 # Transformers loads through global state (which device new weights are on, which are tied): two loads at once leave
 # weights that were never read.
 _LOADING = threading.Lock()
@@ -79,7 +86,10 @@ def _load(
     module.eval()
     if device is not None and device_map is None:
         module.to(device)
-    model = Model(module, processor(place, hub), name=str(name_or_folder), verify=verify)
+    processor, missing = read_processor(place, hub)
+    model = Model(module, processor, name=str(name_or_folder), verify=verify)
+    if missing:
+        model.warn(missing)
     _say_what_is_new(model, info)
     return model
 
@@ -105,15 +115,51 @@ def devices() -> list[str]:
     return names + (["mps"] if torch.backends.mps.is_available() else [])
 
 
-def processor(place: str, hub: dict[str, Any]) -> Any:
-    """What reads inputs: a processor if the model has one, else a tokenizer, image processor or feature extractor."""
-    for kind in (AutoProcessor, AutoTokenizer, AutoImageProcessor, AutoFeatureExtractor):
+def read_processor(place: str, hub: dict[str, Any]) -> tuple[Any, str]:
+    """What reads inputs: a processor if the model has one, else a tokenizer, image processor or feature extractor.
+
+    And what to tell the user, where a better one could not be made because a package is missing.
+    """
+    package, missing = None, ""
+    kinds = {
+        "processor": AutoProcessor,
+        "tokenizer": AutoTokenizer,
+        "image processor": AutoImageProcessor,
+        "feature extractor": AutoFeatureExtractor,
+    }
+    for name, kind in kinds.items():
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                return kind.from_pretrained(place, **hub)
-        except (OSError, ValueError, KeyError, ImportError, TypeError, AttributeError):
+                processor = kind.from_pretrained(place, **hub)
+        except (OSError, ValueError, KeyError, ImportError, TypeError, AttributeError) as error:
+            asked = missing_package(error)
+            if asked is not None and package is None:
+                package = asked
+                missing = f"the {name} of {place} needs the package {package}, which is not installed"
             continue  # not this kind: the next one may be there
+        if missing:
+            missing += (
+                f": {type(processor).__name__} alone was loaded, so some inputs cannot be read. pip install {package}, "
+                "then load the model again."
+            )
+        return processor, missing
+    if missing:
+        missing += f", so no text, image or sound can be read. pip install {package}, then load the model again."
+    return None, missing
+
+
+def missing_package(error: BaseException) -> str | None:
+    """The name, as for pip, of the package that an error of Transformers asks for; None where it asks for none."""
+    link: BaseException | None = error
+    while link is not None:
+        if isinstance(link, ImportError):
+            asked = _NEEDS_PACKAGE.search(str(link))
+            package = link.name.partition(".")[0] if isinstance(link, ModuleNotFoundError) and link.name else None
+            package = package or (asked[1] if asked else None)
+            if package is not None:
+                return _PIP_NAMES.get(package, package.lower())
+        link = link.__cause__ or link.__context__
     return None
 
 

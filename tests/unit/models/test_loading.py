@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
-from tiny_models import FAMILIES
+from tiny_models import FAMILIES, tiny_tokenizer
 from torch import nn
 from transformers import BertForSequenceClassification, BertModel
 
@@ -30,6 +30,46 @@ def test_a_folder_loads_with_the_class_it_was_saved_from(folder):
     model = hs.load(folder)
     assert type(model.module).__name__ == "GPT2LMHeadModel" and not model.module.training
     assert model.coverage.startswith("2/2 attention modules")
+
+
+class _NeedsTorchvision:
+    """A processor that cannot be made here."""
+
+    @staticmethod
+    def from_pretrained(*_: object, **__: object) -> None:
+        raise ImportError("LlavaProcessor requires the Torchvision library but it was not found in your environment.")
+
+
+@pytest.mark.parametrize(
+    ("error", "package"),
+    [
+        (ImportError("\nXProcessor requires the Torchvision library but it was not found."), "torchvision"),
+        (ImportError("requires the 🤗 Tokenizers library but"), "tokenizers"),
+        (ModuleNotFoundError("No module named 'PIL'", name="PIL.Image"), "pillow"),
+        (ImportError("requires the OpenCV library but it"), "opencv-python"),
+        (ImportError("cannot import name 'x' from 'y'", name="y"), None),
+        (OSError("no file"), None),
+    ],
+)
+def test_the_package_that_an_error_asks_for_is_named_as_for_pip(error, package):
+    assert load_module.missing_package(error) == package
+
+
+def test_a_processor_that_lacks_a_package_is_warned_of_by_name(folder, monkeypatch):
+    tiny_tokenizer().save_pretrained(folder)
+    monkeypatch.setattr(load_module, "AutoProcessor", _NeedsTorchvision)
+    with pytest.warns(HeadscopeWarning, match="needs the package torchvision, which is not installed"):
+        model = hs.load(folder)
+    (note,) = model.warnings
+    assert "the processor of" in note and "alone was loaded" in note and "pip install torchvision" in note
+    assert model.run("the cat").tokens["main"]  # it reads text
+
+
+def test_a_model_whose_every_reader_lacks_a_package_says_so(folder, monkeypatch):
+    for name in ("AutoProcessor", "AutoTokenizer", "AutoImageProcessor", "AutoFeatureExtractor"):
+        monkeypatch.setattr(load_module, name, _NeedsTorchvision)
+    with pytest.warns(HeadscopeWarning, match="no text, image or sound can be read. pip install torchvision"):
+        hs.load(folder)
 
 
 def test_missing_and_wrong_folders_are_named(tmp_path):

@@ -51,11 +51,8 @@ class Passed:
     def traces(self, notes: Sequence[str] = ()) -> list[Trace]:
         """One trace per example, without padding; the session must have recorded."""
         answers = answers_of(self.model, self.batch, self.outputs, self.session)
-        traces = traces_of(self.model, self.session, self.batch, self.outputs, answers, self.interventions, notes)
-        return [
-            replace(trace, tokens=trace.tokens | inputs.tokens)
-            for trace, inputs in zip(traces, self.edited, strict=True)
-        ]
+        tokens = [inputs.tokens for inputs in self.edited]
+        return traces_of(self.model, self.session, self.batch, tokens, self.outputs, answers, self.interventions, notes)
 
 
 class Pass:

@@ -22,12 +22,13 @@ def traces_of(
     model: "Model",
     session: Session,
     batch: Batch,
+    tokens_read: Sequence[dict[str, Tokens]],
     outputs: Any,
     answers: list[Predictions | None],
     interventions: Sequence[Intervention],
     notes: Sequence[str] = (),
 ) -> list[Trace]:
-    """What the session saw, example by example."""
+    """What the session saw, example by example. `tokens_read` are those of each example by stack, as edited."""
     assert session.record is not None  # runs always record
     traces = []
     logits = logits_of(model, outputs) if session.record == "full" else None
@@ -39,7 +40,7 @@ def traces_of(
         }
         order = {layer.site: place for place, layer in enumerate(model.layout.layers)}
         layers = dict(sorted(layers.items(), key=lambda site_and_record: order[site_and_record[0]]))
-        tokens = _tokens(model, dict(inputs.tokens), layers)
+        tokens = _tokens(model, dict(tokens_read[example]), layers)
         warnings = [*notes, *([note] if (note := uniform_note(layers)) else [])]
         for note in warnings[len(notes) :]:
             model.warn(note)
@@ -109,7 +110,12 @@ def _own_logits(model: "Model", session: Session, logits: Tensor, example: int) 
 
 
 def _tokens(model: "Model", tokens: dict[str, Tokens], layers: dict[Site, LayerRecord]) -> dict[str, Tokens]:
-    """Tokens for every stack; numbered positions where only the model knew how many there are."""
+    """Tokens for every stack; numbered positions where only the model knew how many there are.
+
+    Before the first probe, the text of a model with several towers is read as "text"; its stack may be "main".
+    """
+    if "text" in tokens and "text" not in model.stacks and "main" in model.stacks:
+        tokens.setdefault("main", tokens.pop("text"))
     for layer in layers.values():
         for stack, length in ((layer.site.stack, layer.n_queries), (layer.key_stack, layer.n_keys)):
             known = tokens.get(stack)

@@ -163,9 +163,10 @@ class Intake:
         if self.is_encoder_decoder:
             return "encoder"
         own = {"text": "text", "image": "vision", "audio": "audio"}[role]
-        if self.stacks is not None:
-            return own if own in self.stacks else "main" if "main" in self.stacks else self.stacks[0]
-        return own if len(self.kinds) > 1 else "main"
+        if len(self.kinds) > 1 and (self.stacks is None or role != "text"):
+            return own  # a tower that the probe at load may not have reached
+        stacks = self.stacks or ("main",)
+        return own if own in stacks else "main" if "main" in stacks else stacks[0]
 
     @cached_property
     def marks(self) -> Marks | None:
