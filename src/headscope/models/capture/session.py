@@ -38,7 +38,7 @@ from headscope.traces import Tokens
 from headscope.traces.trace import RECORDS
 
 if TYPE_CHECKING:
-    from headscope.models.model import Model
+    from headscope.models.probed_module import ProbedModule
 
 # Up to this many cells of head × query × key a layer is computed whole, as the model's own eager code does, and equal
 # to it to the last bit; beyond, in tiles.
@@ -70,7 +70,7 @@ class Session:
 
     def __init__(
         self,
-        model: "Model",
+        model: "ProbedModule",
         interventions: Sequence[Intervention] = (),
         *,
         record: Record | None = None,
