@@ -267,6 +267,12 @@ class Mask:
         """As of a tensor."""
         return self.shape if axis is None else self.shape[axis]
 
+    def __getattr__(self, name: str) -> Any:
+        """Models that do not hand their mask to attention but work on it (SigLIP 2's pooling) get it as a tensor."""
+        if name.startswith("_") or not hasattr(Tensor, name):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return getattr(self.materialise(), name)
+
     def materialise(self) -> Tensor:
         """The dense boolean mask [batch, head or 1, query, key]."""
         allowed = self.allowed_cells()

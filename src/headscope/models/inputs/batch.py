@@ -11,9 +11,8 @@ from torch import Tensor, nn
 
 from headscope.errors import HeadscopeWarning, InputError
 from headscope.models.inputs.accepted import Intake
-from headscope.models.inputs.display_media import picture_of
 from headscope.models.inputs.display_tokens import tokens_of_ids
-from headscope.models.inputs.media import frames, patches, sound_seen
+from headscope.models.inputs.media import frames, seen_patches, sound_seen
 from headscope.traces.inputs import Inputs
 from headscope.traces.media import Seen
 from headscope.traces.tokens import Tokens
@@ -61,6 +60,9 @@ def collate(examples: Sequence[Inputs], module: nn.Module, processor: Any = None
     for stack in examples[0].tokens:
         role = "target" if stack == "decoder" else "text"
         name = "decoder_input_ids" if role == "target" else _text_name(examples[0], intake)
+        if examples[0].tokens[stack].kind == "patches" and "spatial_shapes" in inputs:
+            real[stack] = inputs["pixel_attention_mask"].bool()
+            continue
         if examples[0].tokens[stack].kind != "text" or name not in inputs:
             real[stack] = torch.ones(len(examples), len(examples[0].tokens[stack]), dtype=torch.bool)
             continue
@@ -158,6 +160,8 @@ def ready_inputs(
     real: dict[str, Tensor] = {}
     for name, role in roles.items():
         mask = tensors.get(_MASK_OF.get(role, ""))
+        if role == "image" and "pixel_attention_mask" in tensors and "spatial_shapes" in tensors:
+            real[intake.stack(role)] = tensors["pixel_attention_mask"].bool()
         if role in _MASK_OF and tensors[name].ndim > 1:
             whole = torch.ones(tensors[name].shape[:2], dtype=torch.bool)
             real[intake.stack(role)] = mask.bool() if mask is not None and mask.ndim == 2 else whole
@@ -196,9 +200,7 @@ def _with_batch_axis(name: str, value: Any, intake: Intake) -> Tensor:
         tensor = tensor.float() if tensor.dtype == torch.float64 else tensor
     rank = _rank(name, tensor, intake)
     if rank is None or tensor.ndim > rank:
-        too_many = (
-            rank is not None and tensor.ndim > rank + 1 and name in ("input_ids", "decoder_input_ids", "token_type_ids")
-        )
+        too_many = rank == 1 and tensor.ndim > rank + 1 and name in ("input_ids", "decoder_input_ids", "token_type_ids")
         if too_many:
             raise InputError(f"{name!r} has shape {shape}: it must be [tokens] or [batch, tokens].")
         return tensor
@@ -211,9 +213,13 @@ def _rank(name: str, tensor: Tensor, intake: Intake) -> int | None:
     """How many axes an input has without the batch, where that is known."""
     if name == "image_grid_thw" or (name == "pixel_values" and "image_grid_thw" in intake.arguments):
         return None
+    if name == "pixel_values" and "spatial_shapes" in intake.arguments:
+        return 2  # patches of all channels
+    if name == "token_type_ids" and hasattr(intake.section("text"), "type_vocab_sizes"):
+        return 2  # TAPAS says of each token its row, column, rank …
     if name == "input_values" and hasattr(intake.section("audio"), "time_stride"):
         return 2
-    if name.endswith(("_ids", "_mask")) or (name == intake.main and not tensor.is_floating_point()):
+    if name.endswith(("_ids", "_mask", "spatial_shapes")) or (name == intake.main and not tensor.is_floating_point()):
         return 1
     return _RANKS.get(name)
 
@@ -230,8 +236,8 @@ def _check_sizes(tensors: dict[str, Tensor]) -> None:
         "decoder_attention_mask": "decoder_input_ids",
     }
     for name, ids in beside.items():
-        if name in tensors and ids in tensors and tensors[name].ndim == 2:
-            own, its = list(tensors[name].shape), list(tensors[ids].shape)
+        if name in tensors and ids in tensors and tensors[name].ndim >= 2:
+            own, its = list(tensors[name].shape[:2]), list(tensors[ids].shape)
             if own != its:
                 raise InputError(f"{name!r} has shape {own} but {ids!r} has {its}: they must be equal.")
     for name in _MASK_OF.values():
@@ -245,6 +251,8 @@ def _check_sizes(tensors: dict[str, Tensor]) -> None:
 
 def _check_pixels(tensors: dict[str, Tensor], intake: Intake) -> None:
     pixels, config = tensors.get("pixel_values"), intake.section("vision")
+    if pixels is not None and "spatial_shapes" in intake.arguments:
+        _check_packed(tensors, pixels)
     if pixels is None or pixels.ndim != 4 or "image_grid_thw" in tensors:
         return
     n_channels, size = getattr(config, "num_channels", None), getattr(config, "image_size", None)
@@ -259,6 +267,21 @@ def _check_pixels(tensors: dict[str, Tensor], intake: Intake) -> None:
         raise InputError(
             f"'pixel_values' has shape {list(pixels.shape)}: {intake.name} has positions for {size}×{size} pixels. "
             "Resize the image, or add 'interpolate_pos_encoding': True to `inputs=`."
+        )
+
+
+def _check_packed(tensors: dict[str, Tensor], pixels: Tensor) -> None:
+    """Refuse patches [image, patch, values] without their numbers down and across, or fewer than these say."""
+    shapes, mask = tensors.get("spatial_shapes"), tensors.get("pixel_attention_mask")
+    if shapes is None or mask is None or shapes.shape[-1] != 2:
+        raise InputError(
+            "patches of images need 'spatial_shapes' (how many there are down and across, [image, 2]) and "
+            "'pixel_attention_mask' ([image, patch]: 1 for real ones) beside 'pixel_values' [image, patch, values]."
+        )
+    if list(mask.shape) != list(pixels.shape[:2]) or not torch.equal(shapes.prod(-1).long(), mask.sum(-1).long()):
+        raise InputError(
+            f"'pixel_attention_mask' {list(mask.shape)} has {mask.sum(-1).tolist()} real patches of "
+            f"{list(pixels.shape[:2])}, where 'spatial_shapes' says {shapes.prod(-1).tolist()}."
         )
 
 
@@ -305,8 +328,7 @@ def _example(
     for name, role in roles.items():
         stack = intake.stack(role)
         if role == "image":
-            tokens[stack] = patches(intake, own[name])
-            looks[stack] = picture_of(intake, own[name], tokens[stack])
+            tokens[stack], looks[stack] = seen_patches(intake, own, name)
         elif role == "audio":
             tokens[stack] = frames(intake, own[name])
             looks[stack] = sound_seen(intake, own[name], tokens[stack]) if len(tokens[stack]) else None
@@ -326,6 +348,7 @@ def _tokens_of(intake: Intake, own: dict[str, Tensor], name: str, keep: Tensor) 
     if own[name].is_floating_point():
         return Tokens.numbered(int(keep.sum())), [None, None]
     types = own.get("token_type_ids") if name == "input_ids" else None
+    types = types[:, 0] if types is not None and types.ndim == 2 else types  # TAPAS: question and table first
     segments = types[keep].clamp(0, 1).tolist() if types is not None and intake.tokenizer is not None else None
     return tokens_of_ids(intake.tokenizer, own[name][keep].tolist(), segments)
 

@@ -124,8 +124,28 @@ def image_inputs(intake: Intake, source: Any) -> tuple[dict[str, Tensor], Tokens
         inputs[name] = processed["pixel_values"]
     if "image_grid_thw" not in processed:
         inputs = {key: value[0] for key, value in inputs.items()}
-    tokens = patches(intake, inputs[name])
-    return inputs, tokens, picture_of(intake, inputs[name], tokens)
+    return inputs, *seen_patches(intake, inputs, name)
+
+
+def seen_patches(intake: Intake, inputs: dict[str, Tensor], name: str) -> tuple[Tokens, Picture | None]:
+    """The patches of one image, and the image as the model was given it."""
+    shape = inputs.get("spatial_shapes")
+    if shape is None or shape.ndim != 1 or inputs[name].ndim != 2:
+        tokens = patches(intake, inputs[name])
+        return tokens, picture_of(intake, inputs[name], tokens)
+    grid = int(shape[0]), int(shape[1])  # SigLIP 2 takes rows of patches, and how many they were down and across
+    return patches(intake, inputs[name], grid), _packed_picture(intake, inputs[name], grid)
+
+
+def _packed_picture(intake: Intake, rows: Tensor, grid: tuple[int, int]) -> Picture | None:
+    """The image of which these are the patches [patch, height · width · channel]."""
+    config = intake.section("vision")
+    size, n_channels = getattr(config, "patch_size", None), getattr(config, "num_channels", 3)
+    if not isinstance(size, int) or rows.shape[1] != size * size * n_channels or len(rows) < grid[0] * grid[1]:
+        return None
+    cells = rows[: grid[0] * grid[1]].reshape(*grid, size, size, n_channels)
+    pixels = cells.permute(4, 0, 2, 1, 3).reshape(n_channels, grid[0] * size, grid[1] * size)
+    return picture_of(intake, pixels, patches(intake, rows, grid))
 
 
 def _without_processor(
@@ -150,8 +170,13 @@ def _without_processor(
     return {name: pixels}, tokens, picture_of(intake, pixels, tokens)
 
 
-def patches(intake: Intake, pixels: Tensor) -> Tokens:
-    """The positions of an image [C, H, W], as this model's own parameters say: special tokens and patches."""
+def patches(intake: Intake, pixels: Tensor, grid: tuple[int, int] | None = None) -> Tokens:
+    """The positions of an image [C, H, W], as this model's own parameters say: special tokens and patches.
+
+    An image that is cut into patches already has its `grid` beside it.
+    """
+    if grid is not None:
+        return _patch_tokens(intake.section("vision"), grid, 0)
     if pixels.ndim != 3:
         return Tokens((), "patches")
     n_prefix = n_suffix = 0
