@@ -57,8 +57,8 @@ def vit_logits(model: nn.Module, images: Tensor, drop_depth: float) -> Tensor:
         after = first(layer(hidden))
         rate = drop_depth * (index + 1) / len(layers)
         if model.training and rate > 0:
-            kept = (torch.rand(hidden.shape[0], 1, 1, device=hidden.device) >= rate).to(hidden.dtype) / (1 - rate)
-            after = hidden + kept * (after - hidden)
+            gate = (torch.rand(hidden.shape[0], 1, 1, device=hidden.device) >= rate).to(hidden.dtype) / (1 - rate)
+            after = hidden + gate * (after - hidden)
         hidden = after
     return model.classifier(model.vit.layernorm(hidden)[:, 0])
 

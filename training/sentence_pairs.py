@@ -97,8 +97,8 @@ def near_neighbours(sentences: list[str], maximum_bucket: int = 12) -> dict[str,
             if not 3 <= len(words) <= 14 or (removed == 2 and neighbours.get(sentence)):
                 continue
             for gaps in combinations(range(len(words)), removed):
-                kept = tuple("_" if at in gaps else word for at, word in enumerate(words))
-                buckets[kept].append(sentence)
+                pattern = tuple("_" if at in gaps else word for at, word in enumerate(words))
+                buckets[pattern].append(sentence)
         for bucket in buckets.values():
             if len(bucket) < 2:
                 continue

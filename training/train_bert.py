@@ -41,13 +41,13 @@ def pair_table(pack: Path, split: str, tokenizer: Tokenizer, width: int) -> tupl
     """Tokens [pairs, width], segments [pairs, width] and labels [pairs]; pairs that do not fit are left out."""
     rows = [line.split("\t") for line in read_xz(pack / f"pairs_{split}.tsv.xz").split("\n")]
     encoded = tokenizer.encode_batch([(first, second) for first, second, *_ in rows])
-    kept = [index for index, pair in enumerate(encoded) if len(pair.ids) <= width]
-    tokens = np.zeros((len(kept), width), dtype=np.uint16)
-    segments = np.zeros((len(kept), width), dtype=np.uint8)
-    for at, index in enumerate(kept):
+    indices = [index for index, pair in enumerate(encoded) if len(pair.ids) <= width]
+    tokens = np.zeros((len(indices), width), dtype=np.uint16)
+    segments = np.zeros((len(indices), width), dtype=np.uint8)
+    for at, index in enumerate(indices):
         tokens[at, : len(encoded[index].ids)] = encoded[index].ids
         segments[at, : len(encoded[index].ids)] = encoded[index].type_ids
-    return tokens, segments, np.array([1 - int(rows[index][2]) for index in kept])
+    return tokens, segments, np.array([1 - int(rows[index][2]) for index in indices])
 
 
 def mask_words(tokens: Tensor, starts_word: Tensor, count: int, share: float, vocabulary: int) -> tuple[Tensor, ...]:

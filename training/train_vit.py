@@ -64,9 +64,9 @@ def main() -> None:
         label2id={name: index for index, name in enumerate(names)},
     )
     order = np.random.default_rng(0).permutation(len(images))
-    validation, kept = order[:VALIDATION_IMAGES], order[VALIDATION_IMAGES:]
-    train_images = torch.from_numpy(images[kept]).to(device)
-    targets = torch.eye(len(names), device=device)[torch.from_numpy(labels[kept]).to(device)]
+    validation, training = order[:VALIDATION_IMAGES], order[VALIDATION_IMAGES:]
+    train_images = torch.from_numpy(images[training]).to(device)
+    targets = torch.eye(len(names), device=device)[torch.from_numpy(labels[training]).to(device)]
     targets = targets * (1 - recipe["smoothing"]) + recipe["smoothing"] / len(names)
     valid_images = normalise(torch.from_numpy(images[validation]).to(device).float() / 255)
     valid_labels = torch.from_numpy(labels[validation]).to(device)

@@ -71,14 +71,14 @@ def test_a_saved_page_holds_what_was_found_and_copied_python_colours_alike(bench
     assert [str(head) for head, _, _ in namespace["scores"].above(10)] == list(rows)
     assert namespace["view"].selection.colour == namespace["scores"].method
     offline.visit(bench.save("HTML", tmp_path).as_uri())
-    kept = offline.page.get_by_role("region", name="Heads found")
-    assert [name_cell.inner_text() for name_cell in kept.locator("tbody th").all()] == list(rows)
-    expect(kept.get_by_role("form")).to_have_count(0)  # there is no model to ask
+    saved_panel = offline.page.get_by_role("region", name="Heads found")
+    assert [name_cell.inner_text() for name_cell in saved_panel.locator("tbody th").all()] == list(rows)
+    expect(saved_panel.get_by_role("form")).to_have_count(0)  # there is no model to ask
     expect(offline.label("she → nurse").first).to_be_visible()
-    kept.get_by_role("button", name="Close").click()
-    expect(kept).to_have_count(0)
+    saved_panel.get_by_role("button", name="Close").click()
+    expect(saved_panel).to_have_count(0)
     offline.button("Heads found").click()
-    kept.locator("tbody button").first.click()
+    saved_panel.locator("tbody button").first.click()
     offline.links_to(view="head", at=next(iter(rows)))
 
 

@@ -83,8 +83,8 @@ def test_heads_are_sorted_coloured_and_filtered_by_a_measure(bench):
     bench.ready()
     bench.page.get_by_label("show from").fill("0.5")
     bench.ready()
-    kept = sum(value >= 0.5 for value in values)
-    expect(bench.status).to_contain_text(f"{kept} of 48 heads")
+    n_heads = sum(value >= 0.5 for value in values)
+    expect(bench.status).to_contain_text(f"{n_heads} of 48 heads")
 
 
 def test_pictures_of_heads_can_be_lines(bench):

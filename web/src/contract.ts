@@ -89,13 +89,13 @@ export interface MapsProps {
   note: string;
 }
 
-/** All heads of one layer, whole (`dense`) or the strongest keys of each query (`sparse`, `kept` of them). `queries` and `keys` name the tokens where they are read otherwise than one by one; empty when they are the trace's. */
+/** All heads of one layer, whole (`dense`) or the strongest keys of each query (`sparse`, `n_kept` of them). `queries` and `keys` name the tokens where they are read otherwise than one by one; empty when they are the trace's. */
 export interface LayerProps {
   site: string;
   what: "pattern" | "contribution" | "scores";
   form: "dense" | "sparse";
   by: "tokens" | "words" | "sentences";
-  kept: number;
+  n_kept: number;
   queries: string[];
   keys: string[];
 }

@@ -202,8 +202,8 @@ class Mask:
         place: dict[str, Any] = {"query_offset": offset, "key_offset": self.key_offset}
         if own.dense is not None:
             device = own.dense.device
-            kept = own.dense[:, :, queries.to(device)][..., keys.to(device)]
-            return Mask(len(queries), len(keys), dense=kept, **place)
+            cells = own.dense[:, :, queries.to(device)][..., keys.to(device)]
+            return Mask(len(queries), len(keys), dense=cells, **place)
 
         def renumber(limit: Tensor | None) -> Tensor | None:
             if limit is None:

@@ -48,12 +48,12 @@ def examples(
     stream = stream_of(corpus if corpus_format == CorpusFormat() else corpus_format.corpus(corpus))
     loaded = loading.model(model)
     note_first_example(stream)
-    kept = folder if folder is not None else cache_folder(loaded, stream, truncate=truncate)
-    with note_what_is_kept(kept), progress_bars() as progress:
+    run_folder = folder if folder is not None else cache_folder(loaded, stream, truncate=truncate)
+    with note_what_is_kept(run_folder), progress_bars() as progress:
         options = {"k": k, "lowest": lowest, "truncate": truncate}
-        matches = found_in(loaded, stream, place, folder=kept, progress=progress, **options)
+        matches = found_in(loaded, stream, place, folder=run_folder, progress=progress, **options)
     if print_options.json:
-        print_json(_as_json(matches, lowest) | {"folder": str(kept)})
+        print_json(_as_json(matches, lowest) | {"folder": str(run_folder)})
     else:
         _show(matches, lowest)
 

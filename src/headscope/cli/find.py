@@ -121,10 +121,12 @@ def _by_looks(
             steps.next()
             traces.append(model.run(model_inputs, record="heads"))
     if example is not None and len(traces) > 1:
-        kept = [trace for trace in traces if example_problem(trace, example) is None]
-        if kept and len(kept) < len(traces):
-            print_note(f"{len(traces) - len(kept)} of {len(traces)} texts lack the words and were left out.")
-        traces = kept or traces
+        traces_with_words = [trace for trace in traces if example_problem(trace, example) is None]
+        if traces_with_words and len(traces_with_words) < len(traces):
+            print_note(
+                f"{len(traces) - len(traces_with_words)} of {len(traces)} texts lack the words and were left out."
+            )
+        traces = traces_with_words or traces
     return find_heads(traces, example=example) if example is not None else find_heads(traces, pattern=pattern)
 
 

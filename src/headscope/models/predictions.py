@@ -52,11 +52,11 @@ def answers_of(model: "Model", batch: Batch, outputs: Any, session: Session) -> 
         if logits.ndim == 2:
             answers.append(Predictions.of(logits[example][None], stack="main", positions=(), names=names))
             continue
-        stack, kept, positions = _positions(model, batch, logits, example, session, is_class=is_class)
+        stack, answer_rows, positions = _positions(model, batch, logits, example, session, is_class=is_class)
         if not positions:
             answers.append(None)
             continue
-        rows = logits[example][kept]
+        rows = logits[example][answer_rows]
         answers.append(Predictions.of(rows, stack=stack, positions=tuple(positions), names=names))
     return answers
 

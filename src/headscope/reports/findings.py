@@ -26,7 +26,7 @@ class Answer:
 
 def outcome(scores: Mapping[str, Scores], verdicts: Mapping[Head, Verdict]) -> list[Answer]:
     """Every question that these scores can answer."""
-    asked = (
+    answers = (
         _roles(verdicts, "positional", "Positional heads") if "positional" in scores else None,
         _syntactic(scores, verdicts),
         _copying(scores, verdicts),
@@ -39,7 +39,7 @@ def outcome(scores: Mapping[str, Scores], verdicts: Mapping[Head, Verdict]) -> l
         _patches(scores, verdicts),
         _agreement(scores),
     )
-    return [answer for answer in asked if answer is not None]
+    return [answer for answer in answers if answer is not None]
 
 
 def stacks(heads) -> dict[str, list[Head]]:

@@ -321,7 +321,7 @@ def _sample_scores(work: _Work, method: str, sample: RelevanceSample, digest: st
     return scores
 
 
-def _cached_scores(file: Path, digest: str, asked: RelevanceSample) -> Scores | None:
+def _cached_scores(file: Path, digest: str, sample: RelevanceSample) -> Scores | None:
     """What an earlier call had finished, if it asked the same; what is damaged is told, and measured again."""
     if not file.exists():
         return None
@@ -335,7 +335,7 @@ def _cached_scores(file: Path, digest: str, asked: RelevanceSample) -> Scores | 
                 HeadscopeWarning,
                 stacklevel=5,
             )
-        is_asked = (data["run"], data["examples"]) == (digest, asked.ids)
+        is_asked = (data["run"], data["examples"]) == (digest, sample.ids)
         return _scores(data["scores"]) if is_asked else None
     except (AttributeError, KeyError, TypeError, ValueError, HeadscopeError) as error:
         problem = str(error) if isinstance(error, LoadError) else f"{file} is damaged: {error}. "
@@ -343,8 +343,8 @@ def _cached_scores(file: Path, digest: str, asked: RelevanceSample) -> Scores | 
         return None
 
 
-def _cache_scores(file: Path, digest: str, asked: RelevanceSample, scores: Scores) -> None:
-    data = {"format": _CACHE_FORMAT, "run": digest, "examples": asked.ids, "scores": scores.to_json()}
+def _cache_scores(file: Path, digest: str, sample: RelevanceSample, scores: Scores) -> None:
+    data = {"format": _CACHE_FORMAT, "run": digest, "examples": sample.ids, "scores": scores.to_json()}
     write_file(file, json.dumps(with_checksum(data), allow_nan=True).encode())
 
 

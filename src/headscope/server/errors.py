@@ -62,8 +62,8 @@ def answer_of(request: Any, error: Exception) -> JSONResponse:
         reason = "; ".join(f"{'.'.join(map(str, detail['loc']))}: {detail['msg']}" for detail in error.errors()[:5])
         return JSONResponse(asdict(Problem("InvalidRequest", f"this request cannot be read: {reason}.")), 422)
     if isinstance(error, HTTPException):
-        asked = f"{request.method} {request.url.path[:200]}"
+        address = f"{request.method} {request.url.path[:200]}"
         reasons = {404: "there is nothing at this address", 405: "this address does not take this method"}
-        message = f"{asked}: {reasons.get(error.status_code, error.detail)}."
+        message = f"{address}: {reasons.get(error.status_code, error.detail)}."
         return JSONResponse(asdict(Problem("HttpError", message)), error.status_code, headers=error.headers)
     return JSONResponse(asdict(unexpected(request.scope["id"])), 500)

@@ -61,8 +61,8 @@ def _with_pictures(intake: Intake) -> list[PresetProps]:
     """A picture with a text: about it, or with the place in it where the picture goes."""
     if intake.has_two_towers:
         return [PresetProps(name, "", f"a picture of a {name}", media=f"{PRESET}{name}") for name in PICTURES]
-    asked = f"{intake.image_token}\nWhat is in the picture?"
-    return [PresetProps(name, "", asked, media=f"{PRESET}{name}") for name in PICTURES]
+    prompt = f"{intake.image_token}\nWhat is in the picture?"
+    return [PresetProps(name, "", prompt, media=f"{PRESET}{name}") for name in PICTURES]
 
 
 def _replace_mask(text: str | None, intake: Intake) -> str | None:

@@ -124,8 +124,8 @@ class Runs:
         for other in edits.other_runs(request.edits):
             text, chat = (other.source, None) if isinstance(other.source, str) else (None, other.source)
             turns = None if chat is None else [ChatMessage(**turn) for turn in chat]
-            asked = RunRequest(request.model, text, chat=turns, record=request.record, **other.options)
-            run = self.cache.get(self.id_of(asked))
+            other_request = RunRequest(request.model, text, chat=turns, record=request.record, **other.options)
+            run = self.cache.get(self.id_of(other_request))
             if run is not None:
                 traces[repr(other)] = run.trace
         return traces

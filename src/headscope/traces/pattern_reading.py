@@ -52,13 +52,13 @@ class Reading:
 
     def without(self, chosen: TokenChoice, renormalise: bool) -> "Reading":
         """Leave tokens out."""
-        gone = set(self.tokens.positions(chosen))
-        kept = [index for index in range(len(self.groups)) if index not in gone]
-        if not kept:
+        left_out = set(self.tokens.positions(chosen))
+        remaining = [index for index in range(len(self.groups)) if index not in left_out]
+        if not remaining:
             raise InputError(f"leaving out {chosen!r} would leave none of the {len(self.tokens)} tokens.")
         return Reading(
-            tuple(self.groups[index] for index in kept),
-            Tokens(tuple(self.tokens[index] for index in kept), self.tokens.kind),
+            tuple(self.groups[index] for index in remaining),
+            Tokens(tuple(self.tokens[index] for index in remaining), self.tokens.kind),
             self.renormalise or renormalise,
         )
 

@@ -200,7 +200,7 @@ def _props(trace_as_read: Trace, layer: LayerRecord, part_key: PartKey, form, n_
         what=part_key.what,
         form=form,
         by=part_key.by,
-        kept=n_kept,
+        n_kept=n_kept,
         queries=names(trace_as_read.query_tokens(layer.site), layer.site.stack),
         keys=names(trace_as_read.key_tokens(layer.site), layer.key_stack),
     )

@@ -42,7 +42,7 @@ def picture_of(trace: Trace, stack: str) -> Picture:
     """The picture that a stack attends over."""
     seen = None if trace.inputs is None else trace.inputs.seen.get(stack)
     if not isinstance(seen, Picture):
-        raise NotRecordedError(f"this trace holds no picture of {_known(trace, stack)}.")
+        raise NotRecordedError(f"this trace holds no picture of {_stack_of_trace(trace, stack)}.")
     return seen
 
 
@@ -50,7 +50,7 @@ def sound_of(trace: Trace, stack: str) -> Sound:
     """The sound that a stack attends over."""
     seen = None if trace.inputs is None else trace.inputs.seen.get(stack)
     if not isinstance(seen, Sound):
-        raise NotRecordedError(f"this trace holds no sound of {_known(trace, stack)}.")
+        raise NotRecordedError(f"this trace holds no sound of {_stack_of_trace(trace, stack)}.")
     return seen
 
 
@@ -123,7 +123,7 @@ def _rollouts(trace: Trace, stack: str) -> dict[str, np.ndarray]:
     return {str(site): weights.astype(np.float32) for site, weights in zip(rolled.sites, rolled.weights, strict=True)}
 
 
-def _known(trace: Trace, stack: str) -> str:
+def _stack_of_trace(trace: Trace, stack: str) -> str:
     if stack not in trace.tokens:
         raise UnknownTokenError(f"there is no stack {stack[:60]!r}: there are {', '.join(trace.tokens)}.")
     return stack

@@ -82,15 +82,15 @@ def _stack(trace: Trace, name: str, tokens: Tokens) -> StackProps:
         texts=plain_texts(tokens),
         ids=[token.id for token in tokens],
         special=[place for place, token in enumerate(tokens) if token.special],
-        words=_numbered(tokens, "word"),
-        sentences=_numbered(tokens, "sentence"),
+        words=_group_numbers(tokens, "word"),
+        sentences=_group_numbers(tokens, "sentence"),
         segments=[token.segment for token in tokens],
         spaces=_spaces(tokens),
         looks=looks_like(trace, name),
     )
 
 
-def _numbered(tokens: Tokens, what: str) -> list[int | None]:
+def _group_numbers(tokens: Tokens, what: str) -> list[int | None]:
     """Words (or sentences) by numbers that no two of them share, in whichever segment they stand."""
     numbers: dict[tuple[str, int], int] = {}
     ids: list[int | None] = []

@@ -110,7 +110,7 @@ def _tree(head: Head, weights: np.ndarray, example: Example, words: list[tuple[i
     sentence = sentence_of(example, words) if example.heads else None
     if not isinstance(sentence, Sentence):
         heads = _best_tree(inner, way)
-        return TreeProps(str(head), way, _spread(heads, has_tokens, len(words)), [], None, {}, 0, 0)
+        return TreeProps(str(head), way, _by_word(heads, has_tokens, len(words)), [], None, {}, 0, 0)
     heads = tree_of(inner, sentence.root, way)
     is_scored = sentence.counts["all"]
     n = int(is_scored.sum())
@@ -118,7 +118,7 @@ def _tree(head: Head, weights: np.ndarray, example: Example, words: list[tuple[i
     return TreeProps(
         head=str(head),
         way=way,
-        heads=_spread(heads, has_tokens, len(words)),
+        heads=_by_word(heads, has_tokens, len(words)),
         agrees=_agrees(inner, sentence, has_tokens, len(words), way),
         uas=float((heads == sentence.heads)[is_scored].mean()),
         baselines={name: float((baseline == sentence.heads)[is_scored].mean()) for name, baseline in trees.items()},
@@ -150,7 +150,7 @@ def _agrees(weights: np.ndarray, sentence: Sentence, word_numbers: list[int], n:
     return agrees
 
 
-def _spread(tree: np.ndarray, word_numbers: list[int], n: int) -> list[int]:
+def _by_word(tree: np.ndarray, word_numbers: list[int], n: int) -> list[int]:
     """Heads by the numbers of all words; −1 is the root, −2 a word without tokens."""
     heads = [-2] * n
     for place, word in enumerate(word_numbers):

@@ -155,13 +155,13 @@ class Weights:
 
     def _read_keys(self, block: "_Block", rows: slice, places: list[int]) -> Tensor:
         """Some rows of the model's own, their keys as read [head, place, key]."""
-        tile = _padded(*block.tile(rows), self.layer.n_keys)
+        tile = _pad(*block.tile(rows), self.layer.n_keys)
         if self.by_column is None:
             return tile[:, [place - rows.start for place in places]]
         read_keys = self.by_column.columns(tile)
         if self.by_column.renormalise:
             if self.what == "contribution":
-                tile = _padded(*block.tile(rows, "pattern"), self.layer.n_keys)
+                tile = _pad(*block.tile(rows, "pattern"), self.layer.n_keys)
                 remaining = self.by_column.columns(tile).sum(-1, keepdim=True)
             else:
                 remaining = read_keys.sum(-1, keepdim=True)
@@ -327,6 +327,6 @@ def _column_of_difference(layer: DifferenceLayer, index: int) -> Tensor:
     return columns[0] - columns[1].to(columns[0].device)
 
 
-def _padded(tile: Tensor, columns: slice, n_keys: int) -> Tensor:
+def _pad(tile: Tensor, columns: slice, n_keys: int) -> Tensor:
     missing = (columns.start, n_keys - columns.stop)
     return torch.nn.functional.pad(tile, missing) if any(missing) else tile

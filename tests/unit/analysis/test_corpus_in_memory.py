@@ -27,11 +27,11 @@ def previous(layer):
 
 def test_a_pass_in_memory_equals_a_run(bert, tmp_path):
     measure = runs.OfLayers("previous", previous)
-    kept = runs.run(bert, TEXTS, [measure], tmp_path / "run").scores()["previous"]
+    expected = runs.run(bert, TEXTS, [measure], tmp_path / "run").scores()["previous"]
     totals = count_corpus(bert, TEXTS, measure)
     scores = totals.mean()
     assert totals.n_examples == 4 and scores.n_samples == 4
-    assert scores.to_json() == kept.to_json()
+    assert scores.to_json() == expected.to_json()
 
 
 def test_shards_add_up(bert, monkeypatch):

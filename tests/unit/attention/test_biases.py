@@ -96,10 +96,10 @@ def test_an_example_without_its_padding_is_the_rectangle_of_the_dense_bias(form,
     dense = MADE[form]()
     bias = Bias.describe(dense)
     assert bias is not None
-    kept = [None if positions is None else torch.tensor(positions) for positions in (queries, keys)]
-    rows = torch.arange(5) if kept[0] is None else kept[0]
-    columns = torch.arange(6) if kept[1] is None else kept[1]
-    alone = bias.example(0, *kept)
+    indices = [None if positions is None else torch.tensor(positions) for positions in (queries, keys)]
+    rows = torch.arange(5) if indices[0] is None else indices[0]
+    columns = torch.arange(6) if indices[1] is None else indices[1]
+    alone = bias.example(0, *indices)
     assert (alone.n_queries, alone.n_keys) == (len(rows), len(columns))
     expected = dense[:, :, rows][..., columns]
     assert torch.equal(alone.tile().expand_as(expected), expected)
@@ -127,8 +127,8 @@ def test_windows_stand_one_after_another():
 def test_an_example_keeps_all_of_its_windows():
     bias = Bias("windows", torch.randn(3, 4, 2, 2), 6, 6)
     assert torch.equal(bias.example(0).tile(), bias.tile())
-    kept = torch.tensor([2, 3, 4])
-    assert torch.equal(bias.example(0, kept, kept).tile(), bias.tile()[:, :, 2:5, 2:5])
+    positions = torch.tensor([2, 3, 4])
+    assert torch.equal(bias.example(0, positions, positions).tile(), bias.tile()[:, :, 2:5, 2:5])
 
 
 def test_moving_a_bias_keeps_its_numbers():

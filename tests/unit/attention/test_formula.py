@@ -109,9 +109,9 @@ def test_the_formula_of_one_example_leaves_its_padding_out():
     real = torch.tensor([[1, 1, 1, 1], [0, 1, 1, 1]], dtype=torch.bool)
     mask = Mask(4, 4, stop=torch.arange(1, 5)[None], keys=real, batch=2)
     formula = Formula(0.5, mask=mask, bias=Bias("dense", torch.randn(1, 1, 4, 4), 4, 4))
-    kept = torch.tensor([1, 2, 3])
-    part = formula.example(1, kept, kept)
+    positions = torch.tensor([1, 2, 3])
+    part = formula.example(1, positions, positions)
     assert part.mask is not None and part.mask.keys is None
-    values = scores(query[1:, :, kept], key[1:, :, kept], part)
+    values = scores(query[1:, :, positions], key[1:, :, positions], part)
     torch.testing.assert_close(values, scores(query, key, formula)[1:, :, 1:, 1:])
-    assert torch.equal(scores(query[1:, :, kept], key[1:, :, kept], part.to("cpu")), values)
+    assert torch.equal(scores(query[1:, :, positions], key[1:, :, positions], part.to("cpu")), values)

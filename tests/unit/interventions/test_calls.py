@@ -41,15 +41,15 @@ def test_weights_that_are_written_out_print_as_they_were_given() -> None:
 
 
 def test_another_run_is_read_and_made_by_whoever_has_a_model() -> None:
-    asked = []
+    requests = []
 
     def run(other: OtherRun) -> torch.Tensor:
-        asked.append((other.source, other.options))
+        requests.append((other.source, other.options))
         return torch.ones(3, 4)
 
     text = "patch('L0H1', model.run('the cat', pair='the dog', truncate=True), tokens=[1])"
     intervention = parse(text, run)  # type: ignore[arg-type]
-    assert asked == [("the cat", {"pair": "the dog", "truncate": True})]
+    assert requests == [("the cat", {"pair": "the dog", "truncate": True})]
     assert repr(intervention) == f"hs.{text}" and intervention.edit.values.shape == (1, 3, 4)  # type: ignore[union-attr]
     assert canonical(f"hs.{text}") == text
     chat = "mean_ablate('L0H1', model.run([{'role': 'user', 'content': 'Hi'}]))"

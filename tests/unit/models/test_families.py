@@ -30,8 +30,7 @@ def tensors(outputs) -> list[torch.Tensor]:
     if isinstance(outputs, torch.Tensor):
         return [outputs]
     named = outputs.items() if hasattr(outputs, "items") else enumerate(outputs)
-    kept = [tensor for name, tensor in named if isinstance(tensor, torch.Tensor) and tensor.is_floating_point()]
-    return kept
+    return [tensor for name, tensor in named if isinstance(tensor, torch.Tensor) and tensor.is_floating_point()]
 
 
 def eager(family: Family, inputs, **options):

@@ -17,16 +17,16 @@ def answers(scores) -> dict[str, str]:
 
 
 def test_distance_that_grows_is_said_to_grow() -> None:
-    asked = "Does distance grow with depth?"
-    assert answers({"distance_plain": by_layer(1, 2, 3, 4)})[asked].startswith("yes (1.0 2.0 3.0 4.0")
-    assert answers({"distance_plain": by_layer(4, 3, 2, 1)})[asked].startswith("no, it shrinks")
-    assert answers({"distance_plain": by_layer(2, 1, 2, 1.5)})[asked].startswith("not clearly")
+    question = "Does distance grow with depth?"
+    assert answers({"distance_plain": by_layer(1, 2, 3, 4)})[question].startswith("yes (1.0 2.0 3.0 4.0")
+    assert answers({"distance_plain": by_layer(4, 3, 2, 1)})[question].startswith("no, it shrinks")
+    assert answers({"distance_plain": by_layer(2, 1, 2, 1.5)})[question].startswith("not clearly")
 
 
 def test_alignment_peaks_where_its_layer_mean_does() -> None:
-    asked = "Does dependency alignment peak in the middle?"
-    assert "peaks in the middle, L2" in answers({"dependency_alignment": by_layer(0.1, 0.2, 0.4, 0.3)})[asked]
-    assert "in the first layer, L0" in answers({"dependency_alignment": by_layer(0.5, 0.2, 0.4, 0.3)})[asked]
+    question = "Does dependency alignment peak in the middle?"
+    assert "peaks in the middle, L2" in answers({"dependency_alignment": by_layer(0.1, 0.2, 0.4, 0.3)})[question]
+    assert "in the first layer, L0" in answers({"dependency_alignment": by_layer(0.5, 0.2, 0.4, 0.3)})[question]
 
 
 def test_a_relation_that_no_head_finds_is_said_so() -> None:

@@ -35,13 +35,13 @@ def test_every_head_has_a_verdict_and_every_measure_that_applies_a_score(report,
 
 def test_roles_and_cases_are_looked_up_by_the_address_of_a_head(report) -> None:
     head = hs.Head("main", 1, 2)
-    for kept in (report, HeadsReport.load(report.folder)):
-        assert kept.roles["L1H2"] is kept.roles[head] and kept.roles["L1H2"].head == head
-        assert kept.cases["L1H2"] is kept.cases[head]
+    for loaded in (report, HeadsReport.load(report.folder)):
+        assert loaded.roles["L1H2"] is loaded.roles[head] and loaded.roles["L1H2"].head == head
+        assert loaded.cases["L1H2"] is loaded.cases[head]
         with pytest.raises(UnknownHeadError, match="there is no L9H9: the heads are L0H0 to"):
-            kept.roles["L9H9"]
+            loaded.roles["L9H9"]
         with pytest.raises(UnknownHeadError, match="L1 names 4 heads: say which"):
-            kept.roles["L1"]
+            loaded.roles["L1"]
 
 
 def test_its_scores_are_those_of_the_run(report, gpt, treebank, tmp_path) -> None:

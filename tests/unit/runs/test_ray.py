@@ -24,12 +24,12 @@ class SlowRay:
 
     def __init__(self, n: int, problem: str = "The current node timed out during startup."):
         self.n, self.problem = n, problem
-        self.asked: list[dict] = []
+        self.requests: list[dict] = []
         self.n_shut = 0
 
     def init(self, **options):
-        self.asked.append(options)
-        if len(self.asked) < self.n:
+        self.requests.append(options)
+        if len(self.requests) < self.n:
             raise Exception(self.problem)
 
     def shutdown(self):
@@ -39,12 +39,12 @@ class SlowRay:
 def test_ray_is_started_small_and_again_where_it_was_too_slow():
     ray = SlowRay(3)
     _start(ray, Ray(n_workers=2), 3)
-    assert len(ray.asked) == 3 and ray.n_shut == 2
-    assert ray.asked[0]["num_cpus"] == 6 and ray.asked[0]["include_dashboard"] is False
-    assert ray.asked[0]["object_store_memory"] == STORE_BYTES
+    assert len(ray.requests) == 3 and ray.n_shut == 2
+    assert ray.requests[0]["num_cpus"] == 6 and ray.requests[0]["include_dashboard"] is False
+    assert ray.requests[0]["object_store_memory"] == STORE_BYTES
     joined = SlowRay(1)
     _start(joined, Ray("auto"), 1)
-    assert joined.asked[0]["address"] == "auto" and "num_cpus" not in joined.asked[0]
+    assert joined.requests[0]["address"] == "auto" and "num_cpus" not in joined.requests[0]
 
 
 def test_ray_that_does_not_come_up_says_what_else_there_is():
@@ -53,4 +53,4 @@ def test_ray_that_does_not_come_up_says_what_else_there_is():
     other = SlowRay(9, "no such thing")
     with pytest.raises(Exception, match="no such thing"):
         _start(other, Ray(), 1)
-    assert len(other.asked) == 1 and other.n_shut == 1
+    assert len(other.requests) == 1 and other.n_shut == 1

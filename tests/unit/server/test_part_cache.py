@@ -25,11 +25,11 @@ class Counted:
 def test_requests_for_the_same_part_share_one_computation() -> None:
     async def main() -> None:
         parts, compute = Parts(Memory(10**9), Limits()), Counted()
-        asked = [asyncio.create_task(parts.get("id", "key", compute)) for _ in range(5)]
+        requests = [asyncio.create_task(parts.get("id", "key", compute)) for _ in range(5)]
         await asyncio.sleep(0.02)
-        asked[0].cancel()
+        requests[0].cancel()
         compute.gate.set()
-        assert await asyncio.gather(*asked[1:]) == [b"data"] * 4
+        assert await asyncio.gather(*requests[1:]) == [b"data"] * 4
         assert await parts.get("id", "key", compute) == b"data"
         assert compute.count == 1 and parts.close()
         with pytest.raises(Refused, match="being stopped"):

@@ -163,8 +163,8 @@ def test_a_page_holds_all_that_was_read_some_tokens_at_a_time(client: TestClient
 def test_streams_that_are_kept_do_not_keep_the_model(client: TestClient, run) -> None:
     trace = run(client)[-1]["trace"]
     post_task(client, name="activations", trace=trace)
-    (kept,) = client.workbench.tasks._aside.newest_first()  # type: ignore[attr-defined]
-    assert not any(isinstance(value, Model) for value in vars(kept).values())
+    (result,) = client.workbench.tasks._aside.newest_first()  # type: ignore[attr-defined]
+    assert not any(isinstance(value, Model) for value in vars(result).values())
 
 
 def test_a_result_is_worked_out_once(client: TestClient, run) -> None:

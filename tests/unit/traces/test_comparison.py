@@ -61,11 +61,11 @@ def test_tokens_that_both_have_are_compared_and_the_rest_counts_as_one_more_key(
     torch.manual_seed(0)
     first, other = patterns(3), patterns(5)
     comparison = compare(trace(first, tokens="abc"), trace(other, tokens="axybc"))
-    kept = [0, 3, 4]
-    expected = first.numpy() - other.numpy()[:, kept][:, :, kept]
+    positions = [0, 3, 4]
+    expected = first.numpy() - other.numpy()[:, positions][:, :, positions]
     assert comparison.pattern("L0H1") == pytest.approx(expected[1], abs=1e-7)
     assert comparison.difference().tokens["main"].texts == ["a", "b", "c"]
-    rest = other.numpy()[:, kept][:, :, [1, 2]].sum(-1)
+    rest = other.numpy()[:, positions][:, :, [1, 2]].sum(-1)
     moved = (np.abs(expected).sum(-1) + rest) / 2
     assert comparison.change()["L0H0"] == pytest.approx(moved[0].mean(), abs=1e-6)
 

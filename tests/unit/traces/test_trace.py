@@ -192,9 +192,9 @@ def test_the_figures_of_a_head_have_no_head_axis():
 def test_contributions_without_tokens_follow_the_weights():
     layer = random_layer(formula())
     trace = trace_of_layers(layer).without([0, 3])
-    kept = [index for index in range(12) if index not in (0, 3)]
+    positions = [index for index in range(12) if index not in (0, 3)]
     assert layer.value_norms is not None
-    expected = trace.pattern("L0H1") * layer.value_norms[1][kept].numpy()
+    expected = trace.pattern("L0H1") * layer.value_norms[1][positions].numpy()
     np.testing.assert_allclose(trace.contribution("L0H1"), expected, atol=1e-5)
 
 

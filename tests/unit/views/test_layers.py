@@ -23,7 +23,7 @@ HAND = Trace.from_patterns([torch.stack([BACK, FIRST])], ["a", "b", "c"])
 
 def test_a_hand_made_layer_comes_whole():
     page_part = part(HAND, "layer/L0?what=pattern")
-    assert (page_part.props.form, page_part.props.site, page_part.props.kept, page_part.props.by) == (
+    assert (page_part.props.form, page_part.props.site, page_part.props.n_kept, page_part.props.by) == (
         "dense",
         "L0",
         3,
@@ -75,7 +75,7 @@ def test_long_layers_come_as_their_strongest_keys(monkeypatch):
     monkeypatch.setattr(layers, "DENSE_CELLS", 100)
     trace = trace_of_layers(random_layer(Formula(0.7), 30))
     page_part = part(trace, "layer/L0?what=pattern")
-    assert (page_part.props.form, page_part.props.kept) == ("sparse", 8)
+    assert (page_part.props.form, page_part.props.n_kept) == ("sparse", 8)
     keys, weights = page_part.arrays["keys"], page_part.arrays["weights"]
     assert keys.shape == weights.shape == (4, 30, 8) and keys.dtype == np.int32
     pattern = trace.pattern("L0H1")
@@ -88,7 +88,7 @@ def test_long_layers_come_as_their_strongest_keys(monkeypatch):
     assert contributions[1] == pytest.approx(expected, rel=2e-3)
     # As many as fit: very long layers send fewer keys of each query.
     monkeypatch.setattr(layers, "SPARSE_CELLS", 4 * 30 * 3)
-    assert part(trace, "layer/L0?what=pattern").props.kept == 3
+    assert part(trace, "layer/L0?what=pattern").props.n_kept == 3
 
 
 def test_long_layers_read_otherwise_are_sparse_until_they_are_short(monkeypatch):
@@ -119,7 +119,7 @@ def test_a_summary_gives_the_strongest_keys_and_rows_say_what_to_record():
 def test_fewer_keys_than_are_kept_elsewhere():
     trace = trace_of_layers(random_layer(Formula(1.0), 3, record="summary"), record="summary")
     page_part = part(trace, "layer/L0?what=pattern")
-    assert page_part.props.kept == 3
+    assert page_part.props.n_kept == 3
     assert page_part.arrays["keys"].min() >= 0
 
 

@@ -28,8 +28,8 @@ from headscope.views.part_keys import PartKey, parse_key
         ("layer/L0?hide=encoder%3A2", PartKey("layer", "L0", hide=(("encoder", 2),), size=1024)),
     ],
 )
-def test_keys_are_taken_apart(key, asked):
-    assert parse_key(key) == asked
+def test_keys_are_taken_apart(key, part_key):
+    assert parse_key(key) == part_key
 
 
 @pytest.mark.parametrize(

@@ -47,11 +47,11 @@ def test_every_family_gives_valid_parts(name):
 def test_maps_are_the_summarys_and_pooled_by_whole_factors():
     trace = trace_of_layers(random_layer(Formula(0.7), 200), random_layer(Formula(0.7), 200))
     whole, half = part(trace, "maps?size=96"), part(trace, "maps?size=48")
-    kept = trace.layer("L1").summary.map.numpy()
+    summary_map = trace.layer("L1").summary.map.numpy()
     assert whole.props.cells == {"L0": (3, 3), "L1": (3, 3)}
-    assert whole.arrays["L1"].bytes.tolist() == Coded.of(kept).bytes.tolist()
+    assert whole.arrays["L1"].bytes.tolist() == Coded.of(summary_map).bytes.tolist()
     assert half.props.cells["L1"] == (6, 6)
-    pooled = torch.nn.functional.max_pool2d(torch.from_numpy(kept), 2, ceil_mode=True).numpy()
+    pooled = torch.nn.functional.max_pool2d(torch.from_numpy(summary_map), 2, ceil_mode=True).numpy()
     assert half.arrays["L1"].bytes.tolist() == Coded.of(pooled).bytes.tolist()
 
 

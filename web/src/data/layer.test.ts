@@ -46,7 +46,7 @@ function grid(values: number[], shape: number[]): Grid {
 }
 
 function dense(arrays: Record<string, Grid> = {}, what: LayerProps["what"] = "pattern"): Part<LayerProps> {
-  const props: LayerProps = { site: "L0", what, form: "dense", by: "tokens", kept: 4, queries: [], keys: [] };
+  const props: LayerProps = { site: "L0", what, form: "dense", by: "tokens", n_kept: 4, queries: [], keys: [] };
   return { kind: "layer", props, arrays: { weights: grid([...FIRST, ...SECOND], [2, 4, 4]), ...arrays } };
 }
 
@@ -151,7 +151,7 @@ describe("a layer of which the strongest keys are known", () => {
   const weights = grid([1, 0, 0.5, 0.5, 0.6, 0.2, 0.4, 0.3, ...new Array(8).fill(0.25)], [2, 4, 2]);
   const part: Part<LayerProps> = {
     kind: "layer",
-    props: { site: "L0", what: "pattern", form: "sparse", by: "tokens", kept: 2, queries: [], keys: [] },
+    props: { site: "L0", what: "pattern", form: "sparse", by: "tokens", n_kept: 2, queries: [], keys: [] },
     arrays: { keys, weights },
   };
 

@@ -34,7 +34,7 @@ export class Layer {
 
   /** How many of the strongest keys of a query are known, where not all are. */
   get kept(): number {
-    return this.part.props.kept;
+    return this.part.props.n_kept;
   }
 
   /** Numbers came as bytes, so they are good for pictures; exact ones are asked for. */

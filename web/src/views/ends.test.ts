@@ -19,7 +19,7 @@ function scene(more: Partial<Selection> = {}): Scene {
     what: "pattern",
     form: "dense",
     by: "tokens",
-    kept: 3,
+    n_kept: 3,
     queries: [],
     keys: [],
   };

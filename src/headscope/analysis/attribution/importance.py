@@ -51,16 +51,16 @@ def gate_importance(
     Head('L0H7')
     """
     edits = _check_request(model, interventions)
-    asked = _questions(model, inputs, target, position, edits, cancel)
-    targets = logit_target.each_target(target, len(asked))
+    questions = _questions(model, inputs, target, position, edits, cancel)
+    targets = logit_target.each_target(target, len(questions))
     closed = [layer.site for layer in model.layout.layers if layer.way == "weights"]
     if closed:
         raise CaptureError(f"{closed[0]} shows only its weights, which have no gradient here: use ablation.")
-    samples: list[dict[Head, float]] = [{} for _ in asked]
-    steps = Steps("gate importance", len(asked), progress)
-    for places in logit_target.batches(model, asked, batch_size):
+    samples: list[dict[Head, float]] = [{} for _ in questions]
+    steps = Steps("gate importance", len(questions), progress)
+    for places in logit_target.batches(model, questions, batch_size):
         gradients = _gate_gradients(
-            model, [asked[place] for place in places], [targets[place] for place in places], edits, cancel
+            model, [questions[place] for place in places], [targets[place] for place in places], edits, cancel
         )
         for place, sample in zip(places, gradients, strict=True):
             samples[place] = _in_model_order(model, sample)
@@ -121,19 +121,19 @@ def ablation(
     if by not in ("zero", "mean"):
         raise InputError(f"a head is ablated by 'zero' or 'mean', got {by!r}.")
     edits = _check_request(model, interventions)
-    asked = _questions(model, inputs, target, position, edits, cancel)
-    targets = logit_target.each_target(target, len(asked))
+    questions = _questions(model, inputs, target, position, edits, cancel)
+    targets = logit_target.each_target(target, len(questions))
     chosen = model.heads if heads is None else [head for choice in heads for head in find(choice, model.heads)]
     chosen = list(dict.fromkeys(chosen))
-    ids, whole = _whole_losses(model, asked, targets, edits, batch_size, cancel)
-    samples: list[dict[Head, float]] = [{} for _ in asked]
+    ids, whole = _whole_losses(model, questions, targets, edits, batch_size, cancel)
+    samples: list[dict[Head, float]] = [{} for _ in questions]
     # Every pair of an input and a head is a row; rows of like length share a pass.
-    pairs = [(place, head) for place in range(len(asked)) for head in chosen]
+    pairs = [(place, head) for place in range(len(questions)) for head in chosen]
     steps = Steps("ablation", len(pairs), progress)
-    for rows in logit_target.batches(model, [asked[place] for place, _ in pairs], batch_size):
+    for rows in logit_target.batches(model, [questions[place] for place, _ in pairs], batch_size):
         here = [pairs[row] for row in rows]
         out = _take_out(model, [head for _, head in here], by)
-        logits, _ = logit_target.answer(model, [asked[place] for place, _ in here], [*edits, *out], cancel=cancel)
+        logits, _ = logit_target.answer(model, [questions[place] for place, _ in here], [*edits, *out], cancel=cancel)
         for (place, head), answers in zip(here, logits, strict=True):
             samples[place][head] = float(_loss(answers, ids[place])) - whole[place]
         steps.add(len(rows))
@@ -143,19 +143,19 @@ def ablation(
 
 def _whole_losses(
     model: Model,
-    asked: list[Question],
+    questions: list[Question],
     targets: list[Target | None],
     edits: list[Intervention],
     batch_size: int,
     cancel: Cancel | None,
 ) -> tuple[list[Tensor], list[float]]:
     """The target ids of every question, and the loss on them with no head taken out."""
-    ids: list[Tensor] = [torch.empty(0)] * len(asked)
-    losses = [0.0] * len(asked)
-    for places in logit_target.batches(model, asked, batch_size):
-        logits, _ = logit_target.answer(model, [asked[place] for place in places], edits, cancel=cancel)
+    ids: list[Tensor] = [torch.empty(0)] * len(questions)
+    losses = [0.0] * len(questions)
+    for places in logit_target.batches(model, questions, batch_size):
+        logits, _ = logit_target.answer(model, [questions[place] for place in places], edits, cancel=cancel)
         for place, answers in zip(places, logits, strict=True):
-            ids[place] = _target(model, asked[place], targets[place], answers)
+            ids[place] = _target(model, questions[place], targets[place], answers)
             losses[place] = float(_loss(answers, ids[place]))
     return ids, losses
 
@@ -206,10 +206,10 @@ def _questions(
     if any(isinstance(input_target, tuple) for input_target in targets):
         raise InputError("a loss is about one target: a contrast of two is for relevance.")
     says_next = target is None and position is None and (model.is_causal or model.is_encoder_decoder)
-    asked = logit_target.ask(model, inputs, slice(None, -1) if says_next else position, edits, cancel=cancel)
-    if any(says_next and not question.positions for question in asked):
+    questions = logit_target.ask(model, inputs, slice(None, -1) if says_next else position, edits, cancel=cancel)
+    if any(says_next and not question.positions for question in questions):
         raise InputError("an input of one token says nothing of what comes next: give a longer one, or a target.")
-    return asked
+    return questions
 
 
 def _target(model: Model, question: Question, target: Target | None, logits: Tensor) -> Tensor:

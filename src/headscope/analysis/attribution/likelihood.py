@@ -45,13 +45,13 @@ def token_logprobs(model: Model, inputs: Inputs, interventions: Sequence[Interve
         token_rows = next(logprobs(model, [inputs], interventions))[:-1]
         return token_rows.gather(1, ids[1:, None])[:, 0]
     mask = model.tokenizer.mask_token_id
-    asked = [place for place, token in enumerate(inputs.tokens["main"]) if not token.special]
+    positions = [place for place, token in enumerate(inputs.tokens["main"]) if not token.special]
     masked = [
         replace(inputs, model_inputs=inputs.model_inputs | {"input_ids": ids.index_fill(0, torch.tensor(place), mask)})
-        for place in asked
+        for place in positions
     ]
     rows = logprobs(model, masked, interventions)
-    return torch.stack([row[place, ids[place]] for row, place in zip(rows, asked, strict=True)])
+    return torch.stack([row[place, ids[place]] for row, place in zip(rows, positions, strict=True)])
 
 
 def perplexity(model: Model, texts: Iterable[str], interventions: Sequence[Intervention] = ()) -> float:

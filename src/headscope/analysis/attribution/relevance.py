@@ -155,16 +155,16 @@ def relevance(
     (' was', Head('L4H5'))
     """
     edits = _check_request(model, rule, interventions, vectors)
-    asked = logit_target.ask(model, source, position, edits, cancel=cancel)
-    if len(asked) != 1:
-        raise InputError(f"relevance explains one input, got {len(asked)}: use relevance_scores for several.")
-    each = asked[0].each()
+    questions = logit_target.ask(model, source, position, edits, cancel=cancel)
+    if len(questions) != 1:
+        raise InputError(f"relevance explains one input, got {len(questions)}: use relevance_scores for several.")
+    each = questions[0].each()
     rows_in_order: list[_Row] = [None] * len(each)  # type: ignore[list-item]
     for places in logit_target.batches(model, each, batch_size):
         rows = _pass(model, [each[place] for place in places], [target] * len(places), rule, edits, vectors, cancel)
         for place, row in zip(places, rows, strict=True):
             rows_in_order[place] = row
-    return _join(rule, asked[0].tokens, rows_in_order)
+    return _join(rule, questions[0].tokens, rows_in_order)
 
 
 def relevance_scores(
@@ -187,9 +187,9 @@ def relevance_scores(
     many steps are done, and of how many.
     """
     edits = _check_request(model, rule, interventions, ())
-    asked = logit_target.ask(model, list(inputs), position, edits, cancel=cancel)
-    targets = logit_target.each_target(target, len(asked))
-    each = [(number, step_question) for number, question in enumerate(asked) for step_question in question.each()]
+    questions = logit_target.ask(model, list(inputs), position, edits, cancel=cancel)
+    targets = logit_target.each_target(target, len(questions))
+    each = [(number, step_question) for number, question in enumerate(questions) for step_question in question.each()]
     rows_by_input: dict[int, list[_Row]] = {}
     steps = Steps("relevance", len(each), progress)
     for places in logit_target.batches(model, [step_question for _, step_question in each], batch_size):
@@ -292,7 +292,7 @@ class _Watched:
 
 def _pass(
     model: Model,
-    asked: list[Question],
+    questions: list[Question],
     targets: Sequence[Target | None],
     rule: Rule,
     interventions: list[Intervention],
@@ -303,7 +303,7 @@ def _pass(
     rules = Rules(rule, model.module, _entries(model))
     watched = _Watched(model, rules, vectors)
     edits = [*interventions, *watched.edits]
-    logits, session = logit_target.answer(model, asked, edits, grad=True, cancel=cancel, inside=rules)
+    logits, session = logit_target.answer(model, questions, edits, grad=True, cancel=cancel, inside=rules)
     ids = [logit_target.target_ids(model, target, answers) for target, answers in zip(targets, logits, strict=True)]
     chosen = [answers.gather(1, answer_ids)[0] for answers, answer_ids in zip(logits, ids, strict=True)]
     explained = torch.stack([values[0] - values[1] if len(values) > 1 else values[0] for values in chosen])
@@ -314,7 +314,7 @@ def _pass(
     mixed = {site: session.captured[site].mixed for site in sites}
     # Streams are [example, token, dim]; everything else has heads in between.
     groups: list[dict] = [mixed, rules.streams, watched.neurons, watched.vectors]
-    heads, streams, neurons, coordinates = _relevances(total, groups, len(asked))
+    heads, streams, neurons, coordinates = _relevances(total, groups, len(questions))
     return [
         _Row(
             _explain(
@@ -330,7 +330,7 @@ def _pass(
             {key: values[place].sum((0, 2)).cpu().numpy() for key, values in coordinates.items()},
             tuple(stack for stack in streams if stack not in rules.covered),
         )
-        for place, question in enumerate(asked)
+        for place, question in enumerate(questions)
     ]
 
 

@@ -16,7 +16,7 @@ from torch import Tensor
 from headscope.runs import Layer
 
 
-class Kept(NamedTuple):
+class ContentTokens(NamedTuple):
     """Queries that count and keys that are kept [example, position]; how many of those each query sees."""
 
     queries: Tensor
@@ -29,12 +29,12 @@ class ContentRows:
     """One layer's rows over its kept keys; sums are [example, head] and more."""
 
     layer: Layer
-    kept: Kept
+    tokens: ContentTokens
 
     @cached_property
     def pattern(self) -> Tensor:
         """Weights on kept keys, zero elsewhere [example, head, query, key]."""
-        return self.layer.pattern * self.kept.keys[:, None, None]
+        return self.layer.pattern * self.tokens.keys[:, None, None]
 
     @cached_property
     def _strongest(self) -> tuple[Tensor, Tensor]:
@@ -53,7 +53,7 @@ class ContentRows:
     @cached_property
     def sent(self) -> Tensor:
         """What each query that counts puts on kept keys [example, head, query]."""
-        return self.pattern.sum(-1) * self.kept.queries[:, None]
+        return self.pattern.sum(-1) * self.tokens.queries[:, None]
 
     @cached_property
     def received(self) -> Tensor:
@@ -63,8 +63,8 @@ class ContentRows:
 
     def hits(self, keys: Tensor) -> Tensor:
         """How many queries look most at one of these keys [example, key] -> [example, head]."""
-        wanted = (keys & self.kept.keys)[:, None].expand(-1, self.argmax.shape[1], -1)
-        is_hit = wanted.gather(2, self.argmax.clamp_min(0)) & (self.argmax >= 0) & self.kept.queries[:, None]
+        wanted = (keys & self.tokens.keys)[:, None].expand(-1, self.argmax.shape[1], -1)
+        is_hit = wanted.gather(2, self.argmax.clamp_min(0)) & (self.argmax >= 0) & self.tokens.queries[:, None]
         return is_hit.sum(-1)
 
 
@@ -84,7 +84,7 @@ def strongest(weights: Tensor) -> tuple[Tensor, Tensor]:
 
 def rows(layer: Layer) -> ContentRows:
     """The rows of a layer, worked out once for all measures."""
-    return layer.once("rows", lambda: ContentRows(layer, _find_kept(layer)))
+    return layer.once("rows", lambda: ContentRows(layer, _content_tokens(layer)))
 
 
 def once_per_batch(layer: Layer, name: str, make):
@@ -98,22 +98,22 @@ def visible_pairs(layer: Layer) -> Tensor:
     """Where a query that counts sees a kept key [example, query, key]."""
 
     def make() -> Tensor:
-        kept = rows(layer).kept
-        pairs = kept.queries[:, :, None] & kept.keys[:, None, :]
+        tokens = rows(layer).tokens
+        pairs = tokens.queries[:, :, None] & tokens.keys[:, None, :]
         return pairs.tril() if layer.is_causal else pairs
 
     return once_per_batch(layer, "pairs seen", make)
 
 
-def _find_kept(layer: Layer) -> Kept:
-    def make() -> Kept:
+def _content_tokens(layer: Layer) -> ContentTokens:
+    def make() -> ContentTokens:
         keys, queries = layer.plain_keys, layer.plain_queries
         if not layer.is_causal:
             seen = keys.sum(-1, keepdim=True).expand(-1, queries.shape[1])
-            return Kept(queries & (seen > 0), keys, seen)
+            return ContentTokens(queries & (seen > 0), keys, seen)
         keys = keys.clone()
         keys[:, 0] = False
         seen = keys.cumsum(-1)
-        return Kept(queries & (seen > 0), keys, seen)
+        return ContentTokens(queries & (seen > 0), keys, seen)
 
     return once_per_batch(layer, "kept", make)

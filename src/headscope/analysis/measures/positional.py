@@ -3,7 +3,7 @@
 import numpy as np
 import torch
 
-from headscope.analysis.measures.content_rows import Kept, once_per_batch, rows
+from headscope.analysis.measures.content_rows import ContentTokens, once_per_batch, rows
 from headscope.analysis.measures.grouped import Grouped
 from headscope.runs import Layer, MeasureTable
 from headscope.runs.measure import Tallies
@@ -33,29 +33,31 @@ class Positional(Grouped):
         if layer.site.kind == "cross" or layer.batch.tokens(layer.site.stack)[0].kind == "patches":
             return ()
         content = rows(layer)
-        n_queries, chance = once_per_batch(layer, f"offsets {self.reach}", lambda: self._possible(layer, content.kept))
+        n_queries, chance = once_per_batch(
+            layer, f"offsets {self.reach}", lambda: self._possible(layer, content.tokens)
+        )
         places = torch.arange(layer.pattern.shape[2], device=layer.pattern.device)
         offsets = content.argmax - places + self.reach
         outside = 2 * self.reach + 1
-        is_counted = content.kept.queries[:, None] & (content.argmax >= 0) & (offsets >= 0) & (offsets < outside)
+        is_counted = content.tokens.queries[:, None] & (content.argmax >= 0) & (offsets >= 0) & (offsets < outside)
         index = torch.where(is_counted, offsets, outside)
         hits = layer.pattern.new_zeros(*index.shape[:2], outside + 1)
         hits.scatter_add_(2, index, hits.new_ones(()).expand_as(index))
         self.count(layer, hits[..., :outside], n_queries[:, None], chance[:, None], has=n_queries > 0)
         return ()
 
-    def _possible(self, layer: Layer, kept: Kept) -> tuple[torch.Tensor, torch.Tensor]:
+    def _possible(self, layer: Layer, tokens: ContentTokens) -> tuple[torch.Tensor, torch.Tensor]:
         """How many queries have a key at each offset, and what an even choice would give [example, offset]."""
         length = layer.pattern.shape[2]
         n_queries, chance = [], []
         for offset in range(-self.reach, self.reach + 1):
-            has = torch.zeros_like(kept.queries)
+            has = torch.zeros_like(tokens.queries)
             first, last = max(0, -offset), min(length, length - offset)
             if first < last and not (layer.is_causal and offset > 0):
-                has[:, first:last] = kept.keys[:, first + offset : last + offset]
-            has &= kept.queries
+                has[:, first:last] = tokens.keys[:, first + offset : last + offset]
+            has &= tokens.queries
             n_queries.append(has.sum(-1))
-            chance.append((has / kept.seen.clamp_min(1)).sum(-1))
+            chance.append((has / tokens.seen.clamp_min(1)).sum(-1))
         return torch.stack(n_queries, -1), torch.stack(chance, -1)
 
     def finish(self, table: MeasureTable) -> Scores:

@@ -50,32 +50,32 @@ class RareWord(Measure):
         if layer.key_stack == "decoder" and any(example.target is None for example in layer.examples):
             yield Refusal("the model wrote the targets itself: how often their tokens occur is not known beforehand")
             return
-        kept = rows(layer).kept
-        rare, has = once_per_batch(layer, f"rare {self.among}", lambda: self._rare(layer, kept.keys))
+        tokens = rows(layer).tokens
+        rare, has = once_per_batch(layer, f"rare {self.among}", lambda: self._rare(layer, tokens.keys))
         if not has.any():
             yield Refusal(f"no token of it is outside the {N_FREQUENT} most frequent of {len(self.counts)}")
             return
 
         def even() -> Tensor:
             wanted = rare.cumsum(-1) if layer.is_causal else rare.sum(-1, keepdim=True)
-            return (kept.queries * wanted / kept.seen.clamp_min(1)).sum(-1)
+            return (tokens.queries * wanted / tokens.seen.clamp_min(1)).sum(-1)
 
-        hits, n_queries = rows(layer).hits(rare), kept.queries.sum(-1)
+        hits, n_queries = rows(layer).hits(rare), tokens.queries.sum(-1)
         chance = once_per_batch(layer, f"even rare {self.among}", even)
         places = [
             place for place, is_there in zip(layer.batch.places[layer.rows], has.tolist(), strict=True) if is_there
         ]
         yield Tally(layer.heads, places, hits[has], n_queries[has][:, None], chance[has][:, None])
 
-    def _rare(self, layer: Layer, kept: Tensor) -> tuple[Tensor, Tensor]:
+    def _rare(self, layer: Layer, content_keys: Tensor) -> tuple[Tensor, Tensor]:
         """Which keys are rare [example, key], and which examples have one [example]."""
-        ids = layer.batch.ids(layer.key_stack)[layer.rows, : kept.shape[1]].cpu().numpy()
+        ids = layer.batch.ids(layer.key_stack)[layer.rows, : content_keys.shape[1]].cpu().numpy()
         different, which = np.unique(ids, return_inverse=True)
         counts = np.array([self.counts.get(id, 0) for id in different.tolist()])[which].reshape(ids.shape)
         unusual = np.array([id not in self._frequent for id in different.tolist()])[which].reshape(ids.shape)
-        keys = kept.cpu().numpy()
+        keys = content_keys.cpu().numpy()
         counts = np.where(keys, counts, np.iinfo(counts.dtype).max)
         limit = np.sort(counts, -1)[:, min(self.among, counts.shape[1]) - 1]
         has = (keys & unusual).any(-1) & (keys.sum(-1) > self.among)
         rare = keys & (counts <= limit[:, None]) & has[:, None]
-        return torch.from_numpy(rare).to(kept.device), torch.from_numpy(has).to(kept.device)
+        return torch.from_numpy(rare).to(content_keys.device), torch.from_numpy(has).to(content_keys.device)

@@ -210,10 +210,10 @@ def _is_sure(finding: Finding) -> bool:
 
 def _distinct(findings: Iterator[Finding]) -> tuple[Finding, ...]:
     """Each role once, by its strongest evidence."""
-    kept: dict[str, Finding] = {}
+    findings_by_role: dict[str, Finding] = {}
     for finding in findings:
-        kept.setdefault(finding.role, finding)
-    return tuple(kept.values())
+        findings_by_role.setdefault(finding.role, finding)
+    return tuple(findings_by_role.values())
 
 
 def _optional_float(value: float | None) -> float | None:

@@ -43,7 +43,7 @@ def confidence_plain(layer: Layer) -> Tallies:
     key, and weights are not brought back to one).
     """
     content = rows(layer)
-    queries = content.kept.queries
+    queries = content.tokens.queries
     chance = (queries / layer.visible).sum(-1)
     yield layer.tally((content.largest * queries[:, None]).sum(-1), queries.sum(-1), chance)
 
@@ -64,7 +64,7 @@ def distance(layer: Layer) -> Tallies:
 def distance_plain(layer: Layer) -> Tallies:
     """Σ a |i − j| / Σ a over kept keys, as Vig & Belinkov have it: a share of what is not parked elsewhere."""
     content = rows(layer)
-    apart, seen = _apart(layer), content.kept
+    apart, seen = _apart(layer), content.tokens
 
     def even() -> Tensor:
         keys = seen.keys[:, None].to(apart).expand(-1, len(apart), -1)

@@ -33,7 +33,7 @@ class TagShares(Grouped):
         if marks is None:
             return ()
         queries = has[1].to(marks)  # [example, token]
-        keys = marks.sum(-1) * rows(layer).kept.keys
+        keys = marks.sum(-1) * rows(layer).tokens.keys
         received = (queries[:, None, None] @ layer.pattern)[:, :, 0] * keys[:, None]
         sent = (layer.pattern @ keys[:, None, :, None])[..., 0] * queries[:, None]
         whole = sent.sum(-1)[:, :, None].expand(-1, -1, 2 * len(self.tags))
@@ -55,8 +55,8 @@ class TagShares(Grouped):
                 if tag in number:
                     has_tag[row, positions, number[tag]] = 1.0
         marks = torch.from_numpy(has_tag).to(layer.pattern.device)
-        kept = rows(layer).kept
-        queries = (marks.sum(-1) > 0) & kept.queries
+        tokens = rows(layer).tokens
+        queries = (marks.sum(-1) > 0) & tokens.queries
         seen = visible_pairs(layer).to(marks) @ marks  # [example, query, tag]
         shares = seen / seen.sum(-1, keepdim=True).clamp_min(1.0)
         # An example is about every tag, one that it does not have too, if it has tags at all: shares are of one whole.

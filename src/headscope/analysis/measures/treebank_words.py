@@ -33,7 +33,7 @@ def by_words(layer: Layer) -> Tensor | None:
 def _by_words(layer: Layer) -> Tensor | None:
     def make() -> tuple[Tensor, Tensor]:
         pieces = layer.batch.word_weights()[layer.rows, :, : layer.pattern.shape[3]].to(layer.pattern)
-        to = (pieces * rows(layer).kept.keys[:, None]).mT.contiguous()
+        to = (pieces * rows(layer).tokens.keys[:, None]).mT.contiguous()
         return pieces / pieces.sum(-1, keepdim=True).clamp_min(1.0), to
 
     means, to = once_per_batch(layer, "word pieces", make)

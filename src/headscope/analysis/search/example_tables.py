@@ -120,9 +120,9 @@ class TopExamples(Measure):
         if table is None or table[0].shape[1] < n_rows:
             table = self._tables[name] = _enlarge(table, n_rows)
         rows = slice(first, n_rows)
-        kept = [column[end, rows] for column in table]
+        previous = [column[end, rows] for column in table]
         new = (values, places[None].expand_as(values).int(), tokens.int())
-        joined = [torch.cat(both, dim=-1) for both in zip(kept, new, strict=True)]
+        joined = [torch.cat(both, dim=-1) for both in zip(previous, new, strict=True)]
         order = joined[0].sort(dim=-1, descending=True, stable=True).indices[:, :KEPT]
         for into, whole in zip(table, joined, strict=True):
             into[end, rows] = whole.gather(-1, order)

@@ -170,12 +170,12 @@ def examples(
     """
     if isinstance(k, bool) or not isinstance(k, int) or not 1 <= k <= KEPT:
         raise InputError(f"k={k!r} is not a whole number from 1 to {KEPT}: so many examples of each place are kept.")
-    asked, loaded = Place.parse(place), as_model(model)
-    if lowest and asked.what == "head":
+    address, loaded = Place.parse(place), as_model(model)
+    if lowest and address.what == "head":
         raise InputError("weights have no lowest end: leave lowest out for a head.")
     if not loaded.has_layout:
         raise InputError("this module was not probed yet: run it once before.")
-    table, row = asked.row(loaded)
+    table, row = address.row(loaded)
     stream = stream_of(source)
     folder = Path(folder) if folder is not None else cache_folder(loaded, stream, truncate=truncate)
     measure = TopExamples(str(folder))
@@ -183,10 +183,10 @@ def examples(
     occurrences = read_row(done, table, row, lowest=lowest)[:k]
     texts = _texts(stream, {occurrence.number for occurrence in occurrences})
     items = [
-        _corpus_example(loaded, asked, texts[occurrence.number], occurrence.token, occurrence.value)
+        _corpus_example(loaded, address, texts[occurrence.number], occurrence.token, occurrence.value)
         for occurrence in occurrences
     ]
-    return Examples(asked, loaded.name, stream.name, done.manifest["corpus"]["n_examples"], lowest, tuple(items))
+    return Examples(address, loaded.name, stream.name, done.manifest["corpus"]["n_examples"], lowest, tuple(items))
 
 
 def stream_of(source: Any) -> Corpus:

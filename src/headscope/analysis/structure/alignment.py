@@ -88,8 +88,8 @@ def cross_alignment(
     further = [] if more is None else [_check_pair(example) for example in as_corpus(more)]
     links = align_pairs([_pair_words(example) for example in [*examples, *further]], cancel=cancel)
     measure = _Aligning({example.id: pair_links for example, pair_links in zip(examples, links, strict=False)})
-    kept = corpus(examples, on_error="skip" if stream.on_error == "skip" else "fail")
-    table = count_corpus(model, kept, measure, seed=seed, progress=progress, cancel=cancel)
+    checked_corpus = corpus(examples, on_error="skip" if stream.on_error == "skip" else "fail")
+    table = count_corpus(model, checked_corpus, measure, seed=seed, progress=progress, cancel=cancel)
     f1 = {step: table.mean(f"{step} f1", method=f"alignment F1, the step that {step} the word") for step in STEPS}
     return CrossAlignment(
         f1=f1,

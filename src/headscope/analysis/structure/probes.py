@@ -214,12 +214,14 @@ class _Reading(Measure):
             if self.stack not in trace.residuals:
                 raise InputError(f"the residual stream of {self.stack!r} was not seen: {', '.join(trace.residuals)}.")
             stream = trace.residuals[self.stack].float()  # [depth, token, dimension]
-            kept = [word for word, positions in enumerate(groups) if positions]
-            if kept:
-                self._vectors.append(torch.stack([stream[:, list(groups[word])].mean(1) for word in kept], dim=1))
-                self._forms += [example.words[word] for word in kept]
-                self._tags += [example.tags[self.tag][word] for word in kept]
-                self._sentences += [example.id] * len(kept)
+            words_with_tokens = [word for word, positions in enumerate(groups) if positions]
+            if words_with_tokens:
+                self._vectors.append(
+                    torch.stack([stream[:, list(groups[word])].mean(1) for word in words_with_tokens], dim=1)
+                )
+                self._forms += [example.words[word] for word in words_with_tokens]
+                self._tags += [example.tags[self.tag][word] for word in words_with_tokens]
+                self._sentences += [example.id] * len(words_with_tokens)
         return ()
 
     def words(self) -> Words:

@@ -57,7 +57,7 @@ CAUSAL = (
 class Sentence(NamedTuple):
     """A gold tree over the words that have tokens: `kept` are their numbers; the rest is [kept word]."""
 
-    kept: np.ndarray
+    words: np.ndarray
     heads: np.ndarray
     counts: dict[str, np.ndarray]
 
@@ -141,7 +141,7 @@ class InducedTrees(Measure):
             hits = np.zeros((len(rows), len(layer.heads), len(GROUPS)))
             for at, (row, sentence) in enumerate(rows.items()):
                 for index in range(len(layer.heads)):
-                    weights = patterns[row, index][np.ix_(sentence.kept, sentence.kept)]
+                    weights = patterns[row, index][np.ix_(sentence.words, sentence.words)]
                     hits[at, index] = sentence.hits(tree_of(weights, sentence.root, orientation))
             for which, group in enumerate(GROUPS):
                 sums = (hits[:, :, which], counts[:, which, None], chance[:, which, None])
@@ -240,24 +240,24 @@ def sentence_of(example: Example, words: list[tuple[int, ...]]) -> Sentence | Re
     if not example.heads:
         return Refusal("the corpus has no heads; give a treebank (CoNLL-U).")
     has_tokens = np.array([bool(positions) for positions in words])
-    kept = np.flatnonzero(has_tokens)
+    word_numbers = np.flatnonzero(has_tokens)
     heads = np.array(example.heads)
-    if len(kept) < 2 or (heads[kept] == -1).sum() != 1:
+    if len(word_numbers) < 2 or (heads[word_numbers] == -1).sum() != 1:
         return Refusal(f"{example.id} has one word, or no root that the model reads.")
     places = np.full(len(heads) + 1, -2)  # −2: a head without tokens; the last entry is what −1 points at
-    places[kept] = np.arange(len(kept))
+    places[word_numbers] = np.arange(len(word_numbers))
     places[-1] = -1
-    gold = places[heads[kept]]
+    gold = places[heads[word_numbers]]
     is_known = gold != -2
-    is_mark = np.array([_is_mark(example, word) for word in kept.tolist()])
-    has_head, here = gold >= 0, np.arange(len(kept))
+    is_mark = np.array([_is_mark(example, word) for word in word_numbers.tolist()])
+    has_head, here = gold >= 0, np.arange(len(word_numbers))
     counts = {
         "all": is_known,
         "words": is_known & ~is_mark,
         "left": has_head & (gold < here),
         "right": has_head & (gold > here),
     }
-    return Sentence(kept, gold, counts)
+    return Sentence(word_numbers, gold, counts)
 
 
 def _is_mark(example: Example, word: int) -> bool:

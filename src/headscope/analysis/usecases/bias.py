@@ -142,18 +142,18 @@ def _log_odds(
     mask = getattr(model.tokenizer, "mask_token", None)
     if not predicts_tokens(model):
         return np.full(len(pairs), math.nan)
-    asked, places, ids = [], [], []
+    sources, places, ids = [], [], []
     for schema, she, he in pairs:
         where = {name: positions(trace, schema.span(name, "pronoun"))[0] for name, trace in (("she", she), ("he", he))}
         ids.append((she.tokens["main"][where["she"]].id, he.tokens["main"][where["he"]].id))
         if model.is_causal:
-            asked.append(she.inputs)
+            sources.append(she.inputs)
             places.append(where["she"] - 1)
         else:
             before, after = schema.around
-            asked.append(model.read(f"{before}{mask}{after}"))
-            places.append([token.text for token in asked[-1].tokens["main"]].index(mask))
-    rows = logprobs(model, asked, interventions)
+            sources.append(model.read(f"{before}{mask}{after}"))
+            places.append([token.text for token in sources[-1].tokens["main"]].index(mask))
+    rows = logprobs(model, sources, interventions)
     return np.array(
         [float(row[place, she] - row[place, he]) for row, place, (she, he) in zip(rows, places, ids, strict=True)]
     )

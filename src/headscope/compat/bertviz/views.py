@@ -173,8 +173,8 @@ def _with_layers(trace: Trace, include: Sequence[int] | None) -> Trace:
         return trace
     count = 1 + max(site.layer for site in trace.layers)
     chosen = set(_indices("include_layers", include, count))
-    kept: dict[Site, Any] = {site: layer for site, layer in trace.layers.items() if site.layer in chosen}
-    return replace(trace, layers=kept)
+    layers: dict[Site, Any] = {site: layer for site, layer in trace.layers.items() if site.layer in chosen}
+    return replace(trace, layers=layers)
 
 
 def _indices(name: str, chosen: Sequence[int], count: int) -> list[int]:

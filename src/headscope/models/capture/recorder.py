@@ -170,13 +170,13 @@ class Recorder:
         self, captured: Captured, example: int, queries: Tensor | None, keys: Tensor | None, stored: list[int]
     ) -> dict[str, Any]:
         vectors: dict[str, Any] = {"mixed": self._store_detached(_rows(captured.mixed, example, queries))}
-        for name, tensor, kept in (
+        for name, tensor, positions in (
             ("query", captured.query, queries),
             ("key", captured.key, keys),
             ("value", captured.value, keys),
         ):
             if tensor is not None:
-                vectors[name] = self._store_detached(_rows(tensor, example, kept))
+                vectors[name] = self._store_detached(_rows(tensor, example, positions))
         if captured.formula is not None:
             formula = self.formula_of(captured.formula, example, queries, keys)
             vectors["formula"] = (
@@ -274,7 +274,7 @@ class Recorder:
 def example_parts(captured: Captured, example: int, queries: Tensor | None, keys: Tensor | None) -> list[Tensor]:
     """Query, key and value of one example, without its padding [head or group, token, dim]."""
     pairs = ((captured.query, queries), (captured.key, keys), (captured.value, keys))
-    return [_rows(tensor, example, kept) for tensor, kept in pairs if tensor is not None]
+    return [_rows(tensor, example, positions) for tensor, positions in pairs if tensor is not None]
 
 
 def observed_lse(scores: Tensor) -> Tensor:
@@ -282,9 +282,9 @@ def observed_lse(scores: Tensor) -> Tensor:
     return log_denominator(scores.detach().float().clamp_min(torch.finfo(torch.float32).min), None)
 
 
-def _rows(tensor: Tensor, example: int, kept: Tensor | None) -> Tensor:
+def _rows(tensor: Tensor, example: int, positions: Tensor | None) -> Tensor:
     rows = tensor[example]
-    return rows if kept is None else rows[:, kept.to(rows.device)]
+    return rows if positions is None else rows[:, positions.to(rows.device)]
 
 
 def _rectangle(tensor: Tensor, example: int, queries: Tensor | None, keys: Tensor | None) -> Tensor:

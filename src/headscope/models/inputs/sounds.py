@@ -78,10 +78,10 @@ def resample(samples: np.ndarray, rate: int, wanted: int) -> np.ndarray:
         return samples
     n = max(1, round(len(samples) * wanted / rate))
     spectrum = np.fft.rfft(samples)
-    kept = np.zeros(n // 2 + 1, dtype=complex)
-    shared = min(len(kept), len(spectrum))
-    kept[:shared] = spectrum[:shared]
-    return (np.fft.irfft(kept, n) * (n / len(samples))).astype(np.float32)
+    resized = np.zeros(n // 2 + 1, dtype=complex)
+    shared = min(len(resized), len(spectrum))
+    resized[:shared] = spectrum[:shared]
+    return (np.fft.irfft(resized, n) * (n / len(samples))).astype(np.float32)
 
 
 def samples_of(source: Any, sampling_rate: int | None, wanted: int) -> np.ndarray:

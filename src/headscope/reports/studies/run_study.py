@@ -122,8 +122,8 @@ def _relevance(
     from headscope.analysis import relevance_scores
 
     try:
-        asked = take_sample(model, first_examples(examples), 16)
-        relevance = relevance_scores(model, asked.inputs, target=asked.targets, progress=progress, cancel=cancel)
+        sample = take_sample(model, first_examples(examples), 16)
+        relevance = relevance_scores(model, sample.inputs, target=sample.targets, progress=progress, cancel=cancel)
     except (CaptureError, InputError) as problem:
         return {}, str(problem)
     return {"relevance": relevance}, ""

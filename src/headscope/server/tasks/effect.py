@@ -64,8 +64,10 @@ def _write_both(desk: Desk, options: WrittenOptions) -> Part:
         raise InputError("there is no text to go on from.")
     if desk.model.is_encoder_decoder:
         # The source alone: the target is what is written.
-        kept = {name: tensor for name, tensor in inputs.model_inputs.items() if not name.startswith("decoder_")}
-        inputs = replace(inputs, model_inputs=kept, tokens={"encoder": inputs.tokens["encoder"]}, target=None)
+        encoder_inputs = {
+            name: tensor for name, tensor in inputs.model_inputs.items() if not name.startswith("decoder_")
+        }
+        inputs = replace(inputs, model_inputs=encoder_inputs, tokens={"encoder": inputs.tokens["encoder"]}, target=None)
     texts, steps = [], Steps("texts", 2, desk.progress, desk.cancel)
     for edits in ((), run.interventions):
         steps.next()

@@ -73,15 +73,15 @@ def _example(desk: Desk, trace: Trace, options: FindOptions) -> Part:
         raise InputError("positions belong to one input: type the words to look for them in several.")
     traces, calls = _traces(desk, trace, options)
     problems = [example_problem(trace, example) for trace in traces]
-    kept = [trace for trace, problem in zip(traces, problems, strict=True) if problem is None]
+    traces_with_words = [trace for trace, problem in zip(traces, problems, strict=True) if problem is None]
     code = _traces_code(options, [call for call, problem in zip(calls, problems, strict=True) if problem is None])
-    if not kept:
+    if not traces_with_words:
         first = next(problem for problem in problems if problem is not None)
         raise first if len(traces) == 1 else UnknownTokenError(f"in none of {len(traces)} inputs: {first}")
     notes = []
-    if len(kept) < len(traces):
-        notes.append(f"{len(traces) - len(kept)} of {len(traces)} inputs lack the words and were left out")
-    scores = find_heads(kept, example=example)
+    if len(traces_with_words) < len(traces):
+        notes.append(f"{len(traces) - len(traces_with_words)} of {len(traces)} inputs lack the words and were left out")
+    scores = find_heads(traces_with_words, example=example)
     record = _layer(trace, options.site)
     if options.site and not isinstance(options.source, str):
         scores = _alike(scores, record)
@@ -91,7 +91,7 @@ def _example(desk: Desk, trace: Trace, options: FindOptions) -> Part:
     ]
     about = f"attention from {names[0]} to {names[1]}, against the head's own at that distance"
     code += f"scores = hs.find_heads({_subject(options)}, example={_literal(example)})\nscores.above(10)\n"
-    return _part(trace, scores, f"{names[0]} → {names[1]}", about, notes, code, len(kept))
+    return _part(trace, scores, f"{names[0]} → {names[1]}", about, notes, code, len(traces_with_words))
 
 
 def _pattern(desk: Desk, trace: Trace, options: FindOptions) -> Part:

@@ -89,8 +89,8 @@ class Tasks:
         return next(reversed(self.all(name, about).items()), None)
 
     def _id(self, task: Task, trace: str, model: str, options: Any) -> str:
-        asked = json.dumps([self._salt, task.name, trace, model, vars(options)], sort_keys=True, default=str)
-        return hashlib.sha256(asked.encode()).hexdigest()[:16]
+        identity = json.dumps([self._salt, task.name, trace, model, vars(options)], sort_keys=True, default=str)
+        return hashlib.sha256(identity.encode()).hexdigest()[:16]
 
     def _work(
         self, job: Job, id: str, task: Task, model: str, run: ServerRun | None, other: ServerRun | None, options: Any

@@ -20,7 +20,7 @@ class MapsProps:
 
 @dataclass(frozen=True)
 class LayerProps:
-    """All heads of one layer, whole (`dense`) or the strongest keys of each query (`sparse`, `kept` of them).
+    """All heads of one layer, whole (`dense`) or the strongest keys of each query (`sparse`, `n_kept` of them).
 
     `queries` and `keys` name the tokens where they are read otherwise than one by one; empty when they are the trace's.
     """
@@ -29,7 +29,7 @@ class LayerProps:
     what: What
     form: Literal["dense", "sparse"]
     by: By
-    kept: int
+    n_kept: int
     queries: list[str]
     keys: list[str]
 

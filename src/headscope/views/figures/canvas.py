@@ -109,7 +109,7 @@ class _Figure(Figure):
 @contextlib.contextmanager
 def settings() -> Iterator[None]:
     """Fonts for every script that the system has fonts for, embedded; what was set before is set again after."""
-    family = list(_installed()) or ["sans-serif"]
+    family = list(_installed_fonts()) or ["sans-serif"]
     with (
         matplotlib.rc_context({"font.family": family, "pdf.fonttype": 42, "ps.fonttype": 42, "svg.fonttype": "path"}),
         warnings.catch_warnings(),
@@ -120,7 +120,7 @@ def settings() -> Iterator[None]:
 
 
 @functools.cache
-def _installed() -> tuple[str, ...]:
+def _installed_fonts() -> tuple[str, ...]:
     """Those of our fonts that the system has. Matplotlib remembers what there was when it was first used."""
     fonts = font_manager.fontManager
     names = {font.name for font in fonts.ttflist}

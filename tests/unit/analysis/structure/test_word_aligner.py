@@ -53,10 +53,10 @@ def test_a_word_that_comes_from_none_is_not_linked():
     links_by_pair = align_pairs(pairs)
     linked = np.mean([link.sure[2].any() for link in links_by_pair])
     assert linked < 0.05
-    kept = [
+    shares = [
         np.array_equal(np.delete(link.sure, 2, axis=0), true) for link, true in zip(links_by_pair, truth, strict=True)
     ]
-    assert np.mean(kept) > 0.9
+    assert np.mean(shares) > 0.9
 
 
 def test_the_order_of_words_decides_between_words_that_always_meet():
