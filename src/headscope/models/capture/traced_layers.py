@@ -56,42 +56,43 @@ class TracedLayers:
             return None
         self.session.check()
         site = layer.site
-        if not self.session.has_edit(site, "query", "key"):
+        if not self.session.edits.has(site, "query", "key"):
             return None
         batch, n_heads, n_queries = product.query.shape[:3]
-        at, key_at = self.session.places(layer, batch, n_queries, product.key.shape[2], None, frame.name)
+        at, key_at = self.session.attention_places(layer, batch, n_queries, product.key.shape[2], None, frame.name)
         key = expand_heads(product.key, n_heads)
-        return self.session.apply(site, "query", product.query, at), self.session.apply(site, "key", key, key_at)
+        edits = self.session.edits
+        return edits.apply(site, "query", product.query, at), edits.apply(site, "key", key, key_at)
 
     def on_scores(self, frame: Frame, scores: Tensor, product: Product | None) -> Tensor:
         """Edit the scores of a traced layer."""
         layer = self._layer(frame)
-        if layer is None or not self.session.has_edit(layer.site, "scores"):
+        if layer is None or not self.session.edits.has(layer.site, "scores"):
             return scores
         batch, _, n_queries, n_keys = scores.shape
-        at, _ = self.session.places(layer, batch, n_queries, n_keys, None, frame.name)
+        at, _ = self.session.attention_places(layer, batch, n_queries, n_keys, None, frame.name)
         hidden = scores <= _forbidden(scores.dtype)
-        edited = self.session.apply(layer.site, "scores", scores, at)
+        edited = self.session.edits.apply(layer.site, "scores", scores, at)
         return torch.where(hidden, scores, edited)
 
     def on_pattern(self, frame: Frame, softmax: Softmax) -> Tensor:
         """Edit the pattern of a traced layer."""
         layer = self._layer(frame)
-        if layer is None or not self.session.has_edit(layer.site, "scores", "pattern"):
+        if layer is None or not self.session.edits.has(layer.site, "scores", "pattern"):
             return softmax.pattern
         batch, _, n_queries, n_keys = softmax.pattern.shape
-        at, _ = self.session.places(layer, batch, n_queries, n_keys, None, frame.name)
-        softmax.pattern = self.session.edit_pattern(layer.site, softmax.scores, softmax.pattern, at)
+        at, _ = self.session.attention_places(layer, batch, n_queries, n_keys, None, frame.name)
+        softmax.pattern = self.session.edits.pattern(layer.site, softmax.scores, softmax.pattern, at)
         return softmax.pattern
 
     def on_value(self, frame: Frame, softmax: Softmax, value: Tensor) -> Tensor | None:
         """Edit the values of a traced layer."""
         layer = self._layer(frame)
-        if layer is None or not self.session.has_edit(layer.site, "value"):
+        if layer is None or not self.session.edits.has(layer.site, "value"):
             return None
         batch, n_heads, n_queries, n_keys = softmax.pattern.shape
-        _, key_at = self.session.places(layer, batch, n_queries, n_keys, None, frame.name)
-        return self.session.apply(layer.site, "value", expand_heads(value, n_heads), key_at)
+        _, key_at = self.session.attention_places(layer, batch, n_queries, n_keys, None, frame.name)
+        return self.session.edits.apply(layer.site, "value", expand_heads(value, n_heads), key_at)
 
     def on_mixed(self, frame: Frame, softmax: Softmax, value: Tensor, mixed: Tensor) -> Tensor:
         """Edit a traced layer's output, and record the layer."""
@@ -101,14 +102,14 @@ class TracedLayers:
         self.session.check()
         self._check_calls(frame, self.session.model.layout.of_module(frame.name))
         batch, _, n_queries, n_keys = softmax.pattern.shape
-        at, _ = self.session.places(layer, batch, n_queries, n_keys, None, frame.name)
-        mixed = self.session.apply(layer.site, "mixed", mixed, at)
+        at, _ = self.session.attention_places(layer, batch, n_queries, n_keys, None, frame.name)
+        mixed = self.session.edits.apply(layer.site, "mixed", mixed, at)
         product = softmax.product
         if product is not None and product.ordinal != layer.product and not layer.is_looped:
             product = None
         query, key = (None, None) if product is None else (product.query, product.key)
         formula = None
-        if self.session.record and query is not None and key is not None and not self.session.edited_heads(layer.site):
+        if self.session.record and query is not None and key is not None and not self.session.edits.heads(layer.site):
             formula = describe_scores(softmax.scores.detach(), query.detach(), key.detach(), layer.scaling)
         lse = observed_lse(softmax.scores) if self.session.record else None
         captured = Captured(layer, mixed, formula, query, key, value, softmax.scores, softmax.pattern, lse)
