@@ -147,6 +147,23 @@ def _lines(path: Path | None) -> list[str]:
     return lines
 
 
+def _repeated_words(scores: "Scores") -> list[str]:
+    """What counts where a word of the example stands several times in the text."""
+    counts = scores.settings.get("occurrences")
+    if not counts:
+        return []
+    source, target = scores.settings.get("from"), scores.settings.get("to")
+    lines = [
+        f"--{end} {printable(str(word))} occurs {counts[end]} times: all occurrences count."
+        for end, word in (("from", source), ("to", target))
+        if counts[end] > 1 and word is not None
+    ]
+    lines = lines or [f"Up to {counts['from']} occurrences of --from and {counts['to']} of --to count in an input."]
+    if source is not None and source == target:
+        lines.append("Attention of an occurrence to itself counts too.")
+    return [*lines, "To choose one, give positions: --from 9 --to 3."]
+
+
 def _show(scores: "Scores", rows: list[Any], effect: str | None) -> None:
     what = f"log p({printable(effect)}) lost" if effect is not None else "weight"
     many = f", {scores.n_samples} inputs" if scores.n_samples > 1 else ""
@@ -169,6 +186,8 @@ def _show(scores: "Scores", rows: list[Any], effect: str | None) -> None:
             row.append(f"{low:.3f} to {high:.3f}")
         table.add_row(*row)
     print_text(table)
+    for line in _repeated_words(scores):
+        print_text(line)
     if effect is not None:
         print_text(f"log p({printable(effect)}) with all heads: {-scores.settings['loss']:.3f}")
     elif rows and rows[0][1] <= scores.baselines.get(rows[0][0], 0.0):

@@ -18,6 +18,17 @@ def test_heads_are_found_by_example(call, models):
     assert printed["ranked"] == [str(head) for head, _, _ in scores.above(len(scores))]
 
 
+def test_words_that_occur_several_times_are_said_to_count_all(call, models):
+    arguments = ("find", models / "gpt", TEXT)
+    lines = call(*arguments, "--from", "the", "--to", "the").stdout
+    assert "--from the occurs 2 times: all occurrences count." in lines and "--to the occurs 2 times" in lines
+    assert "Attention of an occurrence to itself counts too." in lines
+    printed = json.loads(call(*arguments, "--from", "mat", "--to", "the", "--json").stdout)
+    assert printed["settings"]["occurrences"] == {"from": 1, "to": 2}
+    assert "occur" not in call(*arguments, "--from", "mat", "--to", "cat").stdout  # each is in one place
+    assert "occur" not in call(*arguments, "--from", "8", "--to", "0").stdout
+
+
 def test_heads_are_found_by_pattern_over_several_texts(call, models, tmp_path):
     (tmp_path / "texts.txt").write_text(f"{TEXT}\n\nthe mat sat\n")
     result = call("find", models / "gpt", "--texts", tmp_path / "texts.txt", "--pattern", "previous_token", "--top", 3)

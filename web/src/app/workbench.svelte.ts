@@ -37,12 +37,12 @@ import {
   nameOf,
   presetRequest,
   requestFrom,
-  shortened,
   startRequest,
 } from "./input/draft";
 import { type Link, linkText, parseLink, switchedOn } from "./link";
 import { QUEUED } from "./progress";
 import { earlierRuns, remembered, storeRuns } from "./runHistory";
+import { inputName } from "./runName";
 import type {
   Compared,
   EarlierRun,
@@ -183,8 +183,7 @@ export class Workbench
   get name(): string {
     if (!this.shown) return "";
     const { request, trace } = this.shown;
-    const tokens = () => trace.stacks[0]?.texts.join(" ") ?? "";
-    return request ? nameOf(plain(request), this.settings?.models ?? []) : shortened(trace.text ?? tokens());
+    return request ? nameOf(plain(request), this.settings?.models ?? []) : inputName(trace);
   }
 
   /** Settled: nothing is under way and what there is to see is on screen. */

@@ -31,7 +31,9 @@ def find_heads(
     """Rank all heads by what they do in one input or many; `scores.above()` puts the most telling first.
 
     `example=("she", "nurse")`: attention from one token or word to another (texts, positions or lists of those; one
-    example for each trace, or one for all). A word in several pieces is all of them. Its baseline is the head's own:
+    example for each trace, or one for all). A word in several pieces is all of them, and a word that occurs several
+    times is all of its occurrences: the weight is the mean over the queries and the sum over the keys, and
+    `settings["occurrences"]` says how many of each there are. Its baseline is the head's own:
     what other queries put at the same distance (on tokens that are not special, unless one is asked about), or, across
     to the source of a translation, on the same keys.
     `pattern` is a measure by its name ("previous_token"), or cells painted on the matrix: an array [query, key] that is
@@ -56,6 +58,7 @@ def find_heads(
 
 def _by_example(traces: list[Trace], examples: list[Example]) -> Scores:
     samples_by_head: dict[Head, list[Sample]] = {}
+    most = (1, 1)
     for trace, (source, target) in zip(traces, examples, strict=True):
         has_tokens, problem = False, None
         for site in trace.layers:
@@ -66,11 +69,20 @@ def _by_example(traces: list[Trace], examples: list[Example]) -> Scores:
                 problem = unknown
                 continue
             has_tokens = True
+            counts = (
+                n_occurrences(trace.query_tokens(site), queries, source),
+                n_occurrences(trace.key_tokens(site), keys, target),
+            )
+            most = tuple(map(max, most, counts))
             for index, sample in enumerate(_example_samples(trace, site, queries, keys)):
                 samples_by_head.setdefault(site.head(index), []).append(sample)
         if not has_tokens and problem is not None:
             raise problem
-    settings = {"examples": len(examples)} if len(examples) > 1 else {"from": examples[0][0], "to": examples[0][1]}
+    settings: dict[str, Any] = (
+        {"examples": len(examples)} if len(examples) > 1 else {"from": examples[0][0], "to": examples[0][1]}
+    )
+    if max(most) > 1:
+        settings["occurrences"] = {"from": most[0], "to": most[1]}
     return scores_of("example", samples_by_head, len(traces), settings)
 
 
@@ -85,6 +97,15 @@ def example_problem(trace: Trace, example: Example) -> UnknownTokenError | None:
         except UnknownTokenError as unknown:
             problem = problem or unknown
     return problem
+
+
+def n_occurrences(tokens: Tokens, positions: Sequence[int], choice: TokenChoice) -> int:
+    """How many times a word that is named by its text stands in the input; 1 for positions."""
+    if not isinstance(choice, str) or choice.startswith("segment:"):
+        return 1
+    chosen = [(place, tokens[place]) for place in positions]
+    # The pieces of a word are one occurrence; a token that is no word (a special one) is one by itself.
+    return len({(token.segment, place if token.word is None else f"word {token.word}") for place, token in chosen})
 
 
 def named_positions(tokens: Tokens, choice: TokenChoice) -> list[int]:
