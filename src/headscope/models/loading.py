@@ -133,9 +133,9 @@ def read_processor(place: str, hub: dict[str, Any]) -> tuple[Any, str]:
                 warnings.simplefilter("ignore")
                 processor = kind.from_pretrained(place, **hub)
         except (OSError, ValueError, KeyError, ImportError, TypeError, AttributeError) as error:
-            asked = missing_package(error)
-            if asked is not None and package is None:
-                package = asked
+            missing_name = missing_package(error)
+            if missing_name is not None and package is None:
+                package = missing_name
                 missing = f"the {name} of {place} needs the package {package}, which is not installed"
             continue  # not this kind: the next one may be there
         if missing:
@@ -154,9 +154,9 @@ def missing_package(error: BaseException) -> str | None:
     link: BaseException | None = error
     while link is not None:
         if isinstance(link, ImportError):
-            asked = _NEEDS_PACKAGE.search(str(link))
+            match = _NEEDS_PACKAGE.search(str(link))
             package = link.name.partition(".")[0] if isinstance(link, ModuleNotFoundError) and link.name else None
-            package = package or (asked[1] if asked else None)
+            package = package or (match[1] if match else None)
             if package is not None:
                 return _PIP_NAMES.get(package, package.lower())
         link = link.__cause__ or link.__context__

@@ -105,12 +105,7 @@ def model_view(
     all_scores = [scores] if isinstance(scores, Scores) else list(scores)
     all_scores += [measure for measure in (sort, colour) if isinstance(measure, Scores)]
     sort, colour = (measure.method if isinstance(measure, Scores) else measure for measure in (sort, colour))
-    focus = trace.heads[0]
-    if head is not None:
-        heads = trace.find(head)
-        if len(heads) > 1:
-            raise UnknownHeadError(f"{head} is a layer of {len(heads)} heads: say which, as in {heads[0]}.")
-        focus = heads[0]
+    focus = trace.heads[0] if head is None else _one_head(trace, head)
     selection = Selection(
         scale="model",
         site=str(focus.site),
@@ -122,13 +117,26 @@ def model_view(
         least=share("least", least),
     )
     view = View("model", trace, selection, tuple(all_scores), _theme(theme))
-    if least and not colour:
-        raise InputError(f"least={least} needs colour=, the measure that it is a share of.")
-    for name, value in (("sort", sort), ("colour", colour)):
+    _check_measures(view)
+    return view if relevance is None else _with_relevance(view, relevance)
+
+
+def _one_head(trace: Trace, address: str | Head) -> Head:
+    heads = trace.find(address)
+    if len(heads) > 1:
+        raise UnknownHeadError(f"{address} is a layer of {len(heads)} heads: say which, as in {heads[0]}.")
+    return heads[0]
+
+
+def _check_measures(view: View) -> None:
+    """Refuse measures that the heads of this trace do not have."""
+    selection = view.selection
+    if selection.least and not selection.colour:
+        raise InputError(f"least={selection.least} needs colour=, the measure that it is a share of.")
+    for name, value in (("sort", selection.sort), ("colour", selection.colour)):
         if value and value not in view.scores_part.arrays:
             names = ", ".join(view.scores_part.arrays)
             raise InputError(f"{name}={value!r} is no measure of this trace: choose one of {names}, or give Scores.")
-    return view if relevance is None else _with_relevance(view, relevance)
 
 
 def _with_relevance(view: View, relevance: "Relevance") -> View:
@@ -171,19 +179,7 @@ def neuron_view(
         choice("fold", column, Fold)
     if every is not None:
         choice("every", every, Vectors)
-    against: int | None = None
-    order: Order = "token"
-    if isinstance(sort, str):
-        choice("sort", sort, Order)
-        order = sort
-    else:
-        against = position("sort", sort, layer.n_keys, "keys")
-    if sort == "token":
-        raise InputError("sort='token' needs a key: give its position, as in sort=3.")
-    if sort == "spread" and every is None:
-        raise InputError("sort='spread' compares tokens: say whose vectors, as in every='query'.")
-    if every is not None and sort in ("contribution", "token"):
-        raise InputError(f"every={every!r} shows all tokens: sort by 'index' or 'spread'.")
+    order, against = _order(sort, every, layer.n_keys)
     query = position("token", token, layer.n_queries, "queries")
     selection = Selection(
         scale="neuron",
@@ -197,6 +193,20 @@ def neuron_view(
         fold=list(dict.fromkeys(folded)),
     )
     return View("neuron", trace, selection, theme=_theme(theme))
+
+
+def _order(sort: Order | int, every: Vectors | None, n_keys: int) -> tuple[Order, int | None]:
+    """What neurons are sorted by, and the position of the key where that is one."""
+    if not isinstance(sort, str):
+        return "token", position("sort", sort, n_keys, "keys")
+    choice("sort", sort, Order)
+    if sort == "token":
+        raise InputError("sort='token' needs a key: give its position, as in sort=3.")
+    if sort == "spread" and every is None:
+        raise InputError("sort='spread' compares tokens: say whose vectors, as in every='query'.")
+    if every is not None and sort == "contribution":
+        raise InputError(f"every={every!r} shows all tokens: sort by 'index' or 'spread'.")
+    return sort, None
 
 
 def activations_view(
@@ -234,18 +244,12 @@ def activations_view(
     if len(activations.tokens) != length:
         raise InputError(f"these activations are of {len(activations.tokens)} tokens, the trace has {length}.")
     place = None if token is None else position("token", token, length, "tokens")
-    if stream == "lens" and activations.lens is None:
-        stream = "norm"
-    if stream in ("attention", "cross", "mlp") and stream not in activations.written:
-        raise NotRecordedError(
-            f"there is nothing written by {stream} to show: {activations.no_written or 'no such layer'}."
-        )
     layer = next(layer for layer in trace.layers.values() if layer.site.stack == activations.stack)
     selection = Selection(
         scale="activations",
         site=str(layer.site),
         heads=[0],
-        stream=stream,
+        stream=_stream(activations, stream),
         whose=whose,
         step=check_step(trace, step),
         token=None if place is None else Spot("query", place),
@@ -253,6 +257,15 @@ def activations_view(
     part = activations_part(activations) if isinstance(activations, Activations) else difference_part(activations)
     parts = {f"activations/{activations.stack}": part}
     return View("activations", trace, selection, theme=_theme(theme), activations=activations, parts=parts)
+
+
+def _stream(activations: Activations | ActivationsDifference, stream: Stream) -> Stream:
+    """The numbers to show: norms where there is no logit lens."""
+    if stream in ("attention", "cross", "mlp") and stream not in activations.written:
+        raise NotRecordedError(
+            f"there is nothing written by {stream} to show: {activations.no_written or 'no such layer'}."
+        )
+    return "norm" if stream == "lens" and activations.lens is None else stream
 
 
 def _activations_of(trace: Trace, source: Any, token: int | None) -> Activations | ActivationsDifference:

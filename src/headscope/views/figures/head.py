@@ -45,15 +45,8 @@ def draw_lines(view: "View", head_weights: HeadWeights, theme: Theme) -> Figure:
     size = (5.2, long_side) if is_upright else (long_side, tall)
     figure, axes = canvas(view, theme, size)
     ends = np.stack([np.stack([np.zeros(len(keys)), queries], 1), np.stack([np.ones(len(keys)), keys], 1)], 1)
-    strength = np.abs(values) / max(
-        1e-30, 1.0 if view.selection.what == "pattern" else float(np.abs(values).max(initial=0))
-    )
-    colours = np.array([_head_colour(theme, head_weights, number) for number in range(len(head_weights.names))])[heads]
-    if isinstance(view.trace, Difference):
-        strength /= max(0.01, float(np.abs(values).max(initial=0)))
-        colours = np.array([to_rgb(theme["signs"][0]), to_rgb(theme["signs"][2])])[(values > 0).astype(int)]
-    colours = np.concatenate([colours.reshape(-1, 3), np.clip(strength, 0, 1)[:, None]], 1)
-    order = np.argsort(strength, kind="stable")
+    colours = _line_colours(view, head_weights, heads, values, theme)
+    order = np.argsort(colours[:, 3], kind="stable")
     dashed = np.array([_is_dashed(theme, head_weights, number) for number in range(len(head_weights.names))])[heads][
         order
     ]
@@ -76,6 +69,20 @@ def draw_lines(view: "View", head_weights: HeadWeights, theme: Theme) -> Figure:
     cut_note = f"{min(n_lines, MOST_LINES):,} of {n_lines:,} lines drawn" if n_lines > MOST_LINES else ""
     _legend(figure, view, head_weights, theme, "; ".join(note for note in (cut_note, tree_note) if note))
     return figure
+
+
+def _line_colours(
+    view: "View", head_weights: HeadWeights, heads: np.ndarray, values: np.ndarray, theme: Theme
+) -> np.ndarray:
+    """The colour of every line [line, rgba]: that of its head, or of a difference that of its sign; the strongest are
+    opaque."""
+    strongest = float(np.abs(values).max(initial=0))
+    strength = np.abs(values) / max(1e-30, 1.0 if view.selection.what == "pattern" else strongest)
+    colours = np.array([_head_colour(theme, head_weights, number) for number in range(len(head_weights.names))])[heads]
+    if isinstance(view.trace, Difference):
+        strength /= max(0.01, strongest)
+        colours = np.array([to_rgb(theme["signs"][0]), to_rgb(theme["signs"][2])])[(values > 0).astype(int)]
+    return np.concatenate([colours.reshape(-1, 3), np.clip(strength, 0, 1)[:, None]], 1)
 
 
 def _token(axes: "Axes", text: str, side: int, place: int, is_upright: bool, theme: Theme) -> None:
@@ -146,20 +153,8 @@ def draw_matrices(view: "View", head_weights: HeadWeights, theme: Theme) -> Figu
     has_texts = longest <= 60 and len(planes) == 1
     side = max(4.0, 0.16 * longest + 1.5) if has_texts else (5.0 if len(planes) == 1 else 2.6)
     figure, _ = canvas(view, theme, (side * n_columns + 0.8, side * n_rows + 0.4), with_axes=False)
-    top = (
-        1.0
-        if view.selection.what == "pattern"
-        else max(float(np.nanmax(np.where(np.isfinite(plane), plane, np.nan))) for plane in planes)
-    )
-    low = (
-        0.0
-        if view.selection.what != "scores"
-        else min(float(np.nanmin(np.where(np.isfinite(plane), plane, np.nan))) for plane in planes)
-    )
     is_signed = isinstance(view.trace, Difference)
-    if is_signed:
-        top = max(0.01, max(float(np.abs(plane).max()) for plane in planes))
-        low = -top
+    low, top = _extremes(view, planes)
     ramp = signs_of(theme) if is_signed else ramp_of(theme)
     image = None
     all_axes = []
@@ -176,19 +171,33 @@ def draw_matrices(view: "View", head_weights: HeadWeights, theme: Theme) -> Figu
             axes.set_title(head_weights.names[number], fontsize=8, color=theme["ink"], parse_math=False)
         _ticks(axes, weights, has_texts, theme)
     assert image is not None
-    bar = figure.colorbar(image, ax=all_axes, shrink=0.6, pad=0.02)
-    marks = np.array([0.0, 0.25, 0.5, 0.75, 1.0] if is_signed else [0.0, 0.01, 0.1, 0.25, 0.5, 1.0])
-    bar.set_ticks(
-        list(marks if is_signed else np.sqrt(marks)), labels=[f"{low + mark * (top - low):.3g}" for mark in marks]
-    )
-    bar.ax.tick_params(colors=theme["secondary"], labelsize=7)
-    bar.outline.set_visible(False)  # type: ignore[operator]
+    _colour_bar(figure.colorbar(image, ax=all_axes, shrink=0.6, pad=0.02), (low, top), is_signed, theme)
     notes = [how_read(view)] + ([f"max-pooled by {cell[0]} × {cell[1]} tokens"] if cell != (1, 1) else [])
     if any(notes):
         figure.supxlabel(
             "; ".join(note for note in notes if note), fontsize=7, color=theme["secondary"], parse_math=False
         )
     return figure
+
+
+def _extremes(view: "View", planes: list[np.ndarray]) -> tuple[float, float]:
+    """The numbers at both ends of the colours."""
+    if isinstance(view.trace, Difference):
+        largest = max(0.01, max(float(np.abs(plane).max()) for plane in planes))
+        return -largest, largest
+    finite = [np.where(np.isfinite(plane), plane, np.nan) for plane in planes]
+    low = min(float(np.nanmin(plane)) for plane in finite) if view.selection.what == "scores" else 0.0
+    return low, 1.0 if view.selection.what == "pattern" else max(float(np.nanmax(plane)) for plane in finite)
+
+
+def _colour_bar(bar: Any, extremes: tuple[float, float], is_signed: bool, theme: Theme) -> None:
+    low, top = extremes
+    marks = np.array([0.0, 0.25, 0.5, 0.75, 1.0] if is_signed else [0.0, 0.01, 0.1, 0.25, 0.5, 1.0])
+    bar.set_ticks(
+        list(marks if is_signed else np.sqrt(marks)), labels=[f"{low + mark * (top - low):.3g}" for mark in marks]
+    )
+    bar.ax.tick_params(colors=theme["secondary"], labelsize=7)
+    bar.outline.set_visible(False)
 
 
 def _plane(head_weights: HeadWeights, head: int, cell: tuple[int, ...]) -> np.ndarray:

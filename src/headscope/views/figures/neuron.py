@@ -14,6 +14,8 @@ from headscope.views.neurons import full_colour
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from headscope.views.neuron_differences import SignedTerms
+    from headscope.views.neurons import Terms
     from headscope.views.view import View
 
 MOST_KEYS = 48
@@ -34,17 +36,7 @@ def _draw_query(view: "View", theme: Theme) -> Figure:
     weights = terms.weights[0].nan_to_num(nan=0.0).cpu().numpy()
     # The strongest, in the order of the text.
     key_positions = np.sort(np.argsort(-np.abs(weights), kind="stable")[:MOST_KEYS])
-    heats: dict[str, tuple[str, np.ndarray, np.ndarray | None]] = {
-        "key": ("key k", terms.key.cpu().numpy()[key_positions][:, order], terms.query[0].cpu().numpy()[order]),
-        "product": ("q × k", terms.products[0].cpu().numpy()[key_positions][:, order], None),
-        "value": ("value v", terms.value.cpu().numpy()[key_positions], None),
-        "weighted": (
-            "a · v",
-            terms.weighted[0].nan_to_num(nan=0.0).cpu().numpy()[key_positions],
-            terms.mixed[0].cpu().numpy(),
-        ),
-    }
-    heats = {name: heat for name, heat in heats.items() if name not in selection.fold}
+    heats = {name: heat for name, heat in _heats(terms, key_positions, order).items() if name not in selection.fold}
     tensors = {"q·k": terms.dots, "capped": terms.capped, "bias": terms.bias}
     numbers = {name: tensor[0].cpu().numpy()[key_positions] for name, tensor in tensors.items() if tensor is not None}
     before = [name for name in ("key", "product") if name in heats]
@@ -67,41 +59,73 @@ def _draw_query(view: "View", theme: Theme) -> Figure:
             _heat(axes, values, limit, theme)
             _title(axes, f"{title}  ±{limit:.2g}", theme)
             if margin is not None:
-                row = figure.add_subplot(grid[0 if name == "key" else 2, place])
-                _heat(row, margin[None], full_colour(_tensor(margin)), theme)
-                name_of = row.text(-0.02, 0.5, "q" if name == "key" else "output", transform=row.transAxes, fontsize=7)
-                name_of.set(ha="right", va="center", color=theme["ink"], in_layout=False)
+                _margin(figure.add_subplot(grid[0 if name == "key" else 2, place]), name, margin, theme)
         elif name == "softmax":
-            negative, positive = SIGNS[theme["background"]]
-            is_signed = isinstance(trace, Difference)
-            colours = np.where(weights[key_positions] < 0, negative, positive if is_signed else theme["accent"])
-            axes.barh(np.arange(len(key_positions)), weights[key_positions], height=0.7, color=list(colours))
-            most = round(max(0.01, float(np.abs(weights).max())), 2) if is_signed else 1
-            ends = (-most, most) if is_signed else (0, 1)
-            axes.set(ylim=(len(key_positions) - 0.5, -0.5), xlim=ends, yticks=[], xticks=ends)
-            axes.set_facecolor(theme["background"])
-            axes.tick_params(colors=theme["secondary"], labelsize=6, length=2)
-            for spine in axes.spines.values():
-                spine.set_visible(False)
-            _title(axes, "softmax", theme)
+            _bars(axes, weights[key_positions], isinstance(trace, Difference), theme)
         else:
-            axes.axis("off")
-            axes.set(ylim=(len(key_positions) - 0.5, -0.5), xlim=(0, 1))
-            for row, value in enumerate(numbers[name]):
-                colour = theme["ink"] if allowed[row] else theme["line"]
-                axes.text(1, row, f"{value:.2f}", ha="right", va="center", fontsize=6.5, color=colour)
-            _title(axes, name, theme)
+            _numbers(axes, name, numbers[name], allowed, theme)
         if place == 0:
             _tokens(axes, [keys[int(at)] for at in key_positions], theme)
-    notes = [f"query {terms.queries[0]}: {queries[terms.queries[0]]}"]
-    notes += ["A − B in every column"] if isinstance(trace, Difference) else []
-    notes += [] if terms.scaling is None else [f"scaling {terms.scaling:.4g}"]
-    notes += [] if terms.softcap is None else [f"soft cap {terms.softcap:g}"]
-    notes += [f"the {len(key_positions)} strongest of {len(keys)} keys"] if len(key_positions) < len(keys) else []
-    notes += [_order_note(view)] if selection.order != "index" else []
-    notes += terms.notes()
+    notes = _notes(view, terms, queries[terms.queries[0]], (len(key_positions), len(keys)))
     figure.supxlabel("; ".join(notes), fontsize=7, color=theme["secondary"], parse_math=False)
     return figure
+
+
+Heats = dict[str, tuple[str, np.ndarray, np.ndarray | None]]
+
+
+def _heats(terms: "Terms | SignedTerms", key_positions: np.ndarray, order: np.ndarray) -> Heats:
+    """The columns of vectors: title, numbers [key, neuron], and what stands over or under them [neuron]."""
+    weighted = terms.weighted[0].nan_to_num(nan=0.0).cpu().numpy()[key_positions]
+    return {
+        "key": ("key k", terms.key.cpu().numpy()[key_positions][:, order], terms.query[0].cpu().numpy()[order]),
+        "product": ("q × k", terms.products[0].cpu().numpy()[key_positions][:, order], None),
+        "value": ("value v", terms.value.cpu().numpy()[key_positions], None),
+        "weighted": ("a · v", weighted, terms.mixed[0].cpu().numpy()),
+    }
+
+
+def _margin(axes: "Axes", name: str, values: np.ndarray, theme: Theme) -> None:
+    """The query over the keys, or the output under what it is the sum of."""
+    _heat(axes, values[None], full_colour(_tensor(values)), theme)
+    label = axes.text(-0.02, 0.5, "q" if name == "key" else "output", transform=axes.transAxes, fontsize=7)
+    label.set(ha="right", va="center", color=theme["ink"], in_layout=False)
+
+
+def _bars(axes: "Axes", weights: np.ndarray, is_signed: bool, theme: Theme) -> None:
+    """The weight of each key as a bar."""
+    negative, positive = SIGNS[theme["background"]]
+    colours = np.where(weights < 0, negative, positive if is_signed else theme["accent"])
+    axes.barh(np.arange(len(weights)), weights, height=0.7, color=list(colours))
+    most = round(max(0.01, float(np.abs(weights).max())), 2) if is_signed else 1
+    ends = (-most, most) if is_signed else (0, 1)
+    axes.set(ylim=(len(weights) - 0.5, -0.5), xlim=ends, yticks=[], xticks=ends)
+    axes.set_facecolor(theme["background"])
+    axes.tick_params(colors=theme["secondary"], labelsize=6, length=2)
+    for spine in axes.spines.values():
+        spine.set_visible(False)
+    _title(axes, "softmax", theme)
+
+
+def _numbers(axes: "Axes", name: str, values: np.ndarray, allowed: np.ndarray, theme: Theme) -> None:
+    """A number for each key, pale where it is masked."""
+    axes.axis("off")
+    axes.set(ylim=(len(values) - 0.5, -0.5), xlim=(0, 1))
+    for row, value in enumerate(values):
+        colour = theme["ink"] if allowed[row] else theme["line"]
+        axes.text(1, row, f"{value:.2f}", ha="right", va="center", fontsize=6.5, color=colour)
+    _title(axes, name, theme)
+
+
+def _notes(view: "View", terms: "Terms | SignedTerms", query: str, n_keys: tuple[int, int]) -> list[str]:
+    """What stands below: the query, what is scaled or capped, how many of the keys there are, the order."""
+    notes = [f"query {terms.queries[0]}: {query}"]
+    notes += ["A − B in every column"] if isinstance(view.trace, Difference) else []
+    notes += [] if terms.scaling is None else [f"scaling {terms.scaling:.4g}"]
+    notes += [] if terms.softcap is None else [f"soft cap {terms.softcap:g}"]
+    notes += [f"the {n_keys[0]} strongest of {n_keys[1]} keys"] if n_keys[0] < n_keys[1] else []
+    notes += [_order_note(view)] if view.selection.order != "index" else []
+    return notes + terms.notes()
 
 
 def _draw_every(view: "View", theme: Theme) -> Figure:
