@@ -10,13 +10,18 @@ import math
 import re
 import subprocess
 import sys
+import time
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any, Literal
+
+from made_up_inputs import made_up_inputs
+from small_configs import SHALLOW, SIZES, Sizes, small_config
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "models.md"
@@ -33,40 +38,8 @@ MEANING: dict[State, str] = {
     "error": "an exception that no user should see",
 }
 
-# What sizes are called in configurations, and how small they become; the first match counts.
-SIZES: list[tuple[str, int]] = [
-    (r"^(chunk_size.*|.*_theta|.*_factor|num_labels|num_channels|in_channels|in_chans|.*num_buckets)$", 0),
-    (r"^(.*vocab_size.*|codebook_size|num_codes|n_codes|num_embeddings)$", 128),
-    (r"^(mamba_n_heads|mamba_num_heads|n_mamba_heads|mamba_nheads|num_mamba_heads)$", 8),
-    (r"^(mamba_d_head|mamba_head_dim|mamba_headdim)$", 8),
-    (r"^(mamba_d_state|ssm_state_size|state_size|mamba_d_state|mamba_state_dim)$", 8),
-    (r"^(mamba_d_ssm)$", 64),
-    (r"^(mamba_n_groups|mamba_ngroups|n_groups)$", 1),
-    (r"^(linear_num_key_heads|linear_num_value_heads)$", 2),
-    (r"^(.*num_key_value_heads|.*num_kv_heads|num_key_value_groups|multi_query_group_num|.*kv_n_heads)$", 2),
-    (r"^(q_lora_rank|kv_lora_rank|o_lora_rank|.*lora_rank)$", 16),
-    (r"^(.*head_dim|d_kv|attention_head_size|head_size|kv_channels|attention_key_value_channels)$", 8),
-    (r"^(.*num_attention_heads|.*_attention_heads|n_heads?|num_heads|.*num_heads|.*_nhead|nhead|attention_heads)$", 4),
-    (r"^(.*experts_per_tok.*|moe_k|moe_topk|top_k_experts|num_selected_experts|router_top_?k|topk_group)$", 2),
-    (r"^(n_shared_experts|num_shared_experts|n_group)$", 1),
-    (r"^(.*num_.*experts|n_routed_experts|moe_num_experts|num_experts)$", 4),
-    (r"^(num_hidden_layers|n_layers?|num_layers|.*_layers|depth|num_blocks|num_hidden_groups|.*num_hidden_layers)$", 2),
-    (r"^(.*intermediate_size|.*ffn_dim|n_inner|d_ff|d_inner|mlp_dim|feed_forward_size|inner_dim|.*_ffn_size)$", 64),
-    (r"^(.*max_position_embeddings|n_positions|max_.*positions|seq_length|max_seq_len.*|n_ctx|block_size)$", 128),
-    (r"^(sliding_window|attention_window|local_attention|window_size_attention|sliding_window_size)$", 8),
-    (r"^(image_size|img_size|input_size|base_image_size)$", 32),
-    (r"^(patch_size|conv_patch_size|tubelet_size)$", 8),
-    (r"^(num_frames)$", 2),
-    (
-        r"^(.*hidden_size.*|d_model|n_embd|dim|embed_dim|hidden_dim|.*embedding_size|emb_dim|.*embed_dim|embed_size)$",
-        32,
-    ),
-    (r"^(projection_dim|.*projection_dim|out_hidden_size|d_embed|d_hidden|width|encoder_hidden_dim|model_dim)$", 32),
-    (r"^(num_queries|num_query_tokens|num_latents|n_queries|max_source_positions)$", 8),
-]
-IDS = {"pad": 0, "bos": 1, "eos": 2, "decoder_start": 1, "unk": 3, "mask": 4, "cls": 1, "sep": 2}
-N_LAYERS = 4
 CHUNK = 30
+MOST_PARAMETERS = 4 * 10**7
 
 
 @dataclass(frozen=True)
@@ -80,117 +53,10 @@ class Result:
     difference: float = 0.0
     compared: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    seconds: float = 0.0
 
 
-# Small configurations
-
-
-def small_config(model_type: str) -> Any:
-    """The configuration of a type, all of its sizes made small."""
-    from transformers import CONFIG_MAPPING, AutoConfig
-
-    config_class = CONFIG_MAPPING[model_type]
-    if model_type in PAIRS:
-        first, second = (small_config(part) for part in PAIRS[model_type])
-        joins = [name for name in dir(config_class) if re.fullmatch(r"from_.*_configs", name)]
-        return getattr(config_class, joins[0])(first, second)
-    config = AutoConfig.for_model(model_type)
-    shrink(config)
-    return config
-
-
-PAIRS = {
-    "encoder-decoder": ("bert", "bert"),
-    "vision-encoder-decoder": ("vit", "gpt2"),
-    "speech-encoder-decoder": ("wav2vec2", "bert"),
-    "vision-text-dual-encoder": ("vit", "bert"),
-}
-
-
-def shrink(config: Any) -> None:
-    """Make the sizes of a configuration small, those of its parts too."""
-    from transformers import PreTrainedConfig
-
-    for part in list(vars(config).values()):
-        if isinstance(part, PreTrainedConfig):
-            shrink(part)
-    n_before = next((n for n in (getattr(config, name, None) for name in LAYER_COUNTS) if isinstance(n, int)), None)
-    lists = {name: part for name, part in vars(config).items() if isinstance(part, list) and part}
-    n_after = 2
-    if n_before and any(len(part) == n_before and len(set(map(str, part))) > 1 for part in lists.values()):
-        n_after = N_LAYERS
-    for name, size in list(vars(config).items()):
-        if name.endswith("token_id") or name.endswith("token_index") or name.endswith("_token_ids"):
-            assign(config, name, small_id(name, size))
-        elif isinstance(size, int) and not isinstance(size, bool):
-            assign(config, name, small_size(name, size, n_after))
-        elif isinstance(size, list | tuple) and size:
-            assign(config, name, small_list(name, size, n_before, n_after))
-        elif isinstance(size, dict):
-            assign(config, name, small_dict(size))
-
-
-LAYER_COUNTS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers", "encoder_layers", "depth")
-
-
-def assign(config: Any, name: str, size: Any) -> None:
-    """Set a field; some check or derive theirs and are left alone."""
-    try:
-        setattr(config, name, size)
-    except (AttributeError, ValueError, TypeError, NotImplementedError):
-        return
-
-
-def small_size(name: str, size: int, n_layers: int) -> int:
-    """A size by its name."""
-    for pattern, small in SIZES:
-        if re.match(pattern, name):
-            small = n_layers if small == 2 and "layer" in pattern and "experts" not in pattern else small
-            return min(size, small) if small and size > 0 else size
-    return size
-
-
-def small_id(name: str, size: Any) -> Any:
-    """Ids inside a small vocabulary; those of images and sounds each their own."""
-    if isinstance(size, list):
-        return [small_id(name, size[0])] if size else size
-    if not isinstance(size, int) or size < 0:
-        return size
-    kind = re.sub(r"_(token_id|token_index|token_ids)$", "", name)
-    return IDS.get(kind, 100 + sum(map(ord, kind)) % 27) if size >= 100 or kind in IDS else size
-
-
-def small_list(name: str, sizes: Sequence[Any], n_before: int | None, n_after: int) -> Any:
-    """Lists with a member for each layer keep one of each kind; sections of rotary dimensions add up to half a head."""
-    if "section" in name:
-        return [2, 1, 1][: len(sizes)]
-    if n_before and len(sizes) == n_before:
-        kinds = list(dict.fromkeys(map(str, sizes)))
-        kinds = [next(size for size in sizes if str(size) == kind) for kind in kinds]
-        return [kinds[min(place, len(kinds) - 1)] for place in range(n_after)] if len(kinds) <= n_after else list(sizes)
-    if re.search(r"layer_(ids|idxs|indices|idx)|_layers$|_indices$", name) and all(
-        isinstance(size, int) for size in sizes
-    ):
-        return [size for size in sizes if size < n_after] or [n_after - 1]
-    if re.match(r"image_size|img_size", name):
-        return [32 for _ in sizes]
-    if re.match(r"patch_size", name):
-        return [8 if size > 4 else size for size in sizes]
-    return sizes
-
-
-def small_dict(fields: dict) -> dict:
-    """Rotary settings: sections that fit a small head."""
-    fields = dict(fields)
-    for name, part in fields.items():
-        if isinstance(name, str) and "section" in name and isinstance(part, list):
-            fields[name] = [2, 1, 1][: len(part)]
-        elif isinstance(part, dict):
-            fields[name] = small_dict(part)
-    return fields
-
-
-# Models and inputs
+# Models
 
 
 def class_names(model_type: str) -> Iterator[str]:
@@ -207,6 +73,7 @@ def class_names(model_type: str) -> Iterator[str]:
         "CTC",
         "PRETRAINING",
         "ZERO_SHOT_IMAGE_CLASSIFICATION",
+        "TEXT_TO_WAVEFORM",
     )
     names: list[str] = []
     for mapping in [getattr(auto, f"MODEL_FOR_{kind}_MAPPING_NAMES") for kind in kinds] + [auto.MODEL_MAPPING_NAMES]:
@@ -215,14 +82,19 @@ def class_names(model_type: str) -> Iterator[str]:
     yield from dict.fromkeys(names)
 
 
-def build(model_type: str, class_name: str) -> Any:
+def build(model_type: str, class_name: str, sizes: Sizes) -> Any:
     """A tiny module with seeded weights that make its patterns uneven."""
     import torch
     import transformers
 
-    config = small_config(model_type)
+    model_class = getattr(transformers, class_name)
+    if sizes is not SIZES:
+        with torch.device("meta"):
+            n_parameters = model_class(small_config(model_type, sizes)).num_parameters()
+        if n_parameters > MOST_PARAMETERS:
+            raise ValueError(f"{n_parameters / 1e6:.0f} million parameters with few layers alone")
     torch.manual_seed(0)
-    module = getattr(transformers, class_name)(config)
+    module = model_class(small_config(model_type, sizes))
     enliven(module)
     return module.eval()
 
@@ -237,86 +109,10 @@ def enliven(module: Any) -> None:
             if not parameter.is_floating_point():
                 continue
             noise = torch.randn(parameter.shape, generator=generator)
-            if parameter.ndim >= 2:
+            if parameter.ndim >= 2 and parameter.numel():
                 parameter.copy_(noise * min(0.25, 1.5 / math.sqrt(max(parameter[0].numel(), 1))))
             elif name.endswith("bias") or not bool(parameter.any()):
                 parameter.copy_(noise * 0.1)
-
-
-def made_up_inputs(module: Any) -> Iterator[dict[str, Any]]:
-    """Inputs that some model of this kind takes, the likeliest first; the first that it runs by itself is used."""
-    import inspect
-
-    import torch
-
-    generator = torch.Generator().manual_seed(0)
-    names = set(inspect.signature(type(module).forward).parameters)
-    config = module.config
-    ids = (torch.arange(7) * 5 % 60 + 20)[None]
-
-    def noise(*shape: int) -> Any:
-        return torch.randn(*shape, generator=generator)
-
-    texts: dict[str, Any] = {}
-    if "input_ids" in names:
-        texts["input_ids"] = ids
-    if "attention_mask" in names and "input_ids" in names:
-        texts["attention_mask"] = torch.ones_like(ids)
-    if "decoder_input_ids" in names:
-        texts["decoder_input_ids"] = ids[:, :5]
-    target = {name: tensor for name, tensor in texts.items() if name.startswith("decoder_")}
-    if "input_ids" in texts:
-        yield texts
-        if "bbox" in names:
-            yield texts | {"bbox": torch.ones(1, 7, 4, dtype=torch.long)}
-    vision = [getattr(config, name, None) for name in ("vision_config", "encoder", "backbone_config")]
-    sizes = [getattr(section, "image_size", None) for section in (config, *vision)]
-    sides = [size if isinstance(size, int) else size[0] for size in sizes if isinstance(size, int | list | tuple)]
-    for side in dict.fromkeys([*sides, 32, 64, 224]):
-        for channels in dict.fromkeys([getattr(config, "num_channels", 3), 3]):
-            if "pixel_values" in names and isinstance(channels, int):
-                yield target | {"pixel_values": noise(1, channels, side, side)}
-                if "input_ids" in names:
-                    yield texts | {"pixel_values": noise(1, channels, side, side)}
-                yield target | {"pixel_values": noise(1, 2, channels, side, side)}
-                yield target | {
-                    "pixel_values": noise(1, channels, side, side),
-                    "pixel_mask": torch.ones(1, side, side).long(),
-                }
-        if "pixel_values_videos" in names:
-            yield {"pixel_values_videos": noise(1, 2, 3, side, side)}
-    bins = [
-        getattr(section, name, None)
-        for section in (config, getattr(config, "audio_config", None), getattr(config, "encoder_config", None))
-        for name in ("num_mel_bins", "feature_size", "input_feat_per_channel", "input_dim", "n_mels", "input_channels")
-    ]
-    for n_bins in dict.fromkeys([size for size in bins if isinstance(size, int)] + [80, 128]):
-        frames = 2 * (getattr(config, "max_source_positions", None) or 32)
-        for name in ("input_features", "audio_values", "input_values"):
-            if name in names:
-                yield target | {name: noise(1, n_bins, frames)}
-                yield target | {name: noise(1, frames, n_bins)}
-                yield target | {name: noise(1, 1, 64, n_bins)}
-                if "attention_mask" in names:
-                    yield target | {name: noise(1, frames, n_bins), "attention_mask": torch.ones(1, frames).long()}
-                yield texts | {name: noise(1, n_bins, frames)}
-    for name in ("input_values", "audio_values", "input_features"):
-        if name in names:
-            for length in (3200, 16000):
-                yield target | {name: noise(1, length)}
-                yield target | {name: noise(1, 1, length)}
-    if "past_values" in names:
-        length = getattr(config, "context_length", 32)
-        n_series = getattr(config, "num_input_channels", 1) or 1
-        yield {"past_values": noise(1, length, n_series)}
-        yield {"past_values": noise(1, length)}
-    if "inputs" in names:
-        yield {"inputs": ids}
-        yield {"inputs": noise(1, 3, 32, 32)}
-    if "inputs_embeds" in names:
-        yield {"inputs_embeds": noise(1, 7, 32)}
-    if "hidden_states" in names:
-        yield {"hidden_states": noise(1, 7, 32)}
 
 
 # Comparing
@@ -329,8 +125,8 @@ def compare(model_type: str) -> Result:
     torch.set_num_threads(1)
     last = Result(model_type, "not built", detail="no class of it can be loaded with AutoModel")
     order: list[State] = ["exact", "close", "differs", "error", "refused", "not compared", "not built"]
-    for class_name in class_names(model_type):
-        result = compare_class(model_type, class_name)
+    for class_name, sizes in product(class_names(model_type), (SIZES, SHALLOW)):
+        result = compare_class(model_type, class_name, sizes)
         if order.index(result.state) <= order.index("error"):
             return result
         if order.index(result.state) < order.index(last.state) or not last.class_name:
@@ -338,12 +134,12 @@ def compare(model_type: str) -> Result:
     return last
 
 
-def compare_class(model_type: str, class_name: str) -> Result:
+def compare_class(model_type: str, class_name: str, sizes: Sizes) -> Result:
     """One class of a type."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            module = build(model_type, class_name)
+            module = build(model_type, class_name, sizes)
     except Exception as error:  # Transformers raises anything where sizes do not fit
         return Result(model_type, "not built", class_name, f"{type(error).__name__}: {short(error)}")
     return compare_module(model_type, class_name, module)
@@ -488,13 +284,18 @@ def main() -> int:
     types = arguments.types or all_types()
     if arguments.lines:
         for model_type in types:
-            write(LINE + json.dumps(asdict(compare(model_type))))
+            start = time.perf_counter()
+            result = compare(model_type)
+            write(LINE + json.dumps(asdict(result) | {"seconds": round(time.perf_counter() - start, 1)}))
         return 0
     results: list[Result] = []
 
     def report(result: Result) -> None:
         results.append(result)
-        line = f"{len(results)}/{len(types)} {result.model_type}: {result.state} {result.class_name} {result.detail}"
+        line = (
+            f"{len(results)}/{len(types)} {result.model_type}: {result.state} {result.seconds} s {result.class_name} "
+        )
+        line += result.detail
         write(line)
 
     chunks = [types[first : first + CHUNK] for first in range(0, len(types), CHUNK)]
