@@ -21,6 +21,8 @@ def made_up_inputs(module: Any) -> Iterator[dict[str, Any]]:
         for name, parameter in names.items()
         if name in EXTRAS and (parameter.default is inspect.Parameter.empty or name in ALWAYS)
     }
+    if "query_embeds" in needed:
+        needed["encoder_hidden_states"] = EXTRAS["encoder_hidden_states"](module.config)
     for inputs in _combinations(module.config, set(names), texts):
         if needed:
             yield needed | inputs
@@ -69,16 +71,19 @@ def _texts(config: Any, names: set[str]) -> dict[str, Tensor]:
         if "attention_mask" in names:
             texts["attention_mask"] = torch.ones_like(ids)
     if "decoder_input_ids" in names:
-        channels = field(getattr(config, "decoder_config", config), "num_channels", default=0)
         target = ids[:, :N_TARGET]
-        is_coded = channels > 3  # one row of codes for each codebook, as in Dia
-        texts["decoder_input_ids"] = target[..., None].expand(-1, -1, channels).contiguous() if is_coded else target
+        channels = field(getattr(config, "decoder_config", config), "num_channels", default=0)
+        n_books = field(getattr(config, "decoder", None), "num_codebooks", default=0)
+        if channels > 3:  # codes of each codebook side by side, as in Dia
+            target = target[..., None].expand(-1, -1, channels).contiguous()
+        texts["decoder_input_ids"] = target.repeat(n_books, 1) if n_books else target
     return texts
 
 
 def _placeholders(config: Any, ids: Tensor) -> dict[str, Tensor]:
     """A text that begins with as many image tokens as the model puts in for a small image."""
-    token = field(config, "image_token_id", "image_token_index", "audio_token_id", "audio_token_index", default=-1)
+    tokens = ("image_token_id", "image_token_index", "audio_token_id", "audio_token_index", "video_token_index")
+    token = field(config, *tokens, default=-1)
     if token < 0:
         return {}
     n_images = field(config, "image_seq_length", "num_query_tokens", "mm_tokens_per_image", default=8)
@@ -91,13 +96,15 @@ def _images(config: Any, names: set[str]) -> Iterator[dict[str, Any]]:
     sizes = [getattr(section, "image_size", None) for section in sections]
     sides = [size if isinstance(size, int) else size[0] for size in sizes if isinstance(size, int | list | tuple)]
     for side in dict.fromkeys([*sides, 32, 64, 224]):
+        if "image_attention_mask" in names:
+            yield {"pixel_values": noise(1, 1, 3, side, side), "image_attention_mask": torch.ones(1, N_TOKENS, 1)}
         for channels in dict.fromkeys([field(config, "num_channels", "in_channels", default=3), 3]):
             pixels = noise(1, channels, side, side)
             if "pixel_values" in names:
                 yield {"pixel_values": pixels}
-                yield {"pixel_values": pixels[:, None].expand(-1, 2, -1, -1, -1)}
+                yield {"pixel_values": pixels[:, None].repeat(1, 2, 1, 1, 1)}
                 yield {"pixel_values": pixels, "pixel_mask": torch.ones(1, side, side).long()}
-                yield {"pixel_values": pixels[:, None].expand(-1, 8, -1, -1, -1)}
+                yield {"pixel_values": pixels[:, None].repeat(1, 8, 1, 1, 1)}
         if "pixel_values_videos" in names:
             yield {"pixel_values_videos": noise(1, 2, 3, side, side)}
             yield {"pixel_values_videos": noise(1, 16, 3, side, side)}
@@ -107,7 +114,7 @@ def _patches(config: Any, names: set[str]) -> Iterator[dict[str, Any]]:
     """Images cut into patches before they come, as Qwen-VL and SigLIP 2 read them."""
     patch = field(config, "patch_size", "spatial_patch_size", default=8)
     channels = field(config, "in_channels", "in_chans", "num_channels", default=3)
-    for n_frames in dict.fromkeys([field(config, "temporal_patch_size", default=1), 1]):
+    for n_frames in dict.fromkeys([field(config, "temporal_patch_size", default=1), 1, 2]):
         size = channels * n_frames * patch**2
         grid = torch.tensor([[1, GRID, GRID]])
         for name in ("hidden_states", "pixel_values"):
@@ -137,10 +144,14 @@ def _patches(config: Any, names: set[str]) -> Iterator[dict[str, Any]]:
 def _bins(config: Any, names: set[str]) -> Iterator[dict[str, Any]]:
     """Spectrograms, with the frames before or after the bins."""
     bins = ("num_mel_bins", "feature_size", "input_feat_per_channel", "input_dim", "n_mels", "input_channels")
-    lengths = [field(config, "max_length", default=64), 2 * field(config, "max_source_positions", default=32), 256]
-    for n_bins in dict.fromkeys([field(config, *bins, default=80), 80, 128]):
+    bins += ("feature_projection_input_dim", "input_feat_size")
+    lengths = [field(config, "max_length", default=64), 2 * field(config, "max_source_positions", default=32)]
+    lengths += [56, 200, 256]
+    width = field(config, *bins, default=80)
+    # Some read several frames of 80 bins as one.
+    for n_bins in dict.fromkeys([width, 80, 128, 4 * width, field(config, "num_stacked_frames", default=2) * width]):
         for n_frames in dict.fromkeys(length for length in lengths if length <= 4096):
-            for name in ("input_features", "audio_values", "input_values"):
+            for name in ("input_features", "audio_values", "input_values", "audio_mel"):
                 if name not in names:
                     continue
                 for features in (noise(1, n_bins, n_frames), noise(1, n_frames, n_bins)):
@@ -160,9 +171,11 @@ def _samples(config: Any, names: set[str]) -> Iterator[dict[str, Any]]:
     for name in ("input_values", "audio_values", "input_features"):
         if name not in names:
             continue
-        for length in (3200, 16000, 23040):
+        for length in (3200, 16000, 23040, 20480):
             yield {name: noise(1, length)}
             yield {name: noise(1, 1, length)}
+            if "input_features" in names:
+                yield {name: noise(1, 1, length), "input_features": noise(1, length // 320, 160)}
             if "padding_mask" in names:
                 yield {name: noise(1, 1, length), "padding_mask": torch.ones(1, length).bool()}
                 yield {name: noise(1, 1, length), "padding_mask": torch.ones(1, 1, length).bool()}
@@ -232,10 +245,12 @@ EXTRAS: dict[str, Maker] = {
     "rewards": _shape(1, 5, 1),
     "returns_to_go": _shape(1, 5, 1),
     "timesteps": lambda config: torch.arange(5)[None],
+    "image_embeds_position_mask": lambda config: (torch.arange(N_TOKENS) < 4).long()[None],
+    "merge_sizes": lambda config: torch.tensor([2]),
     "query_embeds": _shape(1, 8, "hidden_size"),
     "encoder_hidden_states": _shape(1, 6, "encoder_hidden_size|hidden_size"),
     "noise_embeds": _shape(1, 6, "hidden_size"),
-    "context_hidden_states": _shape(1, 6, "hidden_size"),
+    "context_hidden_states": lambda config: noise(1, 6, config.hidden_size * 5),
     "target_sizes": lambda config: torch.tensor([[GRID, GRID]]),
     "is_longer": lambda config: torch.tensor([[False]]),
     "qformer_input_ids": _shape(1, N_TOKENS, value=21),
@@ -244,5 +259,13 @@ EXTRAS: dict[str, Maker] = {
     "prompt_masks": _shape(1, 3, "image_size", "image_size"),
 }
 # Their defaults are None, and then an error.
-ALWAYS = {"bbox", "visual_feats", "visual_pos", "query_embeds", "encoder_hidden_states", "states"}
-ALWAYS |= {"actions", "rewards", "returns_to_go", "timesteps", "is_longer", "target_sizes"}
+ALWAYS = {"bbox", "visual_feats", "visual_pos", "query_embeds", "states"}
+ALWAYS |= {
+    "actions",
+    "rewards",
+    "returns_to_go",
+    "timesteps",
+    "is_longer",
+    "target_sizes",
+    "image_embeds_position_mask",
+}

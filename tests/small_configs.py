@@ -13,7 +13,7 @@ SIZES: Sizes = [
     (r"^(mamba_d_head|mamba_head_dim|mamba_headdim)$", 8),
     (r"^(mamba_d_state|ssm_state_size|state_size|mamba_d_state|mamba_state_dim)$", 8),
     (r"^(mamba_d_ssm)$", 64),
-    (r"^(mamba_n_groups|mamba_ngroups|n_groups)$", 1),
+    (r"^(mamba_n_groups|mamba_ngroups|n_groups|num_expert_group)$", 1),
     (r"^(linear_num_key_heads|linear_num_value_heads)$", 2),
     (r"^(.*num_key_value_heads|.*num_kv_heads|num_key_value_groups|multi_query_group_num|.*kv_n_heads)$", 2),
     (r"^(q_lora_rank|kv_lora_rank|o_lora_rank|.*lora_rank)$", 16),
@@ -38,7 +38,10 @@ SIZES: Sizes = [
     (r"^(num_queries|num_query_tokens|num_latents|n_queries|max_source_positions)$", 8),
 ]
 # Where sizes hang together in ways that no table knows: less deep, and otherwise as it is.
-SHALLOW: Sizes = [(pattern, small) for pattern, small in SIZES if re.search(r"vocab_size|experts\)|_layers", pattern)]
+SHALLOW: Sizes = [
+    (r"^(image_size|img_size|input_size|base_image_size)$", 256),
+    *((pattern, small) for pattern, small in SIZES if re.search(r"vocab_size|experts\)|_layers", pattern)),
+]
 IDS = {"pad": 0, "bos": 1, "eos": 2, "decoder_start": 1, "unk": 3, "mask": 4, "cls": 1, "sep": 2}
 N_LAYERS = 4
 
@@ -90,7 +93,7 @@ def shrink(config: Any, sizes: Sizes) -> None:
         elif isinstance(size, dict) and sizes is SIZES:
             assign(config, name, small_dict(size))
     agree(config, is_multi_head)
-    for path, value in SETTINGS.get(config.model_type, {}).items():
+    for path, value in (SETTINGS.get(config.model_type, {}) if sizes is SIZES else {}).items():
         set_path(config, path, value)
 
 
@@ -202,6 +205,13 @@ MROPE = {"rope_parameters.mrope_section": [2, 1, 1]}
 HALF_MROPE = {"rope_parameters.mrope_section": [1, 1, 0]}
 EQUAL_WIDTHS = {"decoder_in_channels": [32, 32, 32]}
 HEAD_DIM = {"head_dim": 8}
+NARROW = {"width_coefficient": 0.1, "hidden_dim": 128}
+CONVOLUTIONS = {"conv_dim": [32] * 13}
+SAM = {
+    "prompt_encoder_config.image_embedding_size": (4, 4),
+    "vision_config.output_channels": 32,
+    "vision_config.num_pos_feats": 16,
+}
 SETTINGS: dict[str, dict[str, Any]] = {
     **dict.fromkeys(
         ["qwen2_vl_text", "qwen2_5_vl_text", "paddleocr_vl_text", "qwen2_5_omni_text", "glm4v_text"], MROPE
@@ -210,11 +220,10 @@ SETTINGS: dict[str, dict[str, Any]] = {
     **dict.fromkeys(["glm4v_moe_text"], HALF_MROPE),
     **dict.fromkeys(["rt_detr", "rt_detr_v2", "d_fine", "deimv2", "pp_doclayout_v3", "pp_doclayout_v4"], EQUAL_WIDTHS),
     **dict.fromkeys(["hunyuan_v1_dense", "hunyuan_v1_moe", "ministral"], HEAD_DIM),
-    **dict.fromkeys(["align_vision_model", "efficientnet"], {"width_coefficient": 0.1, "hidden_dim": 128}),
+    **dict.fromkeys(["align_vision_model", "efficientnet"], NARROW),
     "bamba": {"attn_layer_indices": [1]},
-    "blt": {"num_hidden_layers": 2},
     "bridgetower": {"hidden_size": 64, "vision_config.hidden_size": 64, "text_config.hidden_size": 64},
-    "bros": {"dim_bbox_sinusoid_emb_2d": 8, "dim_bbox_sinusoid_emb_1d": 4, "dim_bbox_projection": 8},
+    "bros": {"dim_bbox_sinusoid_emb_2d": 32, "dim_bbox_sinusoid_emb_1d": 4, "dim_bbox_projection": 8},
     "chameleon": {"vocabulary_map": {"<image>": 5, "IMGIMGBA": 6, "<reserved08706>": 7}},
     "codegen": {"rotary_dim": 4},
     "cohere_compass_text": {
@@ -223,7 +232,6 @@ SETTINGS: dict[str, dict[str, Any]] = {
             for kind in ("full_attention", "sliding_attention")
         }
     },
-    "dbrx": {"attn_config.rope_theta": 10000.0},
     "diffusion_gemma_text": {"num_experts": 4, "top_k_experts": 2, "moe_intermediate_size": 32},
     "dots1": {"n_routed_experts": 4, "num_experts_per_tok": 2, "n_shared_experts": 1},
     "emu3": {"vocabulary_map": {"<|extra_200|>": 5, "<image>": 6, "<|visual token 000000|>": 7}},
@@ -231,10 +239,8 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "esm": {"vocab_size": 33, "mask_token_id": 32, "pad_token_id": 1},
     "esmc": {"num_key_value_heads": 4},
     "gemma3n_text": {"num_kv_shared_layers": 1},
-    "granite4_vision": {"deepstack_layer_map": [[0, 0]], "spatial_target_layers": [0, 0, 1, 1]},
     "granitemoehybrid": {"layer_types": ["linear_attention", "full_attention"]},
     "hrm_text": {"num_layers_per_stack": 1, "num_hidden_layers": 8},
-    "hunyuan_vl_text": {"head_dim": 8},
     "jamba": {"attn_layer_period": 2, "attn_layer_offset": 1, "expert_layer_period": 2, "expert_layer_offset": 1},
     "lfm2_moe": {"layer_types": ["conv", "full_attention"]},
     "lilt": {"hidden_size": 96},
@@ -244,7 +250,6 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "moonshine_streaming": {"num_key_value_heads": 4},
     "nemotron": {"num_key_value_heads": 2},
     "pocket_tts_audio_tokenizer": {"upsample_groups": 32},
-    "qwen4_exp_text": {"indexer_budget": 8, "indexer_compress_ratio": 2},
     "reformer": {"is_decoder": True},
     "t5gemma2_text": {"dropout_rate": 0.0},
     "wav2vec2-bert": {"vocab_size": 32},
@@ -252,7 +257,55 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "zamba": {
         "attention_hidden_size": 64,
         "attention_head_dim": 16,
-        "layers_block_type": ["linear_attention", "hybrid"],
+        "num_hidden_layers": 4,
+        "layers_block_type": ["linear_attention", "hybrid", "linear_attention", "hybrid"],
     },
     "zamba2": {"attention_hidden_size": 64, "attention_head_dim": 16},
+    "autoformer": {"label_length": 2},
+    "bailing_hybrid": {"n_group": 1, "topk_group": 1},
+    "blip-2": {"image_token_index": 120},
+    "blt": {
+        "num_hidden_layers": 2,
+        "encoder_hash_byte_group_vocab": 128,
+        "global_config.hidden_size": 64,
+        "global_config.head_dim": 16,
+        "encoder_config.hidden_size_global": 64,
+        "decoder_config.hidden_size_global": 64,
+    },
+    "clvp_decoder": {"hidden_size": 128, "n_inner": 128},
+    "clvp_encoder": {"hidden_size": 128, "projection_dim": 128},
+    "dbrx": {"attn_config.rope_theta": 10000.0, "attn_config.clip_qkv": 8.0},
+    "deepseek_ocr2_text": {"mlp_layer_types": ["dense", "sparse"], "num_experts_per_tok": 2},
+    "deepseek_v2": {"num_experts_per_tok": 2},
+    "depth_pro": {"intermediate_hook_ids": [1, 0]},
+    "granite4_vision": {
+        "deepstack_layer_map": [[0, 0]],
+        "spatial_target_layers": [0, 0, 1, 1],
+        "downsample_rate": "2/4",
+    },
+    "hunyuan_vl_text": {"head_dim": 8, "rope_parameters.mrope_section": [1, 1, 1, 1]},
+    "instructblip": {"image_token_index": 120},
+    "instructblipvideo": {"video_token_index": 120},
+    "kosmos-2": {"latent_query_num": 4},
+    "lw_detr": {"projector_scale_factors": [1.0], "backbone_config.num_hidden_layers": 10},
+    "mimi_decoder": {"upsample_groups": 32},
+    "pocket_tts_audio_tokenizer_decoder": {"upsample_groups": 32},
+    "qwen4_exp_text": {
+        "indexer_budget": 8,
+        "indexer_compress_ratio": 2,
+        "indexer_n_heads": 4,
+        "indexer_kv_heads": 2,
+        "indexer_head_dim": 8,
+    },
+    "radio": {"patch_size": 16},
+    "rf_detr": {"backbone_config.num_hidden_layers": 10},
+    **dict.fromkeys(["sam", "sam_hq"], SAM),
+    "sam2_hiera_det_model": {"embed_dim_per_stage": [32, 64, 128, 256], "image_size": [32, 32]},
+    "sam2_vision_model": {
+        "backbone_channel_list": [256, 128, 64, 32],
+        "backbone_feature_sizes": [[8, 8], [4, 4], [2, 2]],
+    },
+    **dict.fromkeys(["sew", "sew-d"], CONVOLUTIONS),
+    "step3p7_text": {"sliding_window": 8},
+    "tvp": {"max_img_size": 128},
 }
