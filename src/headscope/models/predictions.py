@@ -69,7 +69,7 @@ def _positions(
     if "text" in model.stacks and stack != "decoder":
         stack = "text"
     length = logits.shape[1]
-    real = session.places.real.get(stack)
+    real = session.positions.real.get(stack)
     if real is not None and real.shape[1] == length and example < real.shape[0]:
         rows = real[example].nonzero()[:, 0].tolist()
     else:

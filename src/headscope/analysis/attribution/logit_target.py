@@ -118,7 +118,7 @@ def answer(
 
 def _rows(question: Question, row: int, session: Session, length: int) -> list[int]:
     """Where the positions of a question stand in the logits, past any padding."""
-    real = session.places.real.get(question.stack)
+    real = session.positions.real.get(question.stack)
     if real is None or real.shape[1] != length:
         return list(question.positions)
     places = real[row].nonzero()[:, 0]

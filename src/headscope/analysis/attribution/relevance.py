@@ -325,7 +325,10 @@ def _pass(
                 for site, values in heads.items()
                 for index, value in enumerate(values[place].sum((0, 2, 3)))
             },
-            {stack: _real(values[place], session.places.real.get(stack), place) for stack, values in streams.items()},
+            {
+                stack: _real(values[place], session.positions.real.get(stack), place)
+                for stack, values in streams.items()
+            },
             {site: values[place].sum((0, 1, 2)).cpu().numpy() for site, values in neurons.items()},
             {key: values[place].sum((0, 2)).cpu().numpy() for key, values in coordinates.items()},
             tuple(stack for stack in streams if stack not in rules.covered),

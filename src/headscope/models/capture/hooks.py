@@ -114,7 +114,7 @@ def _watch_bands(model: "ProbedModule", name: str, layers: list[AttentionLayer])
         arguments = dict(zip(names, args, strict=False)) | kwargs
         layer = session.next_layer(name)
         if arguments.get("is_index_masked") is not None:
-            session.places.real[layer.site.stack] = ~arguments["is_index_masked"]
+            session.positions.real[layer.site.stack] = ~arguments["is_index_masked"]
         patterns = None
         if len(output) > 1 and session.record:
             has_globals = bool(arguments.get("is_global_attn"))

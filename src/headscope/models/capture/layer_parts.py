@@ -80,7 +80,7 @@ class LayerParts:
             joined.scores = _on_diagonal([window.scores for window in windows], lowest)
             joined.lse = _join([window.lse for window in windows], 2)
         elif session.recorder is not None:
-            at, _ = session.attention_places(joined.layer, mixed.shape[0], mixed.shape[2], mixed.shape[2], None)
+            at, _ = session.attention_positions(joined.layer, mixed.shape[0], mixed.shape[2], mixed.shape[2], None)
             session.summarise_in_tiles(joined, at)
             joined.mixed = mixed
         return joined

@@ -90,7 +90,7 @@ class Recorder:
 
     def real_positions(self, captured: Captured, example: int) -> tuple[Tensor | None, Tensor | None]:
         """The positions of an example's real queries and keys; None where all are."""
-        layer, real = captured.layer, self.session.places.real
+        layer, real = captured.layer, self.session.positions.real
         mask = None if captured.formula is None else captured.formula.mask
         key_real = real.get(layer.key_stack)
         if layer.site.kind == "cross" and mask is not None and mask.keys is not None:
@@ -206,7 +206,7 @@ class Recorder:
 
     def _n_windows(self, captured: Captured) -> int:
         """How many windows each example is cut into (Swin): the batch axis then holds them all."""
-        n_examples = self.session.places.batch
+        n_examples = self.session.positions.batch
         return captured.mixed.shape[0] // n_examples if captured.layer.is_windowed and n_examples else 1
 
     def _window_records(self, captured: Captured, n_windows: int, edited_heads: list[int]) -> list[LayerRecord]:

@@ -26,7 +26,7 @@ from headscope.interventions import At, Intervention
 from headscope.models.capture.edit_checks import intervention_list, resolve
 from headscope.models.capture.edits import Edits
 from headscope.models.capture.layer_parts import LayerParts
-from headscope.models.capture.places import Places
+from headscope.models.capture.positions import Positions
 from headscope.models.capture.recorder import Captured, Recorder, example_parts
 from headscope.models.capture.seam import AttentionCall, current_session
 from headscope.models.capture.traced_layers import TracedLayers
@@ -92,7 +92,7 @@ class Session:
         if record is not None and record not in RECORDS:
             raise InputError(f"there is no record {record!r}: choose one of {', '.join(RECORDS)}.")
         self.interventions = intervention_list(interventions)
-        self.places = Places(model, tokens, real)
+        self.positions = Positions(model, tokens, real)
         self.edits = Edits({})
         self.keep = keep
         self.captured: dict[Site, Captured] = {}
@@ -189,7 +189,7 @@ class Session:
         self.parts.clear()
         if self.recorder is not None:
             self.recorder.forget()
-        self.places.begin(arguments)
+        self.positions.begin(arguments)
 
     def residual(self, site: Site, stream: Tensor) -> Tensor:
         """The residual stream passes a block's border."""
@@ -204,21 +204,21 @@ class Session:
         """MLP activations enter the projection that writes them back."""
         activations = self._edit_stream(site, "neurons", activations)
         if self.record == "full":
-            self.activations[site] = self.places.with_batch_axis(activations).detach().clone()
+            self.activations[site] = self.positions.with_batch_axis(activations).detach().clone()
         for observer in self.observers:
-            observer.neurons(site, self.places.with_batch_axis(activations))
+            observer.neurons(site, self.positions.with_batch_axis(activations))
         return activations
 
     def contribution(self, site: Site, kind: str, output: Tensor) -> None:
         """A projection has written into the residual stream."""
         for observer in self.observers:
-            observer.contribution(site, kind, self.places.with_batch_axis(output))
+            observer.contribution(site, kind, self.positions.with_batch_axis(output))
 
     def _edit_stream(self, site: Site, stage: str, stream: Tensor) -> Tensor:
         if not self.edits.has(site, stage):
             return stream
-        flat = self.places.with_batch_axis(stream)
-        at = self.places.of_stream(site, flat)
+        flat = self.positions.with_batch_axis(stream)
+        at = self.positions.of_stream(site, flat)
         return self.edits.apply(site, stage, flat[:, None], at)[:, 0].reshape(stream.shape)
 
     # The seam
@@ -254,7 +254,7 @@ class Session:
         layer = self.next_layer(name)
         site = layer.site
         batch, n_heads, n_queries = call.query.shape[:3]
-        at, key_at = self.attention_places(layer, batch, n_queries, call.key.shape[2], call.formula.mask, name)
+        at, key_at = self.attention_positions(layer, batch, n_queries, call.key.shape[2], call.formula.mask, name)
         call = self.edits.vectors(site, call, at, key_at)
         cells = n_heads * n_queries * call.key.shape[2]
         exact = self.is_whole(layer, cells)
@@ -336,24 +336,24 @@ class Session:
                 summaries.append(summariser.summary())
         captured.summaries = summaries
 
-    def attention_places(
+    def attention_positions(
         self, layer: AttentionLayer, batch: int, n_queries: int, n_keys: int, mask: Mask | None, module: str = ""
     ) -> tuple[At, At]:
         """Where the rows and the keys of a call of `module` stand in the input, and which heads it computes."""
-        real = self.places.learn(layer, batch, mask)
+        real = self.positions.learn(layer, batch, mask)
         if not self.edits and not self.record:
             index = torch.empty(batch, 0, dtype=torch.long)
             return At(index), At(index)
         before = self.parts.offset(layer)
         first_head = layer.head_modules.index(module) if module in layer.head_modules else 0
         shape = (batch, n_queries, n_keys)
-        return self.places.of_attention(layer, shape, mask, before=before, first_head=first_head, real=real)
+        return self.positions.of_attention(layer, shape, mask, before=before, first_head=first_head, real=real)
 
     def weights_only(self, layer: AttentionLayer, patterns: Tensor | None, mixed: Tensor) -> Tensor:
         """A layer of which only weights [batch, head, query, key] and output [batch, head, query, dim] are in sight."""
         self.check()
         batch, _, n_queries = mixed.shape[:3]
-        at, _ = self.attention_places(layer, batch, n_queries, n_queries, None)
+        at, _ = self.attention_positions(layer, batch, n_queries, n_queries, None)
         mixed = self.edits.apply(layer.site, "mixed", mixed, at)
         if patterns is not None:
             self.finish(Captured(layer, mixed, pattern=patterns))

@@ -96,7 +96,7 @@ def _streams(session: Session, example: int) -> dict[str, Tensor]:
 
 def _out(session: Session, stack: str, tensor: Tensor, example: int) -> Tensor:
     part = tensor[example] if tensor.ndim == 3 else tensor
-    real = session.places.real.get(stack)
+    real = session.positions.real.get(stack)
     if real is not None and real.shape[1] == part.shape[0] and example < real.shape[0]:
         part = part[real[example].to(part.device)]
     return part.to("cpu") if session.keep == "cpu" else part

@@ -59,7 +59,7 @@ class TracedLayers:
         if not self.session.edits.has(site, "query", "key"):
             return None
         batch, n_heads, n_queries = product.query.shape[:3]
-        at, key_at = self.session.attention_places(layer, batch, n_queries, product.key.shape[2], None, frame.name)
+        at, key_at = self.session.attention_positions(layer, batch, n_queries, product.key.shape[2], None, frame.name)
         key = expand_heads(product.key, n_heads)
         edits = self.session.edits
         return edits.apply(site, "query", product.query, at), edits.apply(site, "key", key, key_at)
@@ -70,7 +70,7 @@ class TracedLayers:
         if layer is None or not self.session.edits.has(layer.site, "scores"):
             return scores
         batch, _, n_queries, n_keys = scores.shape
-        at, _ = self.session.attention_places(layer, batch, n_queries, n_keys, None, frame.name)
+        at, _ = self.session.attention_positions(layer, batch, n_queries, n_keys, None, frame.name)
         hidden = scores <= _forbidden(scores.dtype)
         edited = self.session.edits.apply(layer.site, "scores", scores, at)
         return torch.where(hidden, scores, edited)
@@ -81,7 +81,7 @@ class TracedLayers:
         if layer is None or not self.session.edits.has(layer.site, "scores", "pattern"):
             return softmax.pattern
         batch, _, n_queries, n_keys = softmax.pattern.shape
-        at, _ = self.session.attention_places(layer, batch, n_queries, n_keys, None, frame.name)
+        at, _ = self.session.attention_positions(layer, batch, n_queries, n_keys, None, frame.name)
         softmax.pattern = self.session.edits.pattern(layer.site, softmax.scores, softmax.pattern, at)
         return softmax.pattern
 
@@ -91,7 +91,7 @@ class TracedLayers:
         if layer is None or not self.session.edits.has(layer.site, "value"):
             return None
         batch, n_heads, n_queries, n_keys = softmax.pattern.shape
-        _, key_at = self.session.attention_places(layer, batch, n_queries, n_keys, None, frame.name)
+        _, key_at = self.session.attention_positions(layer, batch, n_queries, n_keys, None, frame.name)
         return self.session.edits.apply(layer.site, "value", expand_heads(value, n_heads), key_at)
 
     def on_mixed(self, frame: Frame, softmax: Softmax, value: Tensor, mixed: Tensor) -> Tensor:
@@ -102,7 +102,7 @@ class TracedLayers:
         self.session.check()
         self._check_calls(frame, self.session.model.layout.of_module(frame.name))
         batch, _, n_queries, n_keys = softmax.pattern.shape
-        at, _ = self.session.attention_places(layer, batch, n_queries, n_keys, None, frame.name)
+        at, _ = self.session.attention_positions(layer, batch, n_queries, n_keys, None, frame.name)
         mixed = self.session.edits.apply(layer.site, "mixed", mixed, at)
         product = softmax.product
         if product is not None and product.ordinal != layer.product and not layer.is_looped:

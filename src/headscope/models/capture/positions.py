@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _MASKS = (("attention_mask", ("main", "encoder", "text")), ("decoder_attention_mask", ("decoder",)))
 
 
-class Places:
+class Positions:
     """Of one pass: which positions are real, by stack [batch, position], and which tokens they are."""
 
     def __init__(self, model: "ProbedModule", tokens: dict[str, list[Tokens]] | None, real: dict[str, Tensor] | None):
