@@ -50,14 +50,20 @@ def doctor(
     debug: Debug = False,
 ) -> None:
     """Check the installation, or compare one model, observed, with its own attention."""
-    if model is not None:
+    if model is None:
+        is_fine = _check_installation(json)
+    else:
         loaded = load_model(model, allow_pickle=allow_pickle, trust_remote_code=trust_remote_code)
         with working(f"Verifying {model}"):
             report = verification_report(loaded)
         print_json(report) if json else show_verification(report)
-        if report["is_equal"] is False:
-            raise typer.Exit(1)
-        return
+        is_fine = report["is_equal"] is not False
+    if not is_fine:
+        raise typer.Exit(1)
+
+
+def _check_installation(json: bool) -> bool:
+    """Print every check; whether none failed."""
     checks: list[HealthCheck] = []
     for what, look in (
         ("Looking at Python and packages", _versions),
@@ -79,8 +85,7 @@ def doctor(
                 Text.assemble((f"{sign} ", style), (f"{check.name}: ", "bold"), f"{printable(check.detail)}{advice}")
             )
         print_text("", "Everything works." if is_fine else "Something is broken: see the lines with ✗.")
-    if not is_fine:
-        raise typer.Exit(1)
+    return is_fine
 
 
 def _run_checks(what: str, look: Callable[[], list[HealthCheck]]) -> list[HealthCheck]:

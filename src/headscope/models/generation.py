@@ -57,15 +57,10 @@ def generate(
     **media: Any,
 ) -> Generation:
     """Generate with edits, then run the whole sequence once more with them and record it."""
-    prepared = prepare(model.processor, model.module, source, stacks=model.stacks, **media)
-    if isinstance(prepared, list):
-        raise InputError("generate takes one input at a time.")
     interventions = intervention_list(interventions)
-    if model.is_encoder_decoder and "decoder" in prepared.tokens:
-        raise InputError("generate writes the target itself: give the source alone, or use run for a target of yours.")
     if num_beams < 1 or (do_sample and (temperature <= 0 or top_k < 0)):
         raise InputError("num_beams is at least 1, temperature above 0, and top_k at least 0 (0: all tokens).")
-    prompt = replace_tokens(model, prepared, interventions)
+    prompt = replace_tokens(model, _prompt(model, source, media), interventions)
     options = {"do_sample": do_sample, "num_beams": num_beams}
     if do_sample:
         options |= {"temperature": temperature, "top_k": top_k}
@@ -88,6 +83,16 @@ def generate(
         text.strip() if model.is_encoder_decoder else text,
         replace(trace, steps=steps_of(n_tokens, n_prompt), edits=edits),
     )
+
+
+def _prompt(model: "Model", source: Any, media: dict[str, Any]) -> Inputs:
+    """The single input to go on from, without a target."""
+    prompt = prepare(model.processor, model.module, source, stacks=model.stacks, **media)
+    if isinstance(prompt, list):
+        raise InputError("generate takes one input at a time.")
+    if model.is_encoder_decoder and "decoder" in prompt.tokens:
+        raise InputError("generate writes the target itself: give the source alone, or use run for a target of yours.")
+    return prompt
 
 
 def steps_of(n_tokens: int, n_prompt: int) -> tuple[int | None, ...]:
@@ -130,6 +135,30 @@ def continue_inputs(
     **options: Any,
 ) -> Continuation:
     """Have the model write after the prompt, or write its target."""
+    _check_generation(model, interventions, max_new_tokens)
+    forward = Pass.of(model, [prompt], interventions)
+    start = StartIds()
+    options |= _own_options(model)
+    options["logits_processor"] = LogitsProcessorList([start] if steps is None else [start, steps])
+    # Choices of tokens that were pinned to positions would not be found by their texts.
+    tokens = {} if _is_pinned(interventions) else None
+    options |= prompt.decoding
+    row = forward.generate(max_new_tokens, seed=seed, cancel=cancel, tokens=tokens, **options)[0].tolist()
+    if model.is_encoder_decoder:
+        # The decoder reads its start and all that was written but the last token, which nothing follows.
+        n_start = len(start.ids or row[:1])
+        read = row[:-1] if len(row) > n_start else row
+        inputs = extend(prompt, model.processor, model.module, read, stacks=model.stacks)
+        return Continuation(inputs, row[n_start:], row[:n_start])
+    new = row[prompt.model_inputs["input_ids"].shape[0] :]
+    if not new:
+        raise InputError("the model wrote nothing: the prompt may fill its whole context already.")
+    inputs = extend(prompt, model.processor, model.module, new, stacks=model.stacks)
+    return Continuation(inputs, new, [])
+
+
+def _check_generation(model: "Model", interventions: Sequence[Intervention], max_new_tokens: int) -> None:
+    """Refuse models that write nothing, lengths that do not fit, and edits that have no meaning while text grows."""
     if not hasattr(model.module, "generate") or not getattr(model.module, "can_generate", lambda: True)():
         raise InputError(
             f"{type(model.module).__name__} cannot generate text: it has no language-model head. Give a target."
@@ -145,33 +174,20 @@ def continue_inputs(
                 f"{intervention!r}: the mean over a text that is still being written changes at every step. "
                 "Give a fixed mean: hs.mean_ablate(head, trace)."
             )
-    forward = Pass.of(model, [prompt], interventions)
+
+
+def _own_options(model: "Model") -> dict[str, Any]:
+    """What this model's `generate` needs beside the settings that a caller chooses."""
+    options: dict[str, Any] = {}
     pad = getattr(model.config, "pad_token_id", None)
-    config: Any = getattr(model.module, "generation_config", None)
-    if model.is_causal and pad is None and getattr(config, "eos_token_id", None) is not None:
-        eos = config.eos_token_id
+    eos: Any = getattr(getattr(model.module, "generation_config", None), "eos_token_id", None)
+    if model.is_causal and pad is None and eos is not None:
         options["pad_token_id"] = eos if isinstance(eos, int) else eos[0]
     if getattr(model.config, "num_decoder_layers", 0) > getattr(model.config, "num_hidden_layers", 0):
         options["use_cache"] = False  # Transformers sizes T5's cache by the encoder's depth
-    start = StartIds()
-    options["logits_processor"] = LogitsProcessorList([start] if steps is None else [start, steps])
-    # Choices of tokens that were pinned to positions would not be found by their texts.
-    tokens = {} if _is_pinned(interventions) else None
-    options |= prompt.decoding
     if is_whisper(model.module):
         options["force_unique_generate_call"] = True  # one text, with what the decoder starts from
-    row = forward.generate(max_new_tokens, seed=seed, cancel=cancel, tokens=tokens, **options)[0].tolist()
-    if model.is_encoder_decoder:
-        # The decoder reads its start and all that was written but the last token, which nothing follows.
-        n_start = len(start.ids or row[:1])
-        read = row[:-1] if len(row) > n_start else row
-        inputs = extend(prompt, model.processor, model.module, read, stacks=model.stacks)
-        return Continuation(inputs, row[n_start:], row[:n_start])
-    new = row[prompt.model_inputs["input_ids"].shape[0] :]
-    if not new:
-        raise InputError("the model wrote nothing: the prompt may fill its whole context already.")
-    inputs = extend(prompt, model.processor, model.module, new, stacks=model.stacks)
-    return Continuation(inputs, new, [])
+    return options
 
 
 def _pin(interventions: Sequence[Intervention], prompt: Inputs) -> list[Intervention]:

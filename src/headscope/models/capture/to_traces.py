@@ -33,13 +33,7 @@ def traces_of(
     traces = []
     logits = logits_of(model, outputs) if session.record == "full" else None
     for example, inputs in enumerate(batch.examples):
-        layers = {
-            site: captured.records[example]
-            for site, captured in session.captured.items()
-            if example < len(captured.records)
-        }
-        order = {layer.site: place for place, layer in enumerate(model.layout.layers)}
-        layers = dict(sorted(layers.items(), key=lambda site_and_record: order[site_and_record[0]]))
+        layers = _records(model, session, example)
         tokens = _tokens(model, dict(tokens_read[example]), layers)
         warnings = [*notes, *([note] if (note := uniform_note(layers)) else [])]
         for note in warnings[len(notes) :]:
@@ -66,6 +60,17 @@ def traces_of(
             )
         )
     return traces
+
+
+def _records(model: "Model", session: Session, example: int) -> dict[Site, LayerRecord]:
+    """What was recorded of one example, in the order of the layers."""
+    places = {layer.site: place for place, layer in enumerate(model.layout.layers)}
+    records = {
+        site: captured.records[example]
+        for site, captured in session.captured.items()
+        if example < len(captured.records)
+    }
+    return dict(sorted(records.items(), key=lambda site_and_record: places[site_and_record[0]]))
 
 
 def uniform_note(layers: dict[Site, LayerRecord]) -> str:
