@@ -14,7 +14,7 @@ from tiny_models import FAMILIES, tiny_bert_tokenizer
 
 import headscope as hs
 from headscope import runs
-from headscope.analysis.measures.targets import Places
+from headscope.analysis.measures.targets import PatternTokens
 from headscope.corpora import corpus
 from headscope.runs import worker
 
@@ -70,7 +70,7 @@ def test_killed_in_the_middle_and_resumed_the_files_are_the_same(tmp_path):
 
 
 def cells(target, queries, keys, *, is_cross):
-    return target(Places(queries, keys, is_cross))
+    return target(PatternTokens(queries, keys, is_cross))
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import numpy as np
 from headscope.analysis.measures.catalogue import MEASURES as MEASURES
 from headscope.analysis.measures.catalogue import Quantity as Quantity
 from headscope.analysis.measures.corpus_contents import Inventory, inventory_of_traces
-from headscope.analysis.measures.targets import Places, Target, TargetOf
+from headscope.analysis.measures.targets import PatternTokens, Target, TargetOf
 from headscope.analysis.statistics import chance, interval, mean
 from headscope.analysis.trace_measures import count, layers
 from headscope.corpora import Example
@@ -106,7 +106,7 @@ def samples_on(trace: Trace, site: Site, target: TargetOf) -> list[Sample] | Non
     """What the heads of one layer put on a target; None where it says nothing about its tokens."""
 
     def cells(queries: Tokens, keys: Tokens, *, is_cross: bool) -> Target | None:
-        return target(Places(queries, keys, is_cross))
+        return target(PatternTokens(queries, keys, is_cross))
 
     samples: list[Sample] = []
     for layer in layers(trace, Example("trace"), sites=[site]):

@@ -17,7 +17,7 @@ STRAIGHT = ('"',)
 
 
 @dataclass(frozen=True, eq=False)
-class Places:
+class PatternTokens:
     """The tokens on both sides of a pattern."""
 
     queries: Tokens
@@ -56,52 +56,52 @@ class Target:
     among: np.ndarray | None = None
 
 
-TargetOf = Callable[[Places], Target | None]
+TargetOf = Callable[[PatternTokens], Target | None]
 
 # All targets of a batch ask about the same tokens, one target after another: the places of a few batches are kept.
 _KEPT = 256
-_recent: dict[tuple[int, int, bool], Places] = {}
+_recent: dict[tuple[int, int, bool], PatternTokens] = {}
 
 
-def places_of(queries: Tokens, keys: Tokens, is_cross: bool) -> Places:
+def places_of(queries: Tokens, keys: Tokens, is_cross: bool) -> PatternTokens:
     """The places between these tokens, made once for all targets."""
     places = _recent.get((id(queries), id(keys), is_cross))
     if places is None or places.queries is not queries or places.keys is not keys:
         if len(_recent) >= _KEPT:
             _recent.clear()
-        places = _recent[id(queries), id(keys), is_cross] = Places(queries, keys, is_cross)
+        places = _recent[id(queries), id(keys), is_cross] = PatternTokens(queries, keys, is_cross)
     return places
 
 
 # By where a token stands
 
 
-def self_token(places: Places) -> Target | None:
+def self_token(places: PatternTokens) -> Target | None:
     """The query itself."""
     return _offset(places, 0)
 
 
-def previous_token(places: Places) -> Target | None:
+def previous_token(places: PatternTokens) -> Target | None:
     """The token just before."""
     return _offset(places, -1)
 
 
-def next_token(places: Places) -> Target | None:
+def next_token(places: PatternTokens) -> Target | None:
     """The token just after; a causal model cannot see it, and is left out."""
     return _offset(places, 1)
 
 
-def first_token(places: Places) -> Target:
+def first_token(places: PatternTokens) -> Target:
     """The first token of all, whatever it is."""
     return _one_key(places, 0)
 
 
-def last_token(places: Places) -> Target:
+def last_token(places: PatternTokens) -> Target:
     """The last token of all; in a causal model the query itself, at the end."""
     return _one_key(places, len(places.keys) - 1)
 
 
-def special_tokens(places: Places) -> Target | None:
+def special_tokens(places: PatternTokens) -> Target | None:
     """Special tokens, such as [CLS], [SEP] and the end of a sentence."""
     special = ~places.plain_keys
     return Target(places.plain_queries[:, None] & special[None, :]) if special.any() else None
@@ -110,19 +110,19 @@ def special_tokens(places: Places) -> Target | None:
 # By what a token is
 
 
-def duplicate_token(places: Places) -> Target | None:
+def duplicate_token(places: PatternTokens) -> Target | None:
     """Earlier occurrences of the query's own token."""
     same = places.same_ids
     return None if same is None else Target(np.tril(same, -1))
 
 
-def same_token(places: Places) -> Target | None:
+def same_token(places: PatternTokens) -> Target | None:
     """Other occurrences of the query's own token, before and after."""
     same = places.same_ids
     return None if same is None else Target(same & ~np.eye(len(same), dtype=bool))
 
 
-def induction(places: Places) -> Target | None:
+def induction(places: PatternTokens) -> Target | None:
     """What followed earlier occurrences of the query's own token (Olsson et al., 2022): on [A][B] … [A], B."""
     same = places.same_ids
     if same is None:
@@ -132,13 +132,13 @@ def induction(places: Places) -> Target | None:
     return Target(np.tril(wanted, -1))  # the query itself is no evidence
 
 
-def punctuation(places: Places) -> Target | None:
+def punctuation(places: PatternTokens) -> Target | None:
     """Marks: tokens without a letter or a digit."""
     marks = places.marks
     return Target(places.plain_queries[:, None] & marks[None, :]) if marks.any() else None
 
 
-def paired_marks(places: Places) -> Target | None:
+def paired_marks(places: PatternTokens) -> Target | None:
     """The other half of a pair of quotes or brackets."""
     if places.is_cross:
         return None
@@ -155,7 +155,7 @@ def paired_marks(places: Places) -> Target | None:
     return Target(wanted) if wanted.any() else None
 
 
-def names(places: Places) -> Target | None:
+def names(places: PatternTokens) -> Target | None:
     """Words with a capital that do not begin a sentence: names, mostly. Nothing in text without capitals."""
     keys = places.keys
     is_name = np.zeros(len(keys), dtype=bool)
@@ -176,7 +176,7 @@ def names(places: Places) -> Target | None:
 # Across two sentences
 
 
-def same_word_across(places: Places) -> Target | None:
+def same_word_across(places: PatternTokens) -> Target | None:
     """Of the attention that crosses to the other sentence, that which lands on the query's own word.
 
     A share: queries that send nothing across count for nothing. In a translation the sentences are source and target.
@@ -193,7 +193,7 @@ def same_word_across(places: Places) -> Target | None:
 def between(source: str, target: str) -> TargetOf:
     """All tokens of one sentence of a pair, from those of another: `between("A", "B")`."""
 
-    def cells(places: Places) -> Target | None:
+    def cells(places: PatternTokens) -> Target | None:
         if places.is_cross or {token.segment for token in places.keys} != {"A", "B"}:
             return None
         rows = np.array([token.segment == source for token in places.queries]) & places.plain_queries
@@ -207,22 +207,22 @@ def between(source: str, target: str) -> TargetOf:
 # On images
 
 
-def patch_neighbour(places: Places) -> Target | None:
+def patch_neighbour(places: PatternTokens) -> Target | None:
     """The up to eight patches around each patch of an image."""
     return _patches(places, lambda rows, columns: np.maximum(abs(rows), abs(columns)) == 1)
 
 
-def patch_self(places: Places) -> Target | None:
+def patch_self(places: PatternTokens) -> Target | None:
     """The patch itself."""
     return _patches(places, lambda rows, columns: (rows == 0) & (columns == 0))
 
 
-def patch_row(places: Places) -> Target | None:
+def patch_row(places: PatternTokens) -> Target | None:
     """The other patches of the same row of the image."""
     return _patches(places, lambda rows, columns: (rows == 0) & (columns != 0))
 
 
-def patch_column(places: Places) -> Target | None:
+def patch_column(places: PatternTokens) -> Target | None:
     """The other patches of the same column of the image."""
     return _patches(places, lambda rows, columns: (rows != 0) & (columns == 0))
 
@@ -230,20 +230,20 @@ def patch_column(places: Places) -> Target | None:
 # Inside
 
 
-def _offset(places: Places, offset: int) -> Target | None:
+def _offset(places: PatternTokens, offset: int) -> Target | None:
     if places.is_cross:
         return None
     wanted = np.eye(len(places.queries), len(places.keys), k=offset, dtype=bool)
     return Target(wanted & places.plain_queries[:, None])
 
 
-def _one_key(places: Places, index: int) -> Target:
+def _one_key(places: PatternTokens, index: int) -> Target:
     wanted = np.zeros((len(places.queries), len(places.keys)), dtype=bool)
     wanted[places.plain_queries, index] = True
     return Target(wanted)
 
 
-def _crosses(places: Places) -> np.ndarray:
+def _crosses(places: PatternTokens) -> np.ndarray:
     """True where a cell leads from one sentence to the other [query, key]."""
     plain = places.plain_queries[:, None] & places.plain_keys[None, :]
     if places.is_cross:
@@ -267,7 +267,7 @@ def is_mark(text: str) -> bool:
     return bool(text.strip()) and not any(letter.isalnum() for letter in text)
 
 
-def _patches(places: Places, wanted: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> Target | None:
+def _patches(places: PatternTokens, wanted: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> Target | None:
     """Cells by the distance in rows and columns of the grid between two patches."""
     if places.queries.kind != "patches" or places.queries.grid is None or places.is_cross:
         return None

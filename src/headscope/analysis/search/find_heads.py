@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from headscope.analysis.measures.measure import MEASURES, samples_on, scores_of
-from headscope.analysis.measures.targets import Places, Target, TargetOf
+from headscope.analysis.measures.targets import PatternTokens, Target, TargetOf
 from headscope.errors import HeadscopeError, InputError, UnknownTokenError
 from headscope.runs.measure import Sample
 from headscope.scores import Scores
@@ -176,7 +176,7 @@ def _by_array(traces: list[Trace], pattern: Any) -> Scores:
 
 
 def _cells(wanted: np.ndarray) -> TargetOf:
-    def cells(places: Places) -> Target | None:
+    def cells(places: PatternTokens) -> Target | None:
         fits = wanted.shape == (len(places.queries), len(places.keys))
         return Target(wanted) if fits else None
 

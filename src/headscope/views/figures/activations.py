@@ -15,6 +15,8 @@ from headscope.views.figures.canvas import Theme, canvas, how_read, letters, nam
 from headscope.views.selection import Selection
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from headscope.views.view import View
 
 # Tokens whose predictions are still read in print.
@@ -75,16 +77,7 @@ def draw_activations(view: "View", theme: Theme) -> Figure:
             word = one_line(str(grid.words[row, column]), 9)
             axes.text(first + column, row, word, ha="center", va="center", fontsize=6, color=colour, parse_math=False)
     axes.set_yticks(range(len(grid.rows)), grid.rows)
-    if len(texts) <= _NAMES:
-        axes.set_xticks(
-            range(first, first + len(texts)),
-            texts,
-            rotation=90 if not has_words else 45,
-            ha="center" if not has_words else "left",
-        )
-        axes.xaxis.tick_top()
-    for label in axes.get_xticklabels():
-        label.set_parse_math(False)
+    _name_tokens(axes, first, texts, has_words)
     axes.tick_params(colors=theme["secondary"], labelsize=7, length=0)
     for spine in axes.spines.values():
         spine.set_visible(False)
@@ -94,6 +87,16 @@ def draw_activations(view: "View", theme: Theme) -> Figure:
     note = fill(f"{note}; {how_read(view)}", int(_LETTERS * width)) if is_two else note
     figure.supxlabel(note, fontsize=7, color=theme["secondary"], parse_math=False)
     return figure
+
+
+def _name_tokens(axes: "Axes", first: int, texts: list[str], has_words: bool) -> None:
+    """Tokens over the columns, where there is room for all."""
+    if len(texts) <= _NAMES:
+        rotation, side = (45, "left") if has_words else (90, "center")
+        axes.set_xticks(range(first, first + len(texts)), texts, rotation=rotation, ha=side)
+        axes.xaxis.tick_top()
+    for label in axes.get_xticklabels():
+        label.set_parse_math(False)
 
 
 def _one_run(activations: Activations, selection: Selection) -> _Grid:

@@ -38,12 +38,8 @@ def draw_lines(view: "View", head_weights: HeadWeights, theme: Theme) -> Figure:
         )
     sides = names_of(head_weights.weights.queries), names_of(head_weights.weights.keys)
     length = max(map(len, sides))
-    long_side = min(LONGEST_INCHES, max(2.2, TOKEN_INCHES * (length + 1) + 0.6))
     is_upright = view.selection.axis == "vertical"
-    # Names that stand upright need room over and under the lines.
-    tall = max(3.6, 1.6 + 2 * LETTER_INCHES * max(map(letters, (*sides[0], *sides[1]))))
-    size = (5.2, long_side) if is_upright else (long_side, tall)
-    figure, axes = canvas(view, theme, size)
+    figure, axes = canvas(view, theme, _lines_size(sides, is_upright))
     ends = np.stack([np.stack([np.zeros(len(keys)), queries], 1), np.stack([np.ones(len(keys)), keys], 1)], 1)
     colours = _line_colours(view, head_weights, heads, values, theme)
     order = np.argsort(colours[:, 3], kind="stable")
@@ -69,6 +65,14 @@ def draw_lines(view: "View", head_weights: HeadWeights, theme: Theme) -> Figure:
     cut_note = f"{min(n_lines, MOST_LINES):,} of {n_lines:,} lines drawn" if n_lines > MOST_LINES else ""
     _legend(figure, view, head_weights, theme, "; ".join(note for note in (cut_note, tree_note) if note))
     return figure
+
+
+def _lines_size(sides: tuple[list[str], list[str]], is_upright: bool) -> tuple[float, float]:
+    """Width and height, in inches."""
+    long_side = min(LONGEST_INCHES, max(2.2, TOKEN_INCHES * (max(map(len, sides)) + 1) + 0.6))
+    # Names that stand upright need room over and under the lines.
+    tall = max(3.6, 1.6 + 2 * LETTER_INCHES * max(map(letters, (*sides[0], *sides[1]))))
+    return (5.2, long_side) if is_upright else (long_side, tall)
 
 
 def _line_colours(

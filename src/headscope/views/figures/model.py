@@ -42,13 +42,11 @@ def draw_model(view: "View", theme: Theme) -> Figure:
     full = _furthest(maps) if is_signed else 1.0
     mosaic = np.full((n_rows * down, n_columns * step), np.nan)
     for head, (row, column) in places.items():
+        tile = np.zeros((_TILE, _TILE))
         if selection.thumbnails == "heat":
             coded: Any = maps[str(head.site)]
-            tile = _resize(coded.bytes[head.index] / 255.0)
-            if is_signed:
-                tile = _resize((coded.bytes[head.index].astype(float) - 128) / full)
-        else:
-            tile = np.zeros((_TILE, _TILE))
+            shade = coded.bytes[head.index].astype(float)
+            tile = _resize((shade - 128) / full if is_signed else shade / 255)
         mosaic[row * down : row * down + _TILE, column * step : column * step + _TILE] = tile
     inch = min(0.8, 24 / max(n_rows, n_columns))
     figure, axes = canvas(view, theme, (n_columns * inch + 1.2, n_rows * inch * down / step + 1.0))
@@ -71,14 +69,19 @@ def draw_model(view: "View", theme: Theme) -> Figure:
         )
         axes.set_yticks([(row + 0.46) * down for row in sites], list(sites.values()))
         axes.xaxis.tick_top()
+    figure.supxlabel("; ".join(_notes(view, full)), fontsize=7, color=theme["secondary"], parse_math=False)
+    return figure
+
+
+def _notes(view: "View", full: float) -> list[str]:
+    """What stands below: the scale, the order, what frames are."""
+    selection = view.selection
     is_heat = selection.thumbnails == "heat"
     notes = ["weights on the root scale, max-pooled" if is_heat else f"the {_STRONGEST} strongest lines of each head"]
-    if is_signed:
+    if isinstance(view.trace, Difference):
         notes = [how_read(view), f"full colour: a difference of {(full / 127) ** 2:.2g}, on the root scale"]
     notes += [f"by {selection.sort}, the highest first"] if selection.sort else []
-    notes += [f"frames: {selection.colour}"] if selection.colour else []
-    figure.supxlabel("; ".join(notes), fontsize=7, color=theme["secondary"], parse_math=False)
-    return figure
+    return notes + ([f"frames: {selection.colour}"] if selection.colour else [])
 
 
 def _furthest(maps: Any) -> float:
