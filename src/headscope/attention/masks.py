@@ -222,10 +222,8 @@ class Mask:
         stop = None if self.stop is None or not bool((self.stop < self.n_keys).any()) else self.stop
         return replace(self, start=start, stop=stop)
 
-    def to(self, device=None, *_, **__) -> "Mask":
-        """The mask on another device; a dtype, which model code may ask for, means nothing here."""
-        if not isinstance(device, str | torch.device | int):
-            return self
+    def to(self, device: str | torch.device | int) -> "Mask":
+        """The mask on another device."""
 
         def move(tensor: Tensor | None) -> Tensor | None:
             return None if tensor is None else tensor.to(device)
@@ -241,37 +239,10 @@ class Mask:
         named = {"start": self.start, "stop": self.stop, "keys": self.keys, "dense": self.dense}
         return {name: tensor for name, tensor in named.items() if tensor is not None}
 
-    # What follows lets a mask travel through model code that expects a boolean tensor [batch, head or 1, query, key]:
-    # anything more than passing it along turns it into that tensor.
-
     @property
     def shape(self) -> torch.Size:
-        """The shape the dense mask would have."""
+        """The shape of the dense mask."""
         return torch.Size((self.batch, 1 if self.dense is None else self.dense.shape[1], self.n_queries, self.n_keys))
-
-    @property
-    def ndim(self) -> int:
-        """As of a tensor."""
-        return 4
-
-    @property
-    def dtype(self) -> torch.dtype:
-        """As of a tensor."""
-        return torch.bool
-
-    def dim(self) -> int:
-        """As of a tensor."""
-        return 4
-
-    def size(self, axis: int | None = None) -> int | torch.Size:
-        """As of a tensor."""
-        return self.shape if axis is None else self.shape[axis]
-
-    def __getattr__(self, name: str) -> Any:
-        """Models that do not hand their mask to attention but work on it (SigLIP 2's pooling) get it as a tensor."""
-        if name.startswith("_") or not hasattr(Tensor, name):
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        return getattr(self.materialise(), name)
 
     def materialise(self) -> Tensor:
         """The dense boolean mask [batch, head or 1, query, key]."""
@@ -279,25 +250,6 @@ class Mask:
         if allowed is None:
             return torch.ones(self.shape, dtype=torch.bool)
         return allowed.expand(self.batch, -1, -1, -1)
-
-    def __getitem__(self, index) -> "Tensor | Mask":
-        parts = index if isinstance(index, tuple) else (index,)
-        if parts and parts[0] is Ellipsis:
-            parts = (slice(None),) * (5 - len(parts)) + parts[1:]
-        # Models cut a mask to the keys they have, which are often all of them.
-        is_cut = any(not isinstance(part, slice) for part in parts) or any(
-            part.indices(length) != (0, length, 1) for part, length in zip(parts, self.shape, strict=False)
-        )
-        return self.materialise()[index] if is_cut else self
-
-    @classmethod
-    def __torch_function__(cls, function, types, args=(), kwargs=None):
-        def plain(value):
-            if isinstance(value, Mask):
-                return value.materialise()
-            return type(value)(plain(part) for part in value) if isinstance(value, list | tuple) else value
-
-        return function(*plain(tuple(args)), **{name: plain(value) for name, value in (kwargs or {}).items()})
 
 
 def _runs(plane: Tensor, keys: Tensor | None) -> tuple[Tensor, Tensor, bool]:

@@ -126,7 +126,7 @@ def stack_of(name: str, *, is_encoder_decoder: bool) -> str:
         if part.isdigit():
             break
         words.append(part)
-    for stack, mark in (("vision", r"vision|visual|image"), ("text", r"text"), ("audio", r"audio|speech")):
+    for stack, mark in (("vision", r"vision|visual|image"), ("text", r"text"), ("audio", r"(^|_)(audio|speech)(_|$)")):
         if any(re.search(mark, word) for word in words):
             return stack
     if is_encoder_decoder:

@@ -184,6 +184,12 @@ class ProbedModule:
         return outer is not None
 
     def _find_layout(self, args: tuple, inputs: dict[str, Any]) -> Layout:
+        if is_without_weights(self.module):
+            raise CaptureError(
+                f"the weights of {self.name} are on the 'meta' device, which holds shapes and no numbers, so it cannot "
+                "run. Load them first: hs.load(…), from_pretrained(…), or module.to_empty(device='cpu') and "
+                "load_state_dict(…)."
+            )
         with self._lock:
             probe = Probe(self.module)
             was_training = self.module.training
@@ -302,3 +308,10 @@ class ProbedModule:
         if self.tokenizer is None:
             return str(token_id)
         return self.tokenizer.decode([token_id], clean_up_tokenization_spaces=False)
+
+
+def is_without_weights(module: nn.Module) -> bool:
+    """Whether all parameters are on the meta device, and no hook of accelerate brings them when they are needed."""
+    parameters = list(module.parameters())
+    is_offloaded = any(hasattr(part, "_hf_hook") for part in module.modules())
+    return bool(parameters) and not is_offloaded and all(parameter.is_meta for parameter in parameters)

@@ -197,37 +197,3 @@ def test_a_query_that_may_see_nothing_is_noticed():
     padded_first = Mask(4, 4, stop=torch.tensor([[1, 2, 3, 4]]), keys=keys)
     assert padded_first.has_blind() and not padded_first.has_blind(slice(1, 4))
     assert Mask(2, 2, dense=torch.tensor([[[[True, False], [False, False]]]])).has_blind()
-
-
-@pytest.mark.parametrize("name", ["causal", "left padding", "per head", "everything"])
-def test_torch_treats_a_mask_as_the_dense_boolean_tensor(name):
-    allowed = (COMPACT | DENSE)[name]
-    mask, scores = Mask.from_dense(allowed), torch.randn(allowed.shape)
-    assert torch.equal(torch.where(mask, scores, 0.0), torch.where(allowed, scores, 0.0))
-    assert torch.equal(torch.logical_not(mask), ~allowed)
-    assert torch.equal(scores.masked_fill(torch.logical_not(mask), 0.0), scores.masked_fill(~allowed, 0.0))
-    assert torch.equal(scores + mask, scores + allowed)
-    assert torch.equal(torch.cat([mask, mask], -1), torch.cat([allowed, allowed], -1))
-    assert torch.equal(torch.reshape(mask, (-1,)), allowed.reshape(-1))
-    assert mask.dtype == torch.bool and mask.ndim == mask.dim() == 4
-    assert mask.size() == allowed.shape and mask.size(-1) == allowed.shape[-1]
-
-
-def test_a_mask_cut_to_all_of_its_keys_is_itself_and_otherwise_a_tensor():
-    allowed = documents([0, 0, 1, 1, 1])
-    mask = Mask.from_dense(allowed)
-    for whole in ((slice(None),) * 3 + (slice(None, 5),), (..., slice(0, 99)), slice(None), (...,)):
-        assert mask[whole] is mask
-    assert torch.equal(mask[:, :, :, :3], allowed[:, :, :, :3])
-    assert torch.equal(mask[..., -1:, :], allowed[..., -1:, :])
-    assert torch.equal(mask[:, 0], allowed[:, 0])
-    # Same shape, other order: not the same mask.
-    turned = torch.tensor([4, 3, 2, 1, 0])
-    assert torch.equal(mask[:, :, turned], allowed[:, :, turned])
-
-
-def test_moving_a_mask_keeps_it_and_a_dtype_means_nothing_to_it():
-    mask = Mask.causal(4, 4)
-    assert mask.to(torch.float32) is mask and mask.to(dtype=torch.bool) is mask
-    assert torch.equal(mask.to("cpu").materialise(), mask.materialise())
-    assert torch.equal(mask.to(device=torch.device("cpu"), dtype=torch.bool).materialise(), mask.materialise())

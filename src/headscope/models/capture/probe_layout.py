@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from headscope.errors import CaptureError
 from headscope.models.capture.lens_chain import lens_of
+from headscope.models.capture.no_attention import no_attention
 from headscope.models.capture.probe import Probe, Seen
 from headscope.models.layout import (
     AttentionLayer,
@@ -27,10 +28,7 @@ from headscope.sites import Kind, Site
 def layout_of(probe: Probe, *, is_encoder_decoder: bool, inputs: frozenset[str]) -> Layout:
     """What the probe saw, put in order: layers by stack and kind, numbered as the model numbers its blocks."""
     if not probe.seen:
-        raise CaptureError(
-            f"{type(probe.module).__name__} computed no attention that Headscope can see: it may have none (a "
-            "convolutional or recurrent model), or only fused attention inside a custom kernel."
-        )
+        raise CaptureError(no_attention(probe))
     computations = join_heads(probe.seen, probe.module)
     layers = _layers(probe, computations, is_encoder_decoder=is_encoder_decoder)
     blocks = _blocks(probe, layers)

@@ -16,6 +16,7 @@ from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import (
     bidirectional_mask_function,
     causal_mask_function,
+    eager_mask,
     prepare_padding_mask,
     sdpa_mask,
 )
@@ -23,6 +24,7 @@ from transformers.utils import logging
 
 from headscope.attention import Bias, Formula, Mask, expand_heads, scores, softmax
 from headscope.errors import CaptureError
+from headscope.models.capture.mask_tensor import MaskTensor
 
 if TYPE_CHECKING:
     from headscope.models.capture.session import Session
@@ -74,7 +76,7 @@ def attend(
     query: Tensor,
     key: Tensor,
     value: Tensor,
-    attention_mask: "Tensor | Mask | None",
+    attention_mask: Tensor | None,
     scaling: float | None = None,
     dropout: float = 0.0,
     is_causal: bool | None = None,
@@ -88,7 +90,11 @@ def attend(
     watched = session is not None and session.watches(module)
     if not watched and softcap is None and s_aux is None:
         options = {"scaling": scaling, "dropout": dropout, "is_causal": is_causal, "position_bias": position_bias}
-        dense = attention_mask.materialise().to(query.device) if isinstance(attention_mask, Mask) else attention_mask
+        dense = (
+            attention_mask.mask.materialise().to(query.device)
+            if isinstance(attention_mask, MaskTensor)
+            else attention_mask
+        )
         return sdpa_attention_forward(module, query, key, value, dense, **options, **others)
     refused = sorted(name for name, argument in others.items() if name not in _HARMLESS and argument is not None)
     if refused:
@@ -131,12 +137,13 @@ def mask_of(
     device: "torch.device | str" = "cpu",
     use_vmap: bool = False,
     **options: Any,
-) -> "Tensor | Mask | None":
+) -> Tensor | None:
     """What Transformers calls to make a mask: an object inside a session, the usual tensor for SDPA outside."""
     session = current_session.get()
     shape = {"batch_size": batch_size, "q_length": q_length, "kv_length": kv_length}
     if session is None or use_vmap:  # a function written for vmap cannot be read by rows
-        return sdpa_mask(
+        tensor_mask = sdpa_mask if session is None else eager_mask
+        return tensor_mask(
             **shape,
             q_offset=q_offset,
             kv_offset=kv_offset,
@@ -144,21 +151,23 @@ def mask_of(
             attention_mask=attention_mask,
             device=device,
             use_vmap=use_vmap,
-            **(options | ({} if session is None else {"allow_is_causal_skip": False})),
+            **options,
         )
     q_offset, kv_offset = int(q_offset), int(kv_offset)
     padding = prepare_padding_mask(attention_mask, kv_length, kv_offset)
     padding = None if padding is None else padding[:, kv_offset : kv_offset + kv_length].to(device, torch.bool)
     padding = None if padding is None or bool(padding.all()) else padding
+    dtype = options.get("dtype") or torch.float32
     place: dict[str, Any] = {"query_offset": q_offset, "key_offset": kv_offset, "batch": batch_size}
     if mask_function is bidirectional_mask_function:
         if padding is None and options.get("allow_is_bidirectional_skip"):
             return None  # as models expect: some add their bias to whatever mask they get
-        return Mask(q_length, kv_length, keys=padding, **place)
+        return MaskTensor(Mask(q_length, kv_length, keys=padding, **place), dtype, device)
     if mask_function is causal_mask_function:
         stop = torch.arange(1, q_length + 1, device=device) + q_offset - kv_offset
-        return Mask(q_length, kv_length, stop=stop.clamp(0, kv_length)[None], keys=padding, **place)
-    return Mask.from_function(
+        mask = Mask(q_length, kv_length, stop=stop.clamp(0, kv_length)[None], keys=padding, **place)
+        return MaskTensor(mask, dtype, device)
+    mask = Mask.from_function(
         mask_function,
         batch=batch_size,
         n_queries=q_length,
@@ -168,18 +177,19 @@ def mask_of(
         padding=padding,
         device=device,
     )
+    return MaskTensor(mask, dtype, device)
 
 
 def read_mask(
-    attention_mask: "Tensor | Mask | None", query: Tensor, key: Tensor, *, is_causal: bool
+    attention_mask: Tensor | None, query: Tensor, key: Tensor, *, is_causal: bool
 ) -> tuple[Mask | None, Bias | None]:
     """The mask and the bias in what a model gives as its attention mask: an object, booleans, floats, or nothing."""
     n_queries, n_keys = query.shape[2], key.shape[2]
     if attention_mask is None:
         # The flag counts from the upper left, and a single query sees everything: as SDPA has it.
         return (Mask.causal(n_queries, n_keys, device=query.device) if is_causal and n_queries > 1 else None), None
-    if isinstance(attention_mask, Mask):
-        return attention_mask, None
+    if isinstance(attention_mask, MaskTensor):
+        return attention_mask.mask, None
     attention_mask = attention_mask[..., :n_keys]
     if attention_mask.dtype == torch.bool:
         return Mask.from_dense(attention_mask.expand(query.shape[0], -1, n_queries, n_keys)), None

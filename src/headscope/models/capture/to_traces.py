@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from headscope.errors import CaptureError
 from headscope.interventions import Intervention
 from headscope.models.capture.session import Session
 from headscope.models.inputs.batch import Batch
@@ -30,6 +31,13 @@ def traces_of(
 ) -> list[Trace]:
     """What the session saw, example by example. `tokens_read` are those of each example by stack, as edited."""
     assert session.record is not None  # runs always record
+    n_recorded = max((len(captured.records) for captured in session.captured.values()), default=len(batch.examples))
+    if n_recorded < len(batch.examples):
+        raise CaptureError(
+            f"{type(model.module).__name__} makes {n_recorded} example{'s' * (n_recorded > 1)} of the "
+            f"{len(batch.examples)} rows of its input (as MusicGen does of its codebooks), so a trace cannot hold the "
+            "rows apart. Watch the module itself: with model.session(record='heads') as session: model.module(…)."
+        )
     traces = []
     logits = logits_of(model, outputs) if session.record == "full" else None
     for example, inputs in enumerate(batch.examples):

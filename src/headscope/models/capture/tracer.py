@@ -18,6 +18,8 @@ from headscope.attention import Formula
 from headscope.errors import CaptureError
 from headscope.models.capture.seam import AttentionCall, read_mask
 
+# A softmax, written out or of no pattern that is multiplied with values.
+_UNREAD = frozenset(("exp", "exp2", "logsumexp", "softmax", "log_softmax"))
 _PRODUCTS = frozenset(("matmul", "__matmul__", "__rmatmul__", "bmm", "baddbmm", "einsum"))
 
 
@@ -52,6 +54,8 @@ class Frame:
     n_before: int | None = None
     n_attended: int = 0
     products: list[Product] = field(default_factory=list)
+    # How many of them came before the last softmax.
+    n_used: int = 0
     # Tensors that are a pattern, or the pattern in another shape or after dropout; held, so that their ids stay theirs.
     patterns: dict[int, tuple[Tensor, Softmax]] = field(default_factory=dict)
 
@@ -91,6 +95,8 @@ class Tracer(TorchFunctionMode):
         super().__init__()
         self.watcher = watcher
         self.frames: list[Frame] = []
+        # Calls that attention may be made of and that cannot be read, by the module that made them.
+        self.unread: dict[str, set[str]] = {}
 
     def begin(self, name: str, module: nn.Module, arguments: tuple, *, ignore: bool = False) -> None:
         """A watched module begins; one to ignore hides what the modules inside it do as well."""
@@ -122,6 +128,8 @@ class Tracer(TorchFunctionMode):
         if func is functional.multi_head_attention_forward:
             return self._multi_head(frame, *args, **kwargs)
         name = getattr(func, "__name__", "")
+        if name in _UNREAD:
+            self.unread.setdefault(frame.name, set()).add(name)
         if name == "softmax" and _is_last_axis(args, kwargs):
             return self._softmax(frame, func, args, kwargs)
         if name in _PRODUCTS:
@@ -140,9 +148,8 @@ class Tracer(TorchFunctionMode):
         shape = _heads_first(raw_scores, frame.batch)
         if shape is None:
             return func(*args, **kwargs)
-        product = next(
-            (candidate for candidate in reversed(frame.products) if candidate.out.numel() == raw_scores.numel()), None
-        )
+        product = _product_of(frame, raw_scores.numel(), shape)
+        frame.n_used = len(frame.products)
         scores = self.watcher.on_scores(frame, raw_scores.reshape(shape), product)
         rest = args[1:]
         pattern = func(scores.reshape(raw_scores.shape), *rest, **{k: v for k, v in kwargs.items() if k != "input"})
@@ -261,6 +268,21 @@ class Tracer(TorchFunctionMode):
         else:
             pattern = None
         return (out if is_batched else out[:, 0]), pattern
+
+
+def _product_of(frame: Frame, n_cells: int, shape: tuple[int, ...]) -> Product | None:
+    """The product that scores came from: of those since the last softmax the first whose queries and keys give it.
+
+    Others are terms of relative positions (SpeechT5), which may have as many cells.
+    """
+    candidates = [product for product in frame.products if product.out.numel() == n_cells]
+    for product in candidates:
+        query, key = product.query, product.key
+        if product.ordinal < frame.n_used or query is None or key is None:
+            continue
+        if (*query.shape[:3], key.shape[2]) == shape:
+            return product
+    return candidates[-1] if candidates else None
 
 
 def _torch_masks(attn_mask: Tensor | None, key_padding: Tensor | None, query: Tensor, key: Tensor):
