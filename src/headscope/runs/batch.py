@@ -49,6 +49,10 @@ class CorpusBatch:
             self._known[key] = make()
         return self._known[key]
 
+    def release(self) -> None:
+        """Forget what was worked out. It refers back to here: only the garbage collector would free it, and late."""
+        self._known.clear()
+
     def tokens(self, stack: str) -> list[Tokens]:
         """The tokens of every example."""
         return [inputs.tokens[stack] for inputs in self.inputs]
@@ -160,6 +164,10 @@ class Layer:
         if key not in self._known:
             self._known[key] = make()
         return self._known[key]
+
+    def release(self) -> None:
+        """Forget what was worked out. It refers back to here: only the garbage collector would free it, and late."""
+        self._known.clear()
 
     def by_words(self) -> Tensor:
         """The pattern by words [example, head, word, word]: to a word the sum over its pieces, from it the mean.

@@ -23,6 +23,7 @@ from headscope.progress import Cancel, stop_if
 from headscope.runs.batch import CorpusBatch, Layer
 from headscope.runs.batch_plan import Plan
 from headscope.runs.cell_measures import OfCells, watch_cells
+from headscope.runs.free_memory import return_free_memory
 from headscope.runs.measure import Measure, Tallies
 from headscope.runs.shard_counts import Ledger
 from headscope.sites import Site
@@ -63,6 +64,7 @@ class Worker:
             for measure in self.measures:
                 ledger.add(measure.name, measure.end())
                 ledger.files |= measure.files()
+        return_free_memory()
         return ledger
 
     # Inputs
@@ -177,6 +179,7 @@ class Worker:
             counts.append((measure.name, measure.update(batch)))
         for name, counted in counts:
             ledger.add(name, counted)
+        batch.release()
 
     def _is_whole(self, batch: CorpusBatch) -> bool:
         """Whether the patterns of every layer can be held whole."""
@@ -254,7 +257,9 @@ class _LayerWatcher(Observer):
 
         queries, keys = of(layer.site.stack, pattern.shape[2]), of(layer.key_stack, pattern.shape[3])
         about = (layer.site, layer.key_stack, layer.is_causal, self.batch, rows, first)
-        self.watch(Layer(*about, pattern, queries, keys, value, lambda: self.worker.gram(captured), query, key))
+        layer_rows = Layer(*about, pattern, queries, keys, value, lambda: self.worker.gram(captured), query, key)
+        self.watch(layer_rows)
+        layer_rows.release()
 
 
 class _threads:  # noqa: N801  a context manager reads as a verb

@@ -1,3 +1,5 @@
+import gc
+import weakref
 from types import SimpleNamespace
 
 import numpy as np
@@ -141,3 +143,27 @@ def test_threads_are_as_planned_while_a_shard_is_done(bert):
     watch = runs.OfLayers("threads", lambda layer: seen.append(torch.get_num_threads()) or ())
     Worker(bert, [watch], Plan(threads=3)).shard(0, EXAMPLES[:1])
     assert set(seen) == {3} and torch.get_num_threads() == before
+
+
+def test_layers_that_were_measured_are_freed_without_the_garbage_collector():
+    """Measures keep with a layer what refers back to it; a run's memory must not wait for a collection."""
+    patterns: list[weakref.ref[torch.Tensor]] = []
+
+    def seen(layer):
+        patterns.append(weakref.ref(layer.pattern))
+        layer.once("of itself", lambda: layer)
+        layer.batch.once("of itself", lambda: layer.batch)
+        yield layer.tally(layer.queries.sum(-1), layer.queries.sum(-1))
+
+    texts = [f"The doctor asked the nurse question {number}. She did not know." for number in range(6)]
+    measures = [*hs.analysis.streaming(texts), hs.runs.OfLayers("seen", seen)]
+    plan = Plan(shard_size=6, batch_size=2, batch_tokens=4096, block=1, seed=0, threads=1)
+    runner = Worker(hs.load("builtin:bert"), measures, plan)
+    gc.collect()
+    gc.disable()
+    try:
+        runner.shard(0, [Example(str(number), text=text) for number, text in enumerate(texts)])
+        alive = [pattern for pattern in patterns if pattern() is not None]
+    finally:
+        gc.enable()
+    assert len(patterns) == 3 * 6 and not alive
