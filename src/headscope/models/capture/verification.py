@@ -384,7 +384,15 @@ def _pattern_differences(
             mask = real.get(stacks[module])
             if mask is not None and mask.shape == (pattern.shape[0], pattern.shape[2]):
                 pattern, other_pattern = (part.transpose(1, 2)[mask] for part in (pattern, other_pattern))
-            yield module, _difference(pattern, other_pattern)
+            yield module, _difference(pattern, _without_sinks(other_pattern, pattern))
+
+
+def _without_sinks(observed: Tensor, own: Tensor) -> Tensor:
+    """Observed weights, renormalised where the model's own sum to 1 and these do not: it takes the sinks' share off the
+    output instead (Granite SWA)."""
+    sums, own_sums = observed.float().sum(-1, keepdim=True), own.float().sum(-1, keepdim=True)
+    takes_sinks_later = bool(((own_sums - 1).abs() < 1e-2).all()) and bool(((sums > 0) & (sums < 1 + 1e-2)).all())
+    return observed / sums if takes_sinks_later and bool((sums < 1 - 1e-2).any()) else observed
 
 
 def _named_tensors(outputs: Any, prefix: str = "") -> Iterator[tuple[str, Tensor]]:

@@ -155,3 +155,32 @@ def test_relative_positions_beside_the_scores_are_not_taken_for_them():
             ("cross", expected.cross_attentions),
         ):
             assert (trace.patterns(f"{stack}.L{number}") - patterns[number][0]).abs().max() < 1e-6
+
+
+@pytest.mark.parametrize("class_name", ["GraniteSWAForCausalLM", "GraniteMoeSWAForCausalLM"])
+def test_sinks_that_a_model_takes_off_its_output_are_in_the_pattern_and_verified(class_name):
+    model_class: Any = getattr(transformers, class_name)
+    config = model_class.config_class(
+        vocab_size=99,
+        hidden_size=32,
+        intermediate_size=48,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        pad_token_id=1,
+    )
+    torch.manual_seed(0)
+    module = model_class._from_config(config, attn_implementation="eager").eval()
+    for parameter in module.parameters():
+        if parameter.ndim > 1:
+            parameter.data.normal_(0, 0.15)
+    inputs = {"input_ids": torch.arange(9)[None] * 7 + 8}
+    with torch.no_grad():
+        expected = module(**inputs, output_attentions=True)
+    model = Model(module)
+    assert "verified, max difference" in model.coverage
+    trace: Any = model.run(inputs=inputs, record="full")
+    assert (trace.logits - expected.logits[0]).abs().max() < 1e-5
+    pattern = trace.patterns("L1")
+    assert bool((pattern.sum(-1) < 0.9).any())
+    assert (pattern / pattern.sum(-1, keepdim=True) - expected.attentions[1][0]).abs().max() < 1e-5
