@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from headscope.analysis import rank_correlation
+from headscope.analysis.measures.rare_words import MANY_TIED, n_tied
 from headscope.analysis.measures.roles import Verdict, reading_order
 from headscope.scores import Scores
 from headscope.sites import Head, Site
@@ -118,7 +119,13 @@ def _rare(scores: Mapping[str, Scores]) -> Answer | None:
     for head, value, base in rare.above(2):
         more = "" if two is None else f", one of the two rarest {100 * two[head]:.0f} %"
         phrases.append(f"{head} {100 * value:.0f} %{more} (chance {100 * base:.0f} %)")
-    return Answer("Rare words", f"How often the rarest token is looked at most: {'; '.join(phrases)}.")
+    ties = ""
+    if (tied := n_tied(rare)) > MANY_TIED:
+        ties = (
+            f" Ties: a sentence has {tied:.1f} tokens on average that occur once in this corpus. All of them count as "
+            "the rarest, in chance too, so this says less than in a large corpus."
+        )
+    return Answer("Rare words", f"How often the rarest token is looked at most: {'; '.join(phrases)}.{ties}")
 
 
 def _across(scores: Mapping[str, Scores], verdicts: Mapping[Head, Verdict]) -> Answer | None:

@@ -60,7 +60,8 @@ _FAMILIES = {
     "rest": ("rests on the first token", "rests on the last token", "rests on special tokens"),
 }
 _SHORT = {
-    "previous token": "−1", "next token": "+1", "the token itself": "0", "rare words": "rare", "induction": "ind",
+    "previous token": "−1", "next token": "+1", "the token itself": "0", "induction": "ind",
+    "rare words": "rare", "rare words (many tied)": "rare?",
     "duplicate token": "dup", "same token": "same", "same word across": "same", "from A to B": "A→B",
     "from B to A": "B→A", "punctuation": ".,", "paired marks": "( )", "names": "name", "the patch itself": "self",
     "alignment: the word it writes": "align", "alignment: the word it reads": "align",

@@ -60,3 +60,12 @@ def test_heads_are_grouped_by_stack_and_layers_by_mean() -> None:
         HEADS[0].site: 1.0,
         HEADS[2].site: 3.0,
     }
+
+
+def test_ties_among_the_rarest_tokens_are_said() -> None:
+    scores = {"rare_word": by_layer(0.2, 0.3, 0.6, 0.9, baseline=0.1, n_samples=100, settings={"once": 420})}
+    answer = answers(scores)["Rare words"]
+    assert "L3H0 90 % (chance 10 %)" in answer
+    assert "a sentence has 4.2 tokens on average that occur once in this corpus" in answer
+    few = {"rare_word": by_layer(0.2, 0.3, 0.6, 0.9, baseline=0.1, n_samples=100, settings={"once": 90})}
+    assert "Ties" not in answers(few)["Rare words"]

@@ -12,9 +12,17 @@ from torch import Tensor
 from headscope.analysis.measures.content_rows import once_per_batch, rows
 from headscope.runs import Layer, Measure, Refusal, Tally
 from headscope.runs.measure import Tallies
+from headscope.scores import Scores
 
 # "sentences where the least frequent token is not among the top-500 most frequent tokens".
 N_FREQUENT = 500
+# With more tokens a sentence that occur once in the corpus, the rarest token is mostly several that are tied.
+MANY_TIED = 1.5
+
+
+def n_tied(scores: Scores) -> float:
+    """How many tokens a sentence has, on average, that occur once in the corpus: they are tied for the rarest."""
+    return scores.settings.get("once", 0) / max(1, scores.n_samples)
 
 
 @dataclass
@@ -41,6 +49,7 @@ class RareWord(Measure):
             "frequent": N_FREQUENT,
             "types": len(self.counts),
             "tokens": int(sum(self.counts.values())),
+            "once": sum(count == 1 for count in self.counts.values()),
         }
 
     def watch(self, layer: Layer) -> Tallies:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from headscope.analysis.measures.rare_words import MANY_TIED, n_tied
 from headscope.scores import Scores
 from headscope.sites import Head
 
@@ -199,6 +200,8 @@ def _detailed_role(role: str, name: str, scores: Scores, head: Head) -> str:
         if offset is None:
             return role
         return role_by_offset.get(offset, f"{abs(offset)} tokens {'back' if offset < 0 else 'ahead'}")
+    if role == "rare words" and n_tied(scores) > MANY_TIED:
+        return f"{role} (many tied)"
     if role == "alignment":
         return f"alignment: the word it {key}"
     return f"{role}: {key}" if key else role

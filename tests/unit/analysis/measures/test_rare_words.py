@@ -34,6 +34,10 @@ def test_equally_rare_tokens_share_the_place_and_chance_counts_them():
     assert tally_of({11: 2, 12: 2, 13: 9, 14: 9, 15: 9}, one_hot([1] * 7)) == pytest.approx((5, 5, 2))
 
 
+def test_how_many_tokens_occur_once_is_kept_with_the_score():
+    assert RareWord("rare_word", COMMON | {11: 1, 12: 1, 13: 9}).settings["once"] == 2
+
+
 def test_special_tokens_are_never_rare():
     assert tally_of({11: 9, 12: 2, 13: 9, 14: 5, 15: 9}, one_hot([0] * 7))[0] == 0
 

@@ -67,6 +67,8 @@ def test_equal_evidence_is_ordered_as_the_criteria_are() -> None:
 def test_a_role_with_two_measures_is_told_once() -> None:
     verdicts = roles({"rare_word": uniform_scores((0.6,)), "two_rare_words": uniform_scores((0.8,))})
     assert [(finding.role, finding.measure) for finding in verdicts[A].findings] == [("rare words", "two_rare_words")]
+    tied = roles({"rare_word": uniform_scores((0.6,), once=420)})[A].findings  # 4.2 a sentence occur once
+    assert [(finding.role, finding.kind) for finding in tied] == [("rare words (many tied)", "rare words")]
 
 
 def test_nothing_is_said_of_a_head_without_scores() -> None:
