@@ -255,8 +255,9 @@ EXTRAS: dict[str, Maker] = {
     "is_longer": lambda config: torch.tensor([[False]]),
     "qformer_input_ids": _shape(1, N_TOKENS, value=21),
     "conditional_pixel_values": _shape(1, 3, "image_size", "image_size"),
-    "prompt_pixel_values": _shape(1, 3, "image_size", "image_size"),
-    "prompt_masks": _shape(1, 3, "image_size", "image_size"),
+    "prompt_pixel_values": _shape(1, 3, 32, 32),
+    "prompt_masks": _shape(1, 3, 32, 32),
+    "latents": _shape(1, "hidden_size", 6),
 }
 # Their defaults are None, and then an error.
 ALWAYS = {"bbox", "visual_feats", "visual_pos", "query_embeds", "states"}
