@@ -6,12 +6,13 @@ WORKERS ?= 2
 export PYTHON WORKERS
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test quick check clean
+.PHONY: help demo test quick check families clean
 
 help:
 	@echo "make demo    set up .venv, build the page and open the workbench"
 	@echo "make test    set up .venv, then run every check and every test"
 	@echo "make quick   the unit tests alone"
+	@echo "make families  every model type of Transformers, built tiny and compared (ten minutes); writes docs/models.md"
 	@echo "make check   format, lint, types and layers alone, of Python and of the page"
 	@echo "make clean   remove .venv and everything that was built"
 
@@ -33,6 +34,10 @@ check:
 	@sh scripts/setup dev
 	@.venv/bin/python scripts/web
 	@sh scripts/check
+
+families:
+	@sh scripts/setup dev
+	@OMP_NUM_THREADS=1 .venv/bin/python tests/families.py --workers $(WORKERS)
 
 clean:
 	@rm -rf .venv .pytest_cache .ruff_cache .import_linter_cache .pictures build dist src/headscope/static web/node_modules

@@ -30,7 +30,7 @@ START, END = "<!-- families: start -->", "<!-- families: end -->"
 
 State = Literal["exact", "close", "differs", "refused", "not compared", "not built", "error"]
 MEANING: dict[State, str] = {
-    "exact": "equal to its own attention to the last bit",
+    "exact": "outputs and patterns equal those of its own attention to the last bit",
     "close": "equal within rounding (1e-4 of the largest output)",
     "differs": "loads with a warning that names the first layer that differs",
     "refused": "refused by name, with the reason",
@@ -40,6 +40,8 @@ MEANING: dict[State, str] = {
 }
 
 CHUNK = 30
+REASON_LENGTH = 180
+VERSION_LINE = "Transformers"
 MOST_PARAMETERS = 4 * 10**7
 
 
@@ -124,12 +126,11 @@ def enliven(module: Any) -> None:
 
 def compare(model_type: str) -> Result:
     """Build a type, verify it, and say how it went."""
-    import torch
-
-    torch.set_num_threads(1)
     last = Result(model_type, "not built", detail="no class of it can be loaded with AutoModel")
     order: list[State] = ["exact", "close", "differs", "error", "refused", "not compared", "not built"]
     for class_name, sizes in product(class_names(model_type), (SIZES, SHALLOW)):
+        if sizes is SHALLOW and last.state == "refused":
+            continue  # no matter of sizes
         result = compare_class(model_type, class_name, sizes)
         if order.index(result.state) <= order.index("error"):
             return result
@@ -143,13 +144,13 @@ def compare_class(model_type: str, class_name: str, sizes: Sizes) -> Result:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            module, twin = (build(model_type, class_name, sizes) for _ in range(2))
+            module = build(model_type, class_name, sizes)
     except Exception as error:  # Transformers raises anything where sizes do not fit
         return Result(model_type, "not built", class_name, f"{type(error).__name__}: {short(error)}")
-    return compare_module(model_type, class_name, module, twin)
+    return compare_module(model_type, class_name, module, lambda: build(model_type, class_name, sizes))
 
 
-def compare_module(model_type: str, class_name: str, module: Any, twin: Any) -> Result:
+def compare_module(model_type: str, class_name: str, module: Any, make_twin: Callable[[], Any]) -> Result:
     """Verify a module on what it reads, or on the first made-up input that it runs by itself."""
     from headscope.errors import HeadscopeError
     from headscope.models import Model
@@ -161,7 +162,7 @@ def compare_module(model_type: str, class_name: str, module: Any, twin: Any) -> 
             model = Model(module, name=model_type)
             verification = verify_whole(model)
             if verification.is_equal is None:
-                verification = verify_on_made_up(model, twin) or verification
+                verification = verify_on_made_up(model, make_twin()) or verification
     except HeadscopeError as error:
         return Result(model_type, "refused", class_name, short(error))
     except Exception as error:
@@ -194,15 +195,24 @@ def verify_on_made_up(model: Any, twin: Any) -> Any:
     for inputs in made_up_inputs(twin):
         try:
             with torch.no_grad():
-                twin(**inputs)
+                outputs = twin(**inputs)
         except Exception:  # the next may fit
+            continue
+        if not is_number(outputs):
             continue
         verification = verify_whole(model, inputs)
         if verification.is_equal is None and "other numbers each time" not in verification.line:
-            line = f"observing the inputs given raised {verification.line}"
-            return replace(verification, is_equal=False, first_difference=line)
+            # It ran by itself just now: what is raised comes of looking.
+            error = re.sub(r"^it cannot run .* by itself \((.*)\)$", r"\1", "; ".join(verification.notes))
+            return replace(verification, is_equal=False, first_difference=f"observing the inputs given raised {error}")
         return verification
     return None
+
+
+def is_number(outputs: Any) -> bool:
+    """Whether the first output has no NaN: a model that gives none on an input does not take it."""
+    first = next(iter(outputs.values())) if hasattr(outputs, "values") else outputs
+    return not (hasattr(first, "isnan") and bool(first.isnan().any()))
 
 
 def short(error: object) -> str:
@@ -222,12 +232,10 @@ def all_types() -> list[str]:
 
 def table(results: Sequence[Result]) -> str:
     """The generated part of docs/models.md."""
-    import transformers
-
     counts = Counter(result.state for result in results)
     n_compared = counts["exact"] + counts["close"] + counts["differs"]
     lines = [
-        f"Transformers {transformers.__version__}: {len(results)} model types, {n_compared} compared.",
+        f"{VERSION_LINE} {transformers_version()}: {len(results)} model types, {n_compared} compared.",
         "",
         "| result | types | what it means |",
         "|---|---|---|",
@@ -236,24 +244,48 @@ def table(results: Sequence[Result]) -> str:
     ]
     for state in MEANING:
         rows = [result for result in results if result.state == state]
-        if not rows:
-            continue
-        lines += [f"**{state.capitalize()}** ({len(rows)})", ""]
-        if state == "exact":
-            lines += [", ".join(result.model_type for result in rows), ""]
-        else:
-            lines += [f"- {result.model_type}: {cell(result)}" for result in rows] + [""]
+        if rows:
+            lines += [f"**{state.capitalize()}** ({len(rows)})", "", *section(rows), ""]
     notes = [(result.model_type, note) for result in results for note in result.notes if "SDPA" in note]
     if notes:
         lines += ["**The model's own SDPA and eager attention disagree**: what is shown follows eager", ""]
-        lines += [f"- {model_type}: {note}" for model_type, note in notes] + [""]
+        lines += [f"- {model_type}: {note.split(':')[0]}" for model_type, note in notes] + [""]
     return "\n".join(lines)
 
 
-def cell(result: Result) -> str:
-    """What a row says beside its name."""
-    text = f"{result.difference:.2g}" if result.state == "close" else result.detail
-    return text.replace("|", "\\|").replace("<", "&lt;") or "–"
+def section(rows: Sequence[Result]) -> list[str]:
+    """Names in one paragraph, with small differences behind them; where there is a reason, a line for each reason."""
+    if rows[0].state in ("exact", "close"):
+        sizes = {result.model_type: f" ({result.difference:.1g})" if result.difference else "" for result in rows}
+        return [", ".join(f"{model_type}{size}" for model_type, size in sizes.items())]
+    by_reason: dict[str, list[str]] = {}
+    for result in rows:
+        by_reason.setdefault(reason(result), []).append(result.model_type)
+    return [f"- {', '.join(types)}: {text}" for text, types in by_reason.items()]
+
+
+def reason(result: Result) -> str:
+    """Why a type has not been compared, without the name of its class, so that types can share a line."""
+    text = re.sub(rf"\b({result.class_name})\b", "the model", result.detail) if result.class_name else result.detail
+    text = re.sub(r"^observing .*? was refused: ", "", text).split("; ")[0]
+    text = re.sub(r" but it was not found in your environment.*|: what it would show could be wrong.*", "", text)
+    text = re.sub(r"^\w+Attention passes", "the model passes", text)
+    return text[:REASON_LENGTH].replace("|", "\\|").replace("<", "&lt;").replace("*", "\\*") or "–"
+
+
+def transformers_version() -> str:
+    """The version whose types these are."""
+    import transformers
+
+    return transformers.__version__
+
+
+def types_in_docs() -> tuple[str, set[str]]:
+    """The version of Transformers that the table of docs/models.md is about, and every word that it names."""
+    page = PAGE.read_text(encoding="utf-8")
+    text = page[page.index(START) : page.index(END)]
+    version = re.search(rf"{VERSION_LINE} (\S+):", text)
+    return (version[1] if version else ""), set(re.findall(r"[\w.-]+", text))
 
 
 def compare_in_process(types: Sequence[str], report: Callable[[Result], None]) -> None:
@@ -291,6 +323,9 @@ def main() -> int:
     arguments = parser.parse_args()
     types = arguments.types or all_types()
     if arguments.lines:
+        import torch
+
+        torch.set_num_threads(1)
         for model_type in types:
             start = time.perf_counter()
             result = compare(model_type)

@@ -75,7 +75,8 @@ def shrink(config: Any, sizes: Sizes) -> None:
     for part in list(vars(config).values()):
         if isinstance(part, PreTrainedConfig):
             shrink(part, sizes)
-    is_multi_head = getattr(config, "num_attention_heads", 0) == getattr(config, "num_key_value_heads", None)
+    fields = vars(config)
+    is_multi_head = fields.get("num_attention_heads", 0) == fields.get("num_key_value_heads")
     is_staged = isinstance(getattr(config, "depths", None), list | tuple)
     n_before = next((n for n in (getattr(config, name, None) for name in LAYER_COUNTS) if isinstance(n, int)), None)
     n_before = None if is_staged else n_before
@@ -234,6 +235,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     },
     "diffusion_gemma_text": {"num_experts": 4, "top_k_experts": 2, "moe_intermediate_size": 32},
     "dots1": {"n_routed_experts": 4, "num_experts_per_tok": 2, "n_shared_experts": 1},
+    "emu3_vqgan": {"base_channels": 32},
     "emu3": {"vocabulary_map": {"<|extra_200|>": 5, "<image>": 6, "<|visual token 000000|>": 7}},
     "ernie4_5_vl_moe_text": {"rope_parameters.mrope_section": [1, 1, 2]},
     "esm": {"vocab_size": 33, "mask_token_id": 32, "pad_token_id": 1},
@@ -250,6 +252,16 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "moonshine_streaming": {"num_key_value_heads": 4},
     "nemotron": {"num_key_value_heads": 2},
     "pocket_tts_audio_tokenizer": {"upsample_groups": 32},
+    "patchtsmixer": {"self_attn": True, "self_attn_heads": 4},
+    "recurrent_gemma": {"num_hidden_layers": 3},
+    "sam3_lite_text_text_model": {"num_hidden_layers": 3},
+    "perceiver": {
+        "d_latents": 32,
+        "num_latents": 8,
+        "num_self_attends_per_block": 2,
+        "num_self_attention_heads": 4,
+        "num_cross_attention_heads": 4,
+    },
     "reformer": {"is_decoder": True},
     "t5gemma2_text": {"dropout_rate": 0.0},
     "wav2vec2-bert": {"vocab_size": 32},
@@ -324,5 +336,5 @@ SETTINGS: dict[str, dict[str, Any]] = {
     },
     **dict.fromkeys(["sew", "sew-d"], CONVOLUTIONS),
     "step3p5": {"sliding_window": 8},
-    "tvp": {"max_img_size": 128},
+    "tvp": {"max_img_size": 64, "visual_prompt_size": 8},
 }
