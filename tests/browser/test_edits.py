@@ -241,7 +241,7 @@ def test_edits_are_saved_and_loaded(bench: Workbench, tmp_path: Path) -> None:
 
 def test_what_the_model_writes_with_and_without(bench: Workbench, gpt: hs.Model) -> None:
     bench.open(text=TEXT, at="L3H2", edit="silence('L3H2')")
-    bench.button("Write 20 tokens with and without").click()
+    bench.button("Write 20 tokens: original and edited").click()
     place = bench.page.locator(".written dd")
     expect(place).to_have_count(2)
     expected = gpt.generate(TEXT, max_new_tokens=20, interventions=[hs.silence("L3H2")]).text

@@ -60,7 +60,7 @@ def test_a_picture_is_what_is_on_screen(bench, tmp_path):
     stage = bench.page.locator(".stage").bounding_box()
     assert stage
     scale = picture.width / stage["width"]
-    assert 30 < picture.height / scale - stage["height"] < 60  # and a title over it
+    assert 50 < picture.height / scale - stage["height"] < 80  # and a title over it
     assert len(picture.getcolors(10**6) or "many") > 20
 
 

@@ -1,14 +1,14 @@
 /** Runs in a few words, where several are named. */
 
 import type { ModelProps, StackProps, TraceProps } from "../contract";
+import { changes } from "../data/caption";
 import { nameOf, shortened, shortName } from "./input/draft";
 import type { OpenRun } from "./slices";
 
-/** `gpt: The doctor asked …`, with its edits where it has any. */
+/** `gpt (edited, 2 changes): The doctor asked …`. */
 export function runName({ request, trace }: OpenRun, models: ModelProps[]): string {
-  const name = request ? nameOf(request, models) : inputName(trace);
-  const count = trace.edits.length;
-  const edits = count ? ` (${count} edit${count > 1 ? "s" : ""})` : "";
+  const name = request ? nameOf({ ...request, edits: [] }, models) : inputName(trace);
+  const edits = trace.edits.length ? ` (edited, ${changes(trace.edits.length)})` : "";
   return `${shortName(trace.model)}${edits}: ${name}`;
 }
 

@@ -73,13 +73,11 @@ class ActivationsView implements Mounted {
     const raster = this.surface.raster(scale);
     const theme = themeOf(this.element);
     const content = this.content();
-    const { model, difference } = this.host.trace;
-    const words = [{ text: model, colour: theme.ink }];
-    if (difference) words.push({ text: `A ${difference.a} − B ${difference.b}`, colour: theme.secondary });
+    const words = [{ text: this.host.trace.model, colour: theme.ink }];
     const { line, notes } = this.told();
     if (content) this.paint(raster, scale, content);
     const texts = content ? labels(theme, this.ruler, content) : [];
-    return titled(pictureOf(raster, texts, scale), words, [line, ...notes].join(" · "), theme, scale);
+    return titled(pictureOf(raster, texts, scale), this.host.trace, words, [line, ...notes].join(" · "), theme, scale);
   }
 
   numbers(limit: number): { columns: string[]; rows: (string | number)[][]; total: number } {

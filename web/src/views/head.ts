@@ -102,7 +102,7 @@ class HeadView implements Mounted, Handled {
     const model = { text: this.host.trace.model, colour: theme.ink };
     const drawn = scene.isDifference ? this.signs() : VALUES[scene.selection.what];
     const notes = this.notes(scene, !this.isLines && this.matrix.isComplete);
-    return titled(picture, [model, ...heads], [drawn, ...notes].join(" · "), theme, scale);
+    return titled(picture, this.host.trace, [model, ...heads], [drawn, ...notes].join(" · "), theme, scale);
   }
 
   highlight(token: Token | null): void {

@@ -118,7 +118,7 @@ class MediaView implements Mounted {
     const theme = themeOf(this.element);
     const { line, notes } = this.form.told();
     const words = [{ text: this.host.trace.model, colour: theme.ink, isBold: true }];
-    return titled(drawn, words, [line, ...notes].join(" · "), theme, scale);
+    return titled(drawn, this.host.trace, words, [line, ...notes].join(" · "), theme, scale);
   }
 
   get kept(): number | null {

@@ -93,7 +93,7 @@ class ModelView implements Mounted {
     const picture = pictureOf(raster, this.labels(theme), scale);
     const { line, notes } = this.told();
     const model = { text: this.host.trace.model, colour: theme.ink };
-    return titled(picture, [model], [line, ...notes].join(" · "), theme, scale);
+    return titled(picture, this.host.trace, [model], [line, ...notes].join(" · "), theme, scale);
   }
 
   numbers(limit: number): { columns: string[]; rows: (string | number)[][]; total: number } {

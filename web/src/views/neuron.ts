@@ -81,6 +81,7 @@ class NeuronView implements Mounted {
     const name = { text: this.vectors?.head ?? "", colour: theme.accent, isBold: true };
     return titled(
       picture,
+      this.host.trace,
       [{ text: this.host.trace.model, colour: theme.ink }, name],
       [line, ...notes].join(" · "),
       theme,

@@ -1,11 +1,13 @@
 /** A canvas with text over it, as large as the element it is in; coarser while something moves, sharp when it is still. */
 
+import type { TraceProps } from "../contract";
+import { captionLine } from "../data/caption";
 import { Raster } from "../marks/raster";
 import { css, type Rgb, type Theme } from "../theme";
 import { type Label, Labels, paintLabels, Ruler } from "./labels";
 
 const STILL = 140; // ms
-const TITLE = 46; // px, over a picture that is saved
+const TITLE = 64; // px, over a picture that is saved
 
 export class Surface {
   readonly canvas = document.createElement("canvas");
@@ -77,9 +79,11 @@ export function pictureOf(raster: Raster, labels: Label[], scale: number): HTMLC
   return canvas;
 }
 
-/** The same picture under two lines that say what it is of: once it is saved, nothing around it does. */
+/** The same picture under three lines that say what it is of (model, input, edits): once it is saved, nothing around
+ *  it does. */
 export function titled(
   picture: HTMLCanvasElement,
+  trace: TraceProps,
   words: { text: string; colour: Rgb; isBold?: boolean }[],
   notes: string,
   theme: Theme,
@@ -94,8 +98,11 @@ export function titled(
   context.drawImage(picture, 0, TITLE * scale);
   const ruler = new Ruler();
   const room = picture.width / scale - 32;
+  const isEdited = trace.edits.length > 0;
+  const of = { text: captionLine(trace), colour: isEdited ? theme.warn : theme.secondary, isBold: isEdited };
   const labels: Label[] = [
-    { text: notes, x: 16, y: 34, align: "left", width: room, size: 11, colour: theme.secondary },
+    { ...of, x: 16, y: 34, align: "left", width: room, size: 11 },
+    { text: notes, x: 16, y: 51, align: "left", width: room, size: 11, colour: theme.secondary },
   ];
   let x = 16;
   for (const { text, colour, isBold = false } of words) {

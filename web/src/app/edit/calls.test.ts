@@ -64,8 +64,8 @@ describe("words", () => {
   });
 
   test("a run is named by what it goes without", () => {
-    expect(summary(["silence('L3H2')"])).toBe("without L3H2");
-    expect(summary(["silence('L3H2')", "silence('L4H0')"])).toBe("without L3H2 and L4H0");
+    expect(summary(["silence('L3H2')"])).toBe("silence L3H2");
+    expect(summary(["silence('L3H2')", "silence('L4H0')"])).toBe("silence L3H2 and L4H0");
     expect(summary(["block('L3H2', [5], [2])"])).toBe("a look blocked in L3H2");
     expect(summary(["scale('L3H2', 0.5)", "silence('L4H0')"])).toBe("scale L3H2 by 0.5 and 1 more");
   });

@@ -234,11 +234,11 @@ export function spoken(text: string, trace: TraceProps | null): string {
     .join("");
 }
 
-/** A run's edits in a few words: "without L3H2 and L4H0". */
+/** A run's edits in a few words: "silence L3H2 and L4H0". */
 export function summary(edits: string[]): string {
   const calls = edits.map(parsed);
   const silenced = calls.every((call) => call?.name === "silence" && !Object.keys(call.options).length);
-  if (silenced && calls.length) return `without ${joined(calls.map((call) => String(call?.args[0])))}`;
+  if (silenced && calls.length) return `silence ${joined(calls.map((call) => String(call?.args[0])))}`;
   const [first = ""] = edits;
   const place = String(calls[0]?.args[0]);
   // Which tokens it is about only the run itself can say.

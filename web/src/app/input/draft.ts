@@ -100,6 +100,15 @@ export function requestFrom(draft: Draft): RunRequest {
   }
 }
 
+/** How the form differs from the run on screen, in words; empty where running it would show the same. */
+export function formDifference(draft: Draft, request: RunRequest | null, models: ModelProps[]): string {
+  if (!request) return "";
+  if (draft.model !== request.model) return `The form names ${shortName(draft.model) || "no model"}`;
+  const forms = formsOf(models.find((model) => model.name === request.model));
+  const ofRun = requestFrom(draftOf({ ...request, edits: [] }, forms));
+  return sameRequest(requestFrom(draft), ofRun) ? "" : "The form has another input";
+}
+
 /** A target that is given is not written by the model; a pair is read by models that do not write. */
 export function canWrite({ form, target }: Draft): boolean {
   return form === "text" || form === "chat" || (form === "source-target" && !target.trim());
@@ -148,7 +157,7 @@ export function shortName(model: string): string {
 
 /** A run's name: of the preset it came from, or its first words; of an edited run, what was edited. */
 export function nameOf(request: RunRequest, models: ModelProps[]): string {
-  if (request.edits.length) return `… ${summary(request.edits)}`;
+  if (request.edits.length) return `Edited: ${summary(request.edits)}`;
   const presets = models.find((model) => model.name === request.model)?.presets ?? [];
   const preset = presets.find((candidate) => sameRequest(presetRequest(request.model, candidate), request));
   if (preset) return preset.name;

@@ -28,7 +28,7 @@ test("the rows hold everything that would be computed", () => {
     Text: ["Hi"],
     "New tokens": ["5"],
     Edits: ["silence('L0H1')"],
-    "Compare with": ["Ho", "Without edits"],
+    "Compare with": ["Ho", "Original: not edited"],
     Analyses: ["Activations, the relevance of the input to a prediction and a search for heads"],
   });
   expect(rows("model=m&text=A&pair=B")).toMatchObject({ Text: ["A"], "Second text": ["B"] });

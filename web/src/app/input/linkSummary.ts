@@ -77,7 +77,7 @@ function comparedWith(request: RunRequest, other: RunRequest): string[] {
   }
   if (!texts.length) texts.push("The same input");
   if (other.edits.length) texts.push(...other.edits);
-  else if (request.edits.length) texts.push("Without edits");
+  else if (request.edits.length) texts.push("Original: not edited");
   return texts;
 }
 

@@ -3,6 +3,7 @@
 import type { SiteProps } from "../../contract";
 import { differencesOf } from "../../data/activationDifferences";
 import { activationsOf } from "../../data/activations";
+import { changes } from "../../data/caption";
 import { headName, siteOf, stackOf } from "../../data/trace";
 import { copyOfPage } from "../../hosts/file";
 import { savedPage, table } from "../../hosts/page";
@@ -148,11 +149,14 @@ export function hasLink({ home }: Place): boolean {
   return home.kind !== "notebook" && location.protocol !== "about:";
 }
 
-export function copyLink(bench: Messages & Linked) {
+export function copyLink(bench: Runs & Messages & Linked) {
   return attempt(bench, async () => {
+    const edits = bench.shown?.trace.edits.length ?? 0;
     await copy(`${location.href.split("#")[0]}#${bench.link}`);
     bench.say(
-      new URLSearchParams(bench.link).has("kept") ? TOO_LONG : "Link copied: it opens this view of this input.",
+      new URLSearchParams(bench.link).has("kept")
+        ? TOO_LONG
+        : `Link copied: it opens this view of this input${edits ? `, edited (${changes(edits)})` : ""}.`,
     );
   });
 }

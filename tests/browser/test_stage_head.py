@@ -1,0 +1,117 @@
+"""What stands above the picture: what it is of, what was edited, what to beware of. It is never at odds with the form."""
+
+import re
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Locator, expect
+
+import headscope as hs
+from browser.workbench import Workbench
+
+NURSE = "The doctor asked the nurse a question. She"
+SILENCED = "silence('L3H2')"
+SCALED = "scale('L2H1', 0.5)"
+
+
+def picture_line(bench: Workbench) -> Locator:
+    return bench.page.get_by_role("group", name="What the picture shows")
+
+
+def edited_bar(bench: Workbench) -> Locator:
+    return bench.page.get_by_role("group", name="Edited run")
+
+
+def warnings(bench: Workbench) -> Locator:
+    return bench.page.get_by_role("region", name="Warnings")
+
+
+def test_the_picture_says_what_it_is_of_and_a_form_that_differs_is_not_run_yet(bench: Workbench) -> None:
+    bench.open(text=NURSE)
+    line = picture_line(bench)
+    expect(line).to_have_text(re.compile(rf"gpt\s*“{re.escape(NURSE)}”\s*not edited\s*$"))
+    bench.page.get_by_label("Text", exact=True).fill("Something else")
+    expect(line).to_contain_text("The form has another input: not run yet")
+    expect(line).to_contain_text(NURSE)
+    expect(bench.page.get_by_role("form", name="Input").get_by_text("not run yet")).to_be_visible()
+    bench.button("Run").click()
+    expect(line).to_have_text(re.compile(r"“Something else”\s*not edited\s*$"))
+
+
+def test_a_refused_text_leaves_the_picture_with_the_name_of_its_own_run(bench: Workbench) -> None:
+    bench.expect("422|400|413")
+    bench.open(text=NURSE)
+    bench.page.get_by_label("Text", exact=True).fill("word " * 700)
+    bench.button("Run").click()
+    expect(bench.page.get_by_role("alert")).to_contain_text("512")
+    expect(picture_line(bench)).to_contain_text(NURSE)
+    expect(picture_line(bench)).to_contain_text("not run yet")
+
+
+def test_another_model_is_not_run_yet_while_its_run_is_missing(bench: Workbench) -> None:
+    bench.open(text=NURSE)
+    bench.expect("50")
+    bench.page.route("**/api/runs", lambda route: route.fulfill(status=503, body='{"error": "Busy"}'))
+    bench.button(re.compile("Model: builtin:gpt")).click()
+    models = bench.page.get_by_role("group", name=re.compile("Model: "))
+    models.get_by_role("button", name=re.compile("builtin:bert")).click()
+    expect(picture_line(bench)).to_contain_text("The form names bert: not run yet")
+    expect(picture_line(bench).locator("b")).to_have_text("gpt")
+
+
+@pytest.mark.parametrize("view", ["model", "head", "neuron", "activations"])
+def test_an_edited_run_is_named_in_every_view(view: str, bench: Workbench) -> None:
+    bench.open(text=NURSE, view=view, at="L3H2", edit=SILENCED)
+    expect(edited_bar(bench)).to_contain_text("Edited: 1 change")
+    expect(edited_bar(bench)).to_contain_text("silence L3H2")
+    expect(picture_line(bench)).to_contain_text("edited, 1 change")
+    assert "(edited)" in bench.page.title()
+
+
+def test_edits_are_undone_at_once_and_compared_with_the_original(bench: Workbench) -> None:
+    bench.open(text=NURSE, view="head", at="L5H2", edit=SILENCED)
+    bar = edited_bar(bench)
+    bar.get_by_role("button", name="Compare with original").click()
+    bench.links_to(compare="difference")
+    comparison = bench.page.get_by_role("group", name="Comparison")
+    expect(comparison).to_contain_text(re.compile(r"gpt \(edited, 1 change\).*gpt: "))
+    bar.get_by_role("button", name="Leave comparison").click()
+    bench.links_to(compare=None)
+    bar.get_by_role("button", name="Undo all").click()
+    expect(bar).to_have_count(0)
+    bench.links_to(edit=None)
+    bench.press("Control+z")
+    expect(bar).to_contain_text("Edited: 1 change")
+
+
+def test_a_copied_link_says_that_it_is_of_an_edited_run(bench: Workbench) -> None:
+    bench.open(text=NURSE, edit=SILENCED)
+    bench.button("Copy link").click()
+    expect(bench.page.get_by_text("edited (1 change)")).to_be_visible()
+
+
+def test_a_saved_page_says_what_was_edited(offline: Workbench, gpt: hs.Model, tmp_path: Path) -> None:
+    trace = gpt.run(NURSE, interventions=[hs.silence("L3H2"), hs.scale("L2H1", 0.5)])
+    offline.visit(hs.model_view(trace).save(tmp_path / "edited.html").as_uri())
+    expect(edited_bar(offline)).to_contain_text("Edited: 2 changes")
+    expect(edited_bar(offline).get_by_role("button")).to_have_count(0)
+    expect(picture_line(offline)).to_contain_text(NURSE)
+
+
+def test_warnings_stand_above_the_picture_and_are_dismissed_one_by_one(
+    bench: Workbench, offline: Workbench, tmp_path: Path
+) -> None:
+    bench.open(text="The doctor " * 400, cut="1")
+    region = warnings(bench)
+    expect(region).to_contain_text("512")
+    count = region.get_by_role("paragraph").count()
+    box, stage = region.bounding_box(), bench.page.locator(".stage").bounding_box()
+    assert box and stage and box["y"] + box["height"] <= stage["y"]
+    saved = bench.save("HTML", tmp_path)
+    for _ in range(count):
+        region.get_by_role("button", name=re.compile("^Dismiss")).first.click()
+    expect(region.get_by_role("paragraph")).to_have_count(0)
+    region.get_by_role("button", name=re.compile("^Show")).click()
+    expect(region.get_by_role("paragraph")).to_have_count(count)
+    offline.visit(saved.as_uri())
+    expect(warnings(offline)).to_contain_text("512")
