@@ -57,7 +57,7 @@ def long_llama(tmp_path_factory: pytest.TempPathFactory, shared_weights: Path, w
 
 def save_picture(bench: Workbench, name: str) -> None:
     """A picture, once the card of the head has its measures, which come last."""
-    bench.page.locator("aside.right .bars, aside.right table").first.wait_for()
+    bench.page.locator("aside.right .bars, aside.right [aria-label=Measures], aside.right table").first.wait_for()
     bench.picture(name)
 
 

@@ -190,7 +190,7 @@ def test_a_link_whose_run_is_held_is_shown_at_once(bench: Workbench, sent_reques
     bench.goto(bench.address(text=text, view="head", at="L3H2"))
     assert bench.is_chosen("Scale", "Head")
     expect(card(bench)).to_have_count(0)
-    expect(bench.page.locator("aside.right .bars").first).to_be_visible()
+    expect(bench.page.locator("aside.right .bars, aside.right [aria-label=Measures]").first).to_be_visible()
     assert sent_requests == [] and held_runs(bench.server) == before
 
 

@@ -13,6 +13,8 @@ def test_answers_and_edits_are_seen_without_scrolling(bench: Workbench) -> None:
     bench.open(text=TEXT, view="head", at="L2H1")
     card = bench.page.locator("aside.right")
     expect(card.locator(".answers li")).to_have_count(6)
+    expect(card.locator("dl.bars > div")).to_have_count(0)  # what it does and predicts comes first
+    card.get_by_role("button", name="Measures of this input").click()
     expect(card.locator("dl.bars > div")).to_have_count(5)
     card.get_by_role("button", name="Silence", exact=True).click()
     bench.ready()
@@ -76,7 +78,7 @@ def test_nothing_in_the_bar_overlaps(bench: Workbench, width: int) -> None:
 
 def test_a_model_of_pictures_is_told_in_patches(bench: Workbench) -> None:
     bench.open("builtin:vit", media="preset:sailing boat")
-    expect(bench.page.get_by_role("note")).to_contain_text("rows are patches that look")
+    expect(bench.page.get_by_role("note")).to_contain_text("how much each patch of the picture (row) looks at each patch")
     expect(bench.page.get_by_role("region", name="Use cases")).to_have_count(0)
     bench.page.keyboard.press("f")
     panel = bench.page.get_by_role("region", name="Find heads")

@@ -115,7 +115,7 @@ class Workbench:
     def head_at(self, name: str) -> tuple[float, float]:
         """The middle of a head's picture in the model view: where its row and its column meet."""
         # Measures come after the first picture and write under the heads: a click before that may be lost.
-        self.page.locator("aside.right .bars").first.wait_for()
+        self.page.locator("aside.right .bars, aside.right [aria-label=Measures]").first.wait_for()
         return self.heads()[name]
 
     def heads(self) -> dict[str, tuple[float, float]]:

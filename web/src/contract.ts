@@ -261,7 +261,7 @@ export interface ModelProps {
   writes: boolean;
 }
 
-/** An input to start from. */
+/** An input to start from; `sort` is the measure that ranks heads for it, where one does. The page opens on such an input, if the model has one. */
 export interface PresetProps {
   name: string;
   look_for: string;
@@ -269,6 +269,7 @@ export interface PresetProps {
   pair: string | null;
   target: string | null;
   media: string | null;
+  sort: string;
 }
 
 /** What a saved page holds, as its part `saved`: which view, the selection it opens with, what was left out. */

@@ -23,7 +23,7 @@ def _examples() -> dict[str, Any]:
 
 def builtin_presets(name: str) -> list[PresetProps]:
     """The texts that come with a built-in model, and what to look for in them."""
-    own = ("name", "look_for", "text", "pair", "target")
+    own = ("name", "look_for", "text", "pair", "target", "sort")
     rows = [row for row in _examples().get(name.removeprefix("builtin:"), []) if "image" not in row]
     return [PresetProps(**({"look_for": ""} | {key: row[key] for key in own if key in row})) for row in rows]
 

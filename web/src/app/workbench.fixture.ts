@@ -19,7 +19,7 @@ export const SETTINGS: Settings = {
       coverage: "",
       max_tokens: 512,
       writes: true,
-      presets: [{ name: "cat", look_for: "", text: "the cat sat", pair: null, target: null, media: null }],
+      presets: [{ name: "cat", look_for: "", text: "the cat sat", pair: null, target: null, media: null, sort: "" }],
     },
   ],
   allows_hub: false,

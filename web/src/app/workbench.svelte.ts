@@ -11,7 +11,7 @@ import type {
   TraceProps,
 } from "../contract";
 import { layerKey } from "../data/load";
-import { joined } from "../data/measures";
+import { joined, Measures, strongestHead } from "../data/measures";
 import { RELEVANCE, type Relevance } from "../data/relevance";
 import { type Report, reportOf } from "../data/report";
 import { type Address, keep, recall } from "../hosts/address";
@@ -37,7 +37,8 @@ import {
   nameOf,
   presetRequest,
   requestFrom,
-  startRequest,
+  startPreset,
+  startRequests,
 } from "./input/draft";
 import { type Link, linkText, parseLink, switchedOn } from "./link";
 import { QUEUED } from "./progress";
@@ -137,6 +138,8 @@ export class Workbench
   isDrawn = $state(false);
   /** The run whose measures were asked for. */
   #measured: OpenRun | null = null;
+  /** The measure whose strongest head is put into focus once it is known: the page was opened without a link. */
+  #opening = "";
   /** The last run without edits. */
   #plain: OpenRun | null = null;
   asTable = $state(false);
@@ -423,18 +426,21 @@ export class Workbench
       );
       return;
     }
-    if (isStart || link.model) this.#begin(link, false);
+    if (isStart || link.model) this.#begin(link, false, isStart && !link.model);
   }
 
-  /** No input was asked for, but perhaps a model: its first example. */
-  #begin(link: Link, isConfirmed: boolean) {
+  /** No input was asked for, but perhaps a model: its first example. `isStart`: nothing was, so the page opens on the
+   *  example that shows most, sorted by the measure that shows it. */
+  #begin(link: Link, isConfirmed: boolean, isStart = false) {
     const defaultModel = this.settings?.default_model ?? "";
     const model = link.model || defaultModel;
-    const { selection, other } = link;
+    const { other } = link;
     this.#halt();
     this.draft.model = model;
-    const preset = this.model?.presets[0];
+    const preset = isStart ? startPreset(this.model) : this.model?.presets[0];
     if (preset) {
+      this.#opening = isStart ? preset.sort : "";
+      const selection = this.#opening ? { ...link.selection, sort: this.#opening } : link.selection;
       const request = presetRequest(model, preset);
       void this.#run({ request, selection, history: "replace", other, isConfirmed });
     } else if (this.model?.is_loaded) {
@@ -443,7 +449,7 @@ export class Workbench
     } else if (isConfirmed || model === defaultModel) {
       // Which inputs a model takes is known once it is loaded, and under which name the server has it.
       void this.#load(model).then((name) => {
-        if (name !== null) this.#begin({ ...link, model: name }, isConfirmed);
+        if (name !== null) this.#begin({ ...link, model: name }, isConfirmed, isStart);
       });
     } else this.#ask({ ...link, model });
   }
@@ -624,8 +630,9 @@ export class Workbench
     if (kept !== null) return kept;
     this.#offer ??= settings();
     this.settings ??= await this.#offer;
-    // The page computes one run by itself: the one that it also shows without a link.
-    if (!sameRequest(request, startRequest(this.settings)) || this.#stop !== stop) return null;
+    // The page computes by itself only what it shows without a link, or for a link without an input.
+    const isStart = startRequests(this.settings).some((start) => sameRequest(request, start));
+    if (!isStart || this.#stop !== stop) return null;
     this.progress = QUEUED;
     return compute();
   }
@@ -715,9 +722,17 @@ export class Workbench
       await this.finder.restore(this.selection.find);
       if (this.pictured !== openRun) return;
       if (!this.pending?.missing.includes("find")) this.#dropUnknownMeasures();
+      if (this.#opening) this.focusStrongest(this.#opening, "replace");
+      this.#opening = "";
     } catch {
       // A file saved without measures, or a trace that allows none: the page then offers nothing that needs them.
     }
+  }
+
+  /** Put the head that a measure ranks first into focus. */
+  focusStrongest(measure: string, history: "keep" | "replace" = "keep", change: Partial<Selection> = {}) {
+    const head = this.shown && strongestHead(this.shown.trace, new Measures(this.scores), measure);
+    if (head) this.select({ ...change, ...head }, history);
   }
 
   /** Sort and colour only by measures that are there. */

@@ -1,7 +1,8 @@
 import { expect, it } from "vitest";
 import type { ScoresProps } from "../contract";
 import type { Grid, Part } from "../wire";
-import { along, Measures, number, spoken } from "./measures";
+import { along, Measures, number, spoken, strongestHead } from "./measures";
+import { layer, trace } from "./trace.fixture";
 
 const values = (...of: number[]): Grid => ({
   dtype: "float32",
@@ -67,4 +68,12 @@ it("keeps bars between their ends", () => {
   const method = { name: "entropy", about: "", baseline: null, low: 0, high: 2 };
   expect([-1, 0.5, 9].map((value) => along(method, value))).toEqual([0, 0.25, 1]);
   expect(spoken("previous_token")).toBe("previous token");
+});
+
+it("finds the head that has most of a measure, unless all are near chance", () => {
+  const run = trace({ layers: [layer("L0", 4, { n_heads: 2 })] });
+  expect(strongestHead(run, new Measures(part), "induction")).toEqual({ site: "L0", head: 0 });
+  expect(strongestHead(run, new Measures(part), "no such measure")).toBeNull();
+  const weak = new Measures({ ...part, arrays: { induction: values(0.2, 0.25) } });
+  expect(strongestHead(run, weak, "induction")).toBeNull();
 });

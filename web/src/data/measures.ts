@@ -1,7 +1,8 @@
 /** Measures of heads, looked up by head and by name. */
 
-import type { MethodProps, ScoresProps } from "../contract";
+import type { MethodProps, ScoresProps, TraceProps } from "../contract";
 import { floats, type Part } from "../wire";
+import { headName } from "./trace";
 
 export interface Measured {
   method: MethodProps;
@@ -76,6 +77,24 @@ export class Measures {
     }
     return best;
   }
+}
+
+/** Where the head is that has the most of a measure; null if that is not known, or hardly above chance everywhere. */
+export function strongestHead(
+  trace: TraceProps,
+  measures: Measures,
+  name: string,
+): { site: string; head: number } | null {
+  const method = measures.methods.find((candidate) => candidate.name === name);
+  let strongest: { site: string; head: number } | null = null;
+  let most = (method?.baseline ?? 0) + (method ? 0.2 * (method.high - method.low) : 0);
+  for (const { site, n_heads } of trace.layers) {
+    for (let head = 0; head < n_heads; head++) {
+      const value = measures.of(headName(site, head), name);
+      if (value > most) [most, strongest] = [value, { site, head }];
+    }
+  }
+  return strongest;
 }
 
 /** Measures of several sources as one, over the heads of all of them; of two with a name, the first counts. */

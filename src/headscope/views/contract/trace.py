@@ -114,7 +114,8 @@ class TraceProps:
 
 @dataclass(frozen=True)
 class PresetProps:
-    """An input to start from."""
+    """An input to start from; `sort` is the measure that ranks heads for it, where one does. The page opens on such an
+    input, if the model has one."""
 
     name: str
     look_for: str
@@ -122,6 +123,7 @@ class PresetProps:
     pair: str | None = None
     target: str | None = None
     media: str | None = None
+    sort: str = ""
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import type { ModelProps } from "../../contract";
+import type { ModelProps, PresetProps } from "../../contract";
 import { requestOf } from "../../request";
 import { SETTINGS } from "../workbench.fixture";
 import {
@@ -11,7 +11,8 @@ import {
   nameOf,
   requestFrom,
   shortName,
-  startRequest,
+  startPreset,
+  startRequests,
   words,
 } from "./draft";
 
@@ -25,7 +26,7 @@ const model = (kinds: string[]): ModelProps => ({
   coverage: "",
   max_tokens: null,
   writes: true,
-  presets: [{ name: "story", look_for: "", text: "Once", pair: null, target: null, media: null }],
+  presets: [{ name: "story", look_for: "", text: "Once", pair: null, target: null, media: null, sort: "" }],
 });
 
 describe("the form of an input", () => {
@@ -83,8 +84,13 @@ test("a sentence pasted with its tree is named by its words", () => {
   expect(words(null)).toBeNull();
 });
 
-test("the start example is the first one of the default model", () => {
-  expect(startRequest(SETTINGS)).toEqual(requestOf({ model: "builtin:gpt", text: "the cat sat" }));
-  expect(startRequest({ ...SETTINGS, default_model: "another" })).toBeNull();
-  expect(startRequest({ ...SETTINGS, models: [] })).toBeNull();
+test("the start example is one that heads are ranked for, else the first one of the default model", () => {
+  const first = requestOf({ model: "builtin:gpt", text: "the cat sat" });
+  expect(startRequests(SETTINGS)).toEqual([first, first]);
+  const [gpt, ...others] = SETTINGS.models as [ModelProps, ...ModelProps[]];
+  const ranked = { ...gpt.presets[0], name: "again", text: "cat cat", sort: "induction" } as PresetProps;
+  const model = { ...gpt, presets: [...gpt.presets, ranked] };
+  expect(startPreset(model)).toBe(ranked);
+  expect(startRequests({ ...SETTINGS, models: [model, ...others] })[0]?.text).toBe("cat cat");
+  expect(startRequests({ ...SETTINGS, default_model: "another" })).toEqual([]);
 });

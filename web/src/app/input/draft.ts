@@ -141,11 +141,16 @@ export function presetRequest(model: string, preset: PresetProps): RunRequest {
   return requestOf({ model, text: preset.text, pair: preset.pair, target: preset.target, media: preset.media });
 }
 
-/** What the page runs when it is opened without a link: the first example of the server's default model. */
-export function startRequest(settings: Settings): RunRequest | null {
+/** The example that the page opens on: one that heads are ranked for, if the model has such, else its first. */
+export function startPreset(model: ModelProps | undefined): PresetProps | undefined {
+  return model?.presets.find((preset) => preset.sort) ?? model?.presets[0];
+}
+
+/** The runs that the page makes by itself: those of the default model that it shows where no input is asked for. */
+export function startRequests(settings: Settings): RunRequest[] {
   const model = settings.models.find(({ name }) => name === settings.default_model);
-  const [preset] = model?.presets ?? [];
-  return model && preset ? presetRequest(model.name, preset) : null;
+  const presets = [startPreset(model), model?.presets[0]];
+  return model ? presets.flatMap((preset) => (preset ? [presetRequest(model.name, preset)] : [])) : [];
 }
 
 /** A model's name where there is little room: the folder's own, without the way to it. */
