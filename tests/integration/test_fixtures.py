@@ -8,6 +8,7 @@ import pytest
 
 import headscope as hs
 from headscope import runs
+from headscope.glossary import current_name
 from headscope.reports import HeadsReport
 
 FOLDER = Path(__file__).parents[1] / "fixtures" / "0.1.0"
@@ -26,7 +27,7 @@ def test_a_trace_of_0_1_0_opens(record: str) -> None:
     assert [str(head) for head in trace.heads] == expected["heads"]
     answers = [[answer.text, answer.id, pytest.approx(answer.logprob)] for answer in trace.predictions(3)]
     assert expected["predictions"] == answers
-    assert by_head(hs.measure("confidence", trace)) == pytest.approx(expected["confidence"])
+    assert by_head(hs.measure("peak_weight", trace)) == pytest.approx(expected["confidence"])
     if "pattern" in expected:
         assert trace.pattern("L1H1") == pytest.approx(np.array(expected["pattern"]), abs=1e-6)
 
@@ -34,18 +35,18 @@ def test_a_trace_of_0_1_0_opens(record: str) -> None:
 @pytest.mark.filterwarnings("ignore:.*checksum:headscope.errors.HeadscopeWarning")
 def test_a_run_of_0_1_0_opens() -> None:
     scores = runs.open(FOLDER / "run").scores()
-    assert scores.keys() == EXPECTED["run_opened"].keys()
+    assert scores.keys() == {current_name(name) for name in EXPECTED["run_opened"]}
     for name, expected in EXPECTED["run_opened"].items():
-        assert by_head(scores[name]) == pytest.approx(expected)
+        assert by_head(scores[current_name(name)]) == pytest.approx(expected)
 
 
 @pytest.mark.filterwarnings("ignore:.*checksum:headscope.errors.HeadscopeWarning")
 def test_a_heads_report_of_0_1_0_opens() -> None:
     report, expected = HeadsReport.load(FOLDER / "report"), EXPECTED["report"]
     assert {str(head): verdict.role for head, verdict in report.roles.items()} == expected["roles"]
-    assert report.scores.keys() == expected["scores"].keys()
-    for name, scores in report.scores.items():
-        assert by_head(scores) == pytest.approx(expected["scores"][name], rel=1e-4, abs=1e-5, nan_ok=True)
+    assert report.scores.keys() == {current_name(name) for name in expected["scores"]}
+    for name, values in expected["scores"].items():
+        assert by_head(report.scores[current_name(name)]) == pytest.approx(values, rel=1e-4, abs=1e-5, nan_ok=True)
 
 
 def test_interventions_of_0_1_0_open() -> None:

@@ -603,6 +603,40 @@ export interface UseCaseOffer {
   needs_pairs: boolean;
 }
 
+/** A measure: its name in code, its label, its meaning in a phrase, its unit (empty: a share, 0 to 1), and chance. One with keys gives a score for each: "tags/to NOUN". `group` is where menus list it, `source` whose it is. */
+export interface MeasureTerm {
+  name: string;
+  label: string;
+  meaning: string;
+  unit: string;
+  chance: string;
+  group: string;
+  source: string;
+}
+
+/** A role: its name, what a head with it does, its family and its short form (made from the detail where empty). */
+export interface RoleTerm {
+  name: string;
+  meaning: string;
+  family: string;
+  short: string;
+}
+
+/** An edit: its name in Python, its label, what it does, and an example. */
+export interface EditTerm {
+  name: string;
+  label: string;
+  meaning: string;
+  example: string;
+}
+
+/** A scale: its name in code and in links, its label, and what it shows. */
+export interface ScaleTerm {
+  name: "model" | "head" | "neuron" | "activations";
+  label: string;
+  meaning: string;
+}
+
 export const DEFAULT_SELECTION: Selection = {
   "scale": "model",
   "site": "",
@@ -661,3 +695,117 @@ export const SELECTION_CHOICES = {
   direction: ["from", "to"],
   arcs: ["none", "gold", "A", "AT", "A+AT"],
 } as const;
+
+export const MEASURE_TERMS: Record<string, MeasureTerm> = {
+  "relevance": {"name": "relevance", "label": "relevance", "meaning": "how much of the answer's logit came through the head, as a share of its layer (CP-LRP)", "unit": "", "chance": "none", "group": "Importance", "source": "Voita et al. (2019)"},
+  "gate_importance": {"name": "gate_importance", "label": "gate gradient", "meaning": "|∂loss / ∂gate|, input by input", "unit": "loss per gate", "chance": "none", "group": "Importance", "source": "Michel et al. (2019)"},
+  "ablation": {"name": "ablation", "label": "ablation", "meaning": "increase of the loss when the head's output is zero", "unit": "nats", "chance": "none", "group": "Importance", "source": ""},
+  "confidence": {"name": "confidence", "label": "confidence", "meaning": "largest weight of each query, special tokens and, in a causal model, the first token excluded as keys, weights not renormalised; averaged over queries", "unit": "", "chance": "an even share of the keys that the query sees", "group": "Shape", "source": "Voita et al. (2019), section 4"},
+  "peak_weight": {"name": "peak_weight", "label": "peak weight (all keys)", "meaning": "largest weight of each query on any key; averaged over queries", "unit": "", "chance": "an even share of the keys that the query sees", "group": "Shape", "source": ""},
+  "entropy": {"name": "entropy", "label": "entropy", "meaning": "how spread out attention is: −Σ a log a, all keys", "unit": "nats", "chance": "log of the number of keys that the query sees", "group": "Shape", "source": ""},
+  "variability": {"name": "variability", "label": "variability", "meaning": "how much the pattern changes from text to text, first ten tokens", "unit": "", "chance": "none", "group": "Shape", "source": "Vig & Belinkov (2019)"},
+  "distance": {"name": "distance", "label": "distance", "meaning": "mean distance to the attended token, special tokens and, in a causal model, the first token excluded as keys, weights renormalised", "unit": "tokens", "chance": "mean distance under even attention", "group": "Shape", "source": "Vig & Belinkov (2019)"},
+  "distance_all_keys": {"name": "distance_all_keys", "label": "distance (all keys)", "meaning": "mean distance to the attended token, all keys", "unit": "tokens", "chance": "mean distance under even attention", "group": "Shape", "source": ""},
+  "positional": {"name": "positional", "label": "positional", "meaning": "how often the largest weight is at the head's most frequent distance", "unit": "", "chance": "an even choice among the keys that the query sees", "group": "Position", "source": "Voita et al. (2019), section 5.1"},
+  "previous_token": {"name": "previous_token", "label": "previous token", "meaning": "attention to the token just before", "unit": "", "chance": "an even share of the keys that the query sees", "group": "Position", "source": ""},
+  "next_token": {"name": "next_token", "label": "next token", "meaning": "attention to the token just after", "unit": "", "chance": "an even share of the keys that the query sees", "group": "Position", "source": ""},
+  "self_token": {"name": "self_token", "label": "self token", "meaning": "attention to the token itself", "unit": "", "chance": "an even share of the keys that the query sees", "group": "Position", "source": ""},
+  "first_token": {"name": "first_token", "label": "first token", "meaning": "attention to the first token of the input", "unit": "", "chance": "an even share of the keys that the query sees", "group": "Position", "source": ""},
+  "last_token": {"name": "last_token", "label": "last token", "meaning": "attention to the last token of the input", "unit": "", "chance": "an even share of the keys that the query sees", "group": "Position", "source": ""},
+  "special_tokens": {"name": "special_tokens", "label": "special tokens", "meaning": "attention to special tokens, such as [CLS] and [SEP]", "unit": "", "chance": "an even share of the keys that the query sees", "group": "Position", "source": ""},
+  "dependency_alignment": {"name": "dependency_alignment", "label": "dependency alignment", "meaning": "share of attention between words that the tree joins", "unit": "", "chance": "an even share of the keys that the query sees", "group": "Grammar", "source": "Vig & Belinkov (2019)"},
+  "repeated_induction": {"name": "repeated_induction", "label": "induction (repeated tokens)", "meaning": "on random tokens given twice, attention to what followed the same token before", "unit": "", "chance": "an even share of the keys that the query sees", "group": "Tokens", "source": "Olsson et al. (2022)"},
+  "repeated_duplicate": {"name": "repeated_duplicate", "label": "duplicate token (repeated tokens)", "meaning": "on random tokens given twice, attention to the same token before", "unit": "", "chance": "an even share of the keys that the query sees", "group": "Tokens", "source": ""},
+  "copying": {"name": "copying", "label": "copying (weights)", "meaning": "of the tokens in sight whose logits the head raises, the share of those that it attends to", "unit": "", "chance": "1 / number of tokens in sight", "group": "Tokens", "source": "Olsson et al. (2022)"},
+  "induction": {"name": "induction", "label": "induction", "meaning": "attention to what followed the same token before", "unit": "", "chance": "an even share of the keys that the query sees", "group": "Tokens", "source": "Olsson et al. (2022)"},
+  "duplicate_token": {"name": "duplicate_token", "label": "duplicate token", "meaning": "attention to earlier occurrences of the same token", "unit": "", "chance": "an even share of the keys that the query sees", "group": "Tokens", "source": ""},
+  "same_token": {"name": "same_token", "label": "same token", "meaning": "attention to other occurrences of the same token", "unit": "", "chance": "an even share of the keys that the query sees", "group": "Tokens", "source": ""},
+  "rare_word": {"name": "rare_word", "label": "rare word", "meaning": "how often the largest weight is on the rarest token", "unit": "", "chance": "an even choice, ties counted", "group": "Tokens", "source": "Voita et al. (2019), section 5.3"},
+  "two_rare_words": {"name": "two_rare_words", "label": "two rare words", "meaning": "how often the largest weight is on one of the two rarest tokens", "unit": "", "chance": "an even choice, ties counted", "group": "Tokens", "source": "Voita et al. (2019), section 5.3"},
+  "punctuation": {"name": "punctuation", "label": "punctuation", "meaning": "attention to punctuation marks", "unit": "", "chance": "an even share of the keys that the query sees", "group": "Tokens", "source": ""},
+  "paired_marks": {"name": "paired_marks", "label": "paired marks", "meaning": "attention to the other half of a pair of quotes or brackets", "unit": "", "chance": "an even share of the keys that the query sees", "group": "Tokens", "source": ""},
+  "names": {"name": "names", "label": "names", "meaning": "attention to words with a capital inside a sentence", "unit": "", "chance": "an even share of the keys that the query sees", "group": "Tokens", "source": ""},
+  "same_word_across": {"name": "same_word_across", "label": "same word across", "meaning": "of the attention that crosses to the other sentence, the share on the same word", "unit": "", "chance": "an even share of the keys that the query sees", "group": "Two sentences", "source": ""},
+  "a_to_a": {"name": "a_to_a", "label": "A to A", "meaning": "attention of sentence A to sentence A", "unit": "", "chance": "an even share of the keys that the query sees", "group": "Two sentences", "source": ""},
+  "a_to_b": {"name": "a_to_b", "label": "A to B", "meaning": "attention of sentence A to sentence B", "unit": "", "chance": "an even share of the keys that the query sees", "group": "Two sentences", "source": ""},
+  "b_to_a": {"name": "b_to_a", "label": "B to A", "meaning": "attention of sentence B to sentence A", "unit": "", "chance": "an even share of the keys that the query sees", "group": "Two sentences", "source": ""},
+  "b_to_b": {"name": "b_to_b", "label": "B to B", "meaning": "attention of sentence B to sentence B", "unit": "", "chance": "an even share of the keys that the query sees", "group": "Two sentences", "source": ""},
+  "norm": {"name": "norm", "label": "output norm", "meaning": "Σ a ‖value · W_O‖: how much attention adds to the output", "unit": "norm", "chance": "output norm under even attention", "group": "What is added", "source": "Kobayashi et al. (2020)"},
+  "norm_first": {"name": "norm_first", "label": "output share of the first token", "meaning": "of what attention adds to the output, the share of the first token", "unit": "", "chance": "an even share of the keys that the query sees", "group": "What is added", "source": "Kobayashi et al. (2020)"},
+  "norm_special": {"name": "norm_special", "label": "output share of special tokens", "meaning": "of what attention adds to the output, the share of special tokens", "unit": "", "chance": "an even share of the keys that the query sees", "group": "What is added", "source": "Kobayashi et al. (2020)"},
+  "norm_punctuation": {"name": "norm_punctuation", "label": "output share of punctuation", "meaning": "of what attention adds to the output, the share of punctuation", "unit": "", "chance": "an even share of the keys that the query sees", "group": "What is added", "source": "Kobayashi et al. (2020)"},
+  "patch_self": {"name": "patch_self", "label": "same patch", "meaning": "attention from a patch to itself", "unit": "", "chance": "an even share of the keys that the query sees", "group": "Images", "source": ""},
+  "patch_neighbour": {"name": "patch_neighbour", "label": "neighbouring patches", "meaning": "attention from a patch to the eight around it", "unit": "", "chance": "an even share of the keys that the query sees", "group": "Images", "source": ""},
+  "patch_row": {"name": "patch_row", "label": "same row", "meaning": "attention from a patch to the rest of its row", "unit": "", "chance": "an even share of the keys that the query sees", "group": "Images", "source": ""},
+  "patch_column": {"name": "patch_column", "label": "same column", "meaning": "attention from a patch to the rest of its column", "unit": "", "chance": "an even share of the keys that the query sees", "group": "Images", "source": ""},
+  "patch_distance": {"name": "patch_distance", "label": "patch distance", "meaning": "mean distance to the attended patch", "unit": "patches", "chance": "mean distance under even attention", "group": "Images", "source": ""},
+  "brightness": {"name": "brightness", "label": "brightness", "meaning": "mean brightness of the attended patches, 0 to 1", "unit": "", "chance": "mean of all patches", "group": "Images", "source": ""},
+  "frequency": {"name": "frequency", "label": "frequency", "meaning": "mean spatial frequency of the attended patches", "unit": "cycles per patch", "chance": "mean of all patches", "group": "Images", "source": ""},
+  "like_hue": {"name": "like_hue", "label": "similar hue", "meaning": "similarity in hue of a patch and those it attends to: cosine of the angle", "unit": "cosine", "chance": "mean over all pairs", "group": "Images", "source": ""},
+  "like_brightness": {"name": "like_brightness", "label": "similar brightness", "meaning": "similarity in brightness of a patch and those it attends to: 1 − difference", "unit": "", "chance": "mean over all pairs", "group": "Images", "source": ""},
+  "like_frequency": {"name": "like_frequency", "label": "similar frequency", "meaning": "similarity in frequency of a patch and those it attends to: 1 − difference", "unit": "", "chance": "mean over all pairs", "group": "Images", "source": ""},
+  "syntactic": {"name": "syntactic", "label": "dependency relation", "meaning": "how often the largest weight is on the other end of the dependency", "unit": "", "chance": "always choosing the relation's most frequent distance", "group": "Dependencies", "source": "Voita et al. (2019), section 5.2"},
+  "alignment": {"name": "alignment", "label": "alignment", "meaning": "F1 of each target word's strongest source word with a statistical aligner's links", "unit": "", "chance": "links along the diagonal", "group": "Alignment", "source": ""},
+  "tags": {"name": "tags", "label": "part of speech", "meaning": "share of attention to, and from, each part of speech", "unit": "", "chance": "an even share of the keys that the query sees", "group": "Parts of speech", "source": "Vig & Belinkov (2019)"},
+  "hue": {"name": "hue", "label": "hue", "meaning": "share of attention to patches of each hue", "unit": "", "chance": "share of patches of that hue", "group": "Hues", "source": ""},
+};
+
+export const ROLE_TERMS: Record<string, RoleTerm> = {
+  "positional": {"name": "positional", "meaning": "attends at one distance: the previous token, the next, itself, 3 tokens back …", "family": "position", "short": ""},
+  "syntactic": {"name": "syntactic", "meaning": "attends to the other end of a dependency relation, as nsubj→head", "family": "syntax", "short": ""},
+  "induction": {"name": "induction", "meaning": "attends to what followed the same token before", "family": "copying", "short": "ind"},
+  "duplicate token": {"name": "duplicate token", "meaning": "attends to earlier occurrences of the same token", "family": "copying", "short": "dup"},
+  "same token": {"name": "same token", "meaning": "attends to other occurrences of the same token", "family": "copying", "short": "same"},
+  "rare words": {"name": "rare words", "meaning": "attends to the rarest tokens of the sentence", "family": "rare", "short": "rare"},
+  "same word across": {"name": "same word across", "meaning": "attends to the same word in the other sentence", "family": "across", "short": "same"},
+  "alignment": {"name": "alignment", "meaning": "attends to the source word of the word that it reads, or writes", "family": "across", "short": "align"},
+  "from A to B": {"name": "from A to B", "meaning": "sentence A attends to sentence B", "family": "across", "short": "A→B"},
+  "from B to A": {"name": "from B to A", "meaning": "sentence B attends to sentence A", "family": "across", "short": "B→A"},
+  "punctuation": {"name": "punctuation", "meaning": "attends to punctuation marks", "family": "marks", "short": ".,"},
+  "paired marks": {"name": "paired marks", "meaning": "attends to the other half of a pair of quotes or brackets", "family": "marks", "short": "( )"},
+  "names": {"name": "names", "meaning": "attends to words with a capital inside a sentence", "family": "marks", "short": "name"},
+  "the patch itself": {"name": "the patch itself", "meaning": "a patch attends to itself", "family": "image", "short": "self"},
+  "local patches": {"name": "local patches", "meaning": "a patch attends to the eight around it", "family": "image", "short": "local"},
+  "the row": {"name": "the row", "meaning": "a patch attends to its row", "family": "image", "short": "row"},
+  "the column": {"name": "the column", "meaning": "a patch attends to its column", "family": "image", "short": "col"},
+  "rests on the first token": {"name": "rests on the first token", "meaning": "most weight is on the first token", "family": "rest", "short": "1st"},
+  "rests on the last token": {"name": "rests on the last token", "meaning": "most weight is on the last token", "family": "rest", "short": "last"},
+  "rests on special tokens": {"name": "rests on special tokens", "meaning": "most weight is on special tokens", "family": "rest", "short": "rest"},
+};
+
+export const EDIT_TERMS: Record<string, EditTerm> = {
+  "silence": {"name": "silence", "label": "silence head", "meaning": "sets the output of a head to zero", "example": "silence(\"L3H2\")"},
+  "scale": {"name": "scale", "label": "scale head", "meaning": "multiplies the output of a head", "example": "scale(\"L3H2\", 0.5)"},
+  "mean_ablate": {"name": "mean_ablate", "label": "mean-ablate head", "meaning": "replaces the output of a head by its mean", "example": "mean_ablate(\"L3H2\")"},
+  "patch": {"name": "patch", "label": "patch", "meaning": "replaces the output of a head, a layer or a stream by that of another run", "example": "patch(\"L3H2\", model.run(\"The farmer asked the cook\"))"},
+  "temperature": {"name": "temperature", "label": "temperature", "meaning": "divides the scores before the softmax: below 1 sharpens", "example": "temperature(\"L3H2\", 2.0)"},
+  "uniform": {"name": "uniform", "label": "uniform attention", "meaning": "spreads attention evenly over visible keys", "example": "uniform(\"L3H2\", tokens=[-1])"},
+  "distance_bias": {"name": "distance_bias", "label": "distance bias", "meaning": "adds this much to the scores per token of distance: negative favours near keys", "example": "distance_bias(\"L3H2\", -0.5)"},
+  "block": {"name": "block", "label": "block attention", "meaning": "removes attention from queries to keys", "example": "block(\"L3H2\", \"She\", \"nurse\")"},
+  "set_weight": {"name": "set_weight", "label": "set weight", "meaning": "sets an attention weight; the row is renormalised to sum to 1", "example": "set_weight(\"L3H2\", -1, 0, 0.9)"},
+  "set_row": {"name": "set_row", "label": "set row", "meaning": "sets all attention weights of a query", "example": "set_row(\"L3H2\", 1, [0.5, 0.5])"},
+  "replace_pattern": {"name": "replace_pattern", "label": "replace pattern", "meaning": "sets all attention weights of a head", "example": "replace_pattern(\"L3H2\", [[1.0, 0.0], [0.5, 0.5]])"},
+  "set_neuron": {"name": "set_neuron", "label": "set neuron", "meaning": "sets a neuron to a value", "example": "set_neuron(\"L2H0\", \"key\", 12, 0.0)"},
+  "scale_neuron": {"name": "scale_neuron", "label": "scale neuron", "meaning": "multiplies a neuron", "example": "scale_neuron(\"L2\", \"mlp\", 7, 2.0)"},
+  "add_neuron": {"name": "add_neuron", "label": "add to neuron", "meaning": "adds a value to a neuron", "example": "add_neuron(\"L2H0\", \"query\", 3, 1.5)"},
+  "replace_token": {"name": "replace_token", "label": "replace token", "meaning": "replaces an input token, by the mask token if none is named", "example": "replace_token(2, \"nurse\")"},
+};
+
+export const SCALE_TERMS: Record<string, ScaleTerm> = {
+  "model": {"name": "model", "label": "Model", "meaning": "all layers and heads"},
+  "head": {"name": "head", "label": "Head", "meaning": "heads of one layer, between tokens"},
+  "neuron": {"name": "neuron", "label": "Neuron", "meaning": "one head: query, keys and values, neuron by neuron"},
+  "activations": {"name": "activations", "label": "Activations", "meaning": "what passes through the layers, token by token"},
+};
+
+export const FAMILIES: Record<string, string> = {
+  "position": "position",
+  "syntax": "syntax",
+  "copying": "copying",
+  "rare": "rare words",
+  "across": "between sentences",
+  "marks": "marks and names",
+  "image": "patches",
+  "rest": "at rest",
+  "none": "no clear role",
+};

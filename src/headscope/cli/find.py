@@ -14,6 +14,7 @@ from headscope.cli.load_model import Loading
 from headscope.cli.progress import progress_bars
 from headscope.cli.shared_options import InputOptions, InputText, ModelName, PrintOptions
 from headscope.errors import InputError
+from headscope.glossary import MEASURE_TERMS, label
 from headscope.progress import Steps
 
 if TYPE_CHECKING:
@@ -32,7 +33,8 @@ class HeadQuestion:
     source: Annotated[str | None, typer.Option("--from", help="By example: the query, a word or a position.")] = None
     to: Annotated[str | None, typer.Option("--to", help="By example: the key, a word or a position.")] = None
     pattern: Annotated[
-        str | None, typer.Option(help="By pattern: a measure such as previous_token, induction or names.")
+        str | None,
+        typer.Option(help="By pattern: a measure, as previous_token, induction or names (docs/glossary.md)."),
     ] = None
     effect: Annotated[
         str | None,
@@ -167,7 +169,10 @@ def _repeated_words(scores: "Scores") -> list[str]:
 def _show(scores: "Scores", rows: list[Any], effect: str | None) -> None:
     what = f"log p({printable(effect)}) lost" if effect is not None else "weight"
     many = f", {scores.n_samples} inputs" if scores.n_samples > 1 else ""
-    print_text(Text(f"The {len(rows)} first of {len(scores)} heads: {printable(scores.method)}{many}", "bold"))
+    name = label(scores.method) if scores.method in MEASURE_TERMS else scores.method
+    print_text(Text(f"The {len(rows)} first of {len(scores)} heads: {printable(name)}{many}", "bold"))
+    if term := MEASURE_TERMS.get(scores.method) if effect is None else None:
+        print_text(f"{term.label}: {term.meaning}. Baseline: {term.chance}.")
     table = Table()
     columns = [
         "head",

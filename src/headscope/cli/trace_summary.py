@@ -9,6 +9,7 @@ from rich.text import Text
 
 from headscope.cli.console import printable
 from headscope.errors import NotRecordedError
+from headscope.glossary import label
 
 if TYPE_CHECKING:
     import numpy as np
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from headscope.traces import HeadSummary, Tokens, Trace
 
 ANSWERS_SHOWN = 5
+_MEASURES = ("peak_weight", "entropy", "distance_all_keys")
 
 
 @dataclass(frozen=True)
@@ -40,13 +42,13 @@ class Received:
 
 @dataclass(frozen=True)
 class HeadFigures:
-    """Means over the queries of one head: largest weight, entropy (nats), distance |i − j|; where it looks, mostly
-    (None if only rows were recorded), and its strongest pair of ordinary tokens."""
+    """Three measures of one head, under their names in the glossary; where it looks, mostly (None if only rows were
+    recorded), and its strongest pair of ordinary tokens."""
 
     head: str
-    max: float
+    peak_weight: float
     entropy: float
-    distance: float
+    distance_all_keys: float
     mostly: Received | None
     pair: Pair
 
@@ -54,7 +56,7 @@ class HeadFigures:
 def head_figures(trace: "Trace") -> list[HeadFigures]:
     """The figures of every head, the sharpest (largest weights on average) first.
 
-    The first query of a causal model sees nothing but itself: it says nothing about a head and is left out.
+    The strongest pair is never that of the first query of a causal model, which sees nothing but itself.
     """
     import numpy as np
 
@@ -63,27 +65,28 @@ def head_figures(trace: "Trace") -> list[HeadFigures]:
         layer, summary = trace.layers[head.site], trace.summary(head)
         first = 1 if layer.is_causal and layer.n_queries > 1 else 0
         sharp, entropy, distance = (
-            float(np.nanmean(values[first:])) for values in (summary.max, summary.entropy, summary.distance)
+            float(np.nanmean(values)) for values in (summary.max, summary.entropy, summary.distance)
         )
         tokens = trace.tokens[layer.site.stack], trace.tokens[layer.key_stack]
         pair = _strongest_pair(summary, *tokens, head.kind == "self", first)
         mostly = _most_received(summary, tokens[1])
         figures.append(HeadFigures(str(head), sharp, entropy, distance, mostly, pair))
-    return sorted(figures, key=lambda head: -head.max)
+    return sorted(figures, key=lambda head: -head.peak_weight)
 
 
 def head_table(figures: Sequence[HeadFigures], title: str) -> Table:
     """Heads as people read them."""
     table = Table(title=Text(title), title_justify="left", title_style="bold")
     table.add_column("head")
-    for name in ("max weight", "entropy", "distance"):
-        table.add_column(name, justify="right")
+    for name in _MEASURES:
+        table.add_column(label(name), justify="right")
     table.add_column("mostly at")
     table.add_column("strongest pair")
     for head in figures:
         pair = Text(f"{printable(head.pair.query_text)} → {printable(head.pair.key_text)} {head.pair.weight:.2f}")
         mostly = Text("–" if head.mostly is None else f"{printable(head.mostly.text)} {head.mostly.weight:.2f}")
-        table.add_row(head.head, f"{head.max:.3f}", f"{head.entropy:.3f}", f"{head.distance:.2f}", mostly, pair)
+        figures_text = f"{head.peak_weight:.3f}", f"{head.entropy:.3f}", f"{head.distance_all_keys:.2f}"
+        table.add_row(head.head, *figures_text, mostly, pair)
     return table
 
 

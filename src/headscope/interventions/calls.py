@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from headscope.errors import HeadscopeError, InterventionError
+from headscope.glossary import EDIT_TERMS
 from headscope.interventions import heads, neurons, patterns
 from headscope.interventions.intervention import Intervention, call_text
 from headscope.traces.trace import Trace
@@ -28,23 +29,7 @@ DEEPEST = 8
 MOST_NUMBERS = 100_000
 """Numbers of one tensor. They are copied in one step that no other thread can interrupt: this many take 20 ms."""
 
-EXAMPLES = {
-    "silence": 'silence("L3H2")',
-    "scale": 'scale("L3H2", 0.5)',
-    "mean_ablate": 'mean_ablate("L3H2")',
-    "patch": 'patch("L3H2", model.run("The farmer asked the cook"))',
-    "temperature": 'temperature("L3H2", 2.0)',
-    "uniform": 'uniform("L3H2", tokens=[-1])',
-    "distance_bias": 'distance_bias("L3H2", -0.5)',
-    "block": 'block("L3H2", "She", "nurse")',
-    "set_weight": 'set_weight("L3H2", -1, 0, 0.9)',
-    "set_row": 'set_row("L3H2", 1, [0.5, 0.5])',
-    "replace_pattern": 'replace_pattern("L3H2", [[1.0, 0.0], [0.5, 0.5]])',
-    "set_neuron": 'set_neuron("L2H0", "key", 12, 0.0)',
-    "scale_neuron": 'scale_neuron("L2", "mlp", 7, 2.0)',
-    "add_neuron": 'add_neuron("L2H0", "query", 3, 1.5)',
-    "replace_token": 'replace_token(2, "nurse")',
-}
+EXAMPLES = {edit.name: edit.example for edit in EDIT_TERMS.values()}
 _PREFIXES = ("hs", "headscope")
 _RANGES = {"range": range, "slice": slice}
 _RUN_OPTIONS = ("pair", "target", "truncate")

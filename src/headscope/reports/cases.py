@@ -35,7 +35,7 @@ LONGEST = 160
 _AT_A_TIME = 32
 # Of measures that are counted by groups of examples, so many of the best groups are looked at.
 _OF_A_GROUP = 6
-_WITHOUT_ROLE = "confidence_plain"
+_WITHOUT_ROLE = "confidence"
 
 
 DisplayToken = tuple[str, bool, bool, int]

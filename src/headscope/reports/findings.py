@@ -150,7 +150,7 @@ def _rest(scores: Mapping[str, Scores]) -> Answer | None:
 
 def _depth(scores: Mapping[str, Scores]) -> Answer | None:
     name = next(
-        (candidate for candidate in ("distance_plain", "patch_distance", "distance") if candidate in scores), None
+        (candidate for candidate in ("distance", "patch_distance", "distance_all_keys") if candidate in scores), None
     )
     if name is None:
         return None
@@ -224,11 +224,11 @@ def _patches(scores: Mapping[str, Scores], verdicts: Mapping[Head, Verdict]) -> 
 
 def _agreement(scores: Mapping[str, Scores]) -> Answer | None:
     pairs = (
-        ("confidence_plain", "relevance", "confidence and relevance"),
+        ("confidence", "relevance", "confidence and relevance"),
         ("relevance", "gate_importance", "relevance and gate gradient"),
         ("relevance", "ablation", "relevance and ablation"),
-        ("distance_plain", "entropy", "distance and entropy"),
-        ("distance_plain", "dependency_alignment", "distance and dependency alignment"),
+        ("distance", "entropy", "distance and entropy"),
+        ("distance", "dependency_alignment", "distance and dependency alignment"),
     )
     correlations = [
         f"{what} {rank_correlation(scores[measure].values_by_head, scores[other].values_by_head):.2f}"

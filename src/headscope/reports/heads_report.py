@@ -18,6 +18,7 @@ from headscope.analysis.measures.roles import Verdict, roles
 from headscope.corpora import Corpus, CorpusProblem, Example, corpus
 from headscope.errors import CaptureError, HeadscopeError, HeadscopeWarning, InputError, LoadError
 from headscope.files import read_json, refuse_foreign, take_checksum, with_checksum, write_file
+from headscope.glossary import current_name
 from headscope.models import Model, load
 from headscope.progress import Cancel, OnProgress
 from headscope.reports.alignment_summary import alignment_scores
@@ -33,7 +34,9 @@ from headscope.scores import Scores
 from headscope.sites import ByHead, Head, parse
 
 FORMAT = "headscope-heads"
-VERSION = 2
+VERSION = 3
+# Before "confidence" and "distance" had one meaning each.
+_FORMER_MEASURES = 2
 # Before there were checksums, the number stood where the name of the format stands.
 _UNVERIFIED = 1
 _FILE, _PAGE, _TABLE = "heads.json", "index.html", "scores.parquet"
@@ -110,11 +113,14 @@ class HeadsReport:
                 HeadscopeWarning,
                 stacklevel=2,
             )
-        elif (data.get("format"), data.get("version"), has_checksum) != (FORMAT, VERSION, True):
+        elif data.get("format") != FORMAT or data.get("version") not in (_FORMER_MEASURES, VERSION) or not has_checksum:
             raise LoadError(
-                f"{file} is damaged, or of another version: this Headscope reads {FORMAT} {VERSION}. {_REMEDY}"
+                f"{file} is damaged, or of another version: this Headscope reads {FORMAT} {_FORMER_MEASURES} and "
+                f"{VERSION}. {_REMEDY}"
             )
         try:
+            if data.get("version") != VERSION:
+                _rename_measures(data)
             return cls._of(Path(folder), data)
         except (AttributeError, KeyError, TypeError, ValueError, HeadscopeError) as error:
             raise LoadError(f"{file} is damaged: {type(error).__name__}: {error}. {_REMEDY}") from error
@@ -399,6 +405,14 @@ def _write(report: HeadsReport) -> None:
     text = json.dumps(with_checksum(report.to_json() | {"files": files}), ensure_ascii=False, allow_nan=False, indent=1)
     for name, data in {_FILE: text.encode(), **others}.items():
         write_file(report.folder / name, data)
+
+
+def _rename_measures(data: dict[str, Any]) -> None:
+    """Give the measures of a report of an earlier version the names that they have now."""
+    for part in ("scores", "absent"):
+        data[part] = {current_name(name): value for name, value in data[part].items()}
+    for name, scores in data["scores"].items():
+        scores["method"] = name if current_name(scores["method"]) == name else scores["method"]
 
 
 def _head(name: str) -> Head:

@@ -9,7 +9,8 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from headscope import __version__
-from headscope.reports import labels
+from headscope.analysis.measures.roles import Finding
+from headscope.glossary import group, in_order, label, meaning, role_family, role_short, unit
 from headscope.reports.findings import stacks
 from headscope.scores import Scores
 from headscope.sites import Head
@@ -79,9 +80,9 @@ def data_of(report: "HeadsReport") -> dict[str, Any]:
             }
             for name, stack_heads in stacks(heads).items()
         ],
-        "measures": [_measure(name, report.scores[name], heads) for name in labels.in_order(list(report.scores))],
+        "measures": [_measure(name, report.scores[name], heads) for name in in_order(list(report.scores))],
         "roles": [
-            verdict.to_json() | {"family": labels.family(verdict), "short": labels.short(verdict)}
+            verdict.to_json() | _marks(verdict.findings[0] if verdict.findings else None)
             for verdict in report.roles.values()
         ],
         "findings": [asdict(answer) for answer in report.outcome],
@@ -91,14 +92,25 @@ def data_of(report: "HeadsReport") -> dict[str, Any]:
     }
 
 
+def _marks(finding: Finding | None) -> dict[str, str]:
+    """The family of a role, which has a colour, and its short form."""
+    if finding is None:
+        return {"family": role_family(None), "short": ""}
+    return {"family": role_family(finding.kind), "short": role_short(finding.kind, finding.role)}
+
+
+def _sentence(phrase: str) -> str:
+    return phrase[:1].upper() + phrase[1:]
+
+
 def _measure(name: str, scores: Scores, heads: list[Head]) -> dict[str, Any]:
     bounds = [scores.intervals.get(head, (math.nan, math.nan)) for head in heads]
     props = {
         "name": name,
-        "label": labels.label(name),
-        "about": labels.about(name),
-        "unit": labels.unit(name),
-        "group": labels.group(name),
+        "label": label(name),
+        "about": _sentence(meaning(name)),
+        "unit": unit(name),
+        "group": group(name),
         "is_part": "/" in name,
         "n_samples": scores.n_samples,
         "baseline": scores.baseline,

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from headscope.analysis.measures.roles import Finding
-from headscope.reports import labels
+from headscope.glossary import in_order, label, meaning, unit
 from headscope.reports.cases import Case, DisplayToken
 from headscope.reports.heads_report import HeadsReport
 from headscope.scores import Scores
@@ -19,8 +19,8 @@ from headscope.views.wire import Part
 PREFIX = "corpus:"
 # Measures of one relation, tag or hue are many: those that make a role are in its evidence anyway.
 _LEFT_OUT = (
-    "confidence",
-    "distance",
+    "peak_weight",
+    "distance_all_keys",
     "last_token",
     "paired_marks",
     "norm",
@@ -43,7 +43,7 @@ def report_part(report: HeadsReport) -> Part:
     heads = list(report.roles)
     methods: list[MethodProps] = []
     arrays: dict[str, np.ndarray] = {}
-    for name in labels.in_order(list(report.scores)):
+    for name in in_order(list(report.scores)):
         scores, own = report.scores[name], PREFIX + name
         values = _column(heads, scores.values_by_head)
         if np.isnan(values).all():
@@ -99,13 +99,13 @@ def _column(heads: list[Head], values: dict[Head, float]) -> np.ndarray:
 
 def _method(own: str, name: str, scores: Scores, values: np.ndarray) -> MethodProps:
     low, high = 0.0, 1.0
-    if labels.unit(name) or name in ("relevance", "gate_importance") or np.nanmin(values) < 0 or np.nanmax(values) > 1:
+    if unit(name) or name in ("relevance", "gate_importance") or np.nanmin(values) < 0 or np.nanmax(values) > 1:
         low, high = min(0.0, float(np.nanmin(values))), float(np.nanmax(values))
     if low < 0:
         low, high = -max(-low, high), max(-low, high)
     return MethodProps(
         name=own,
-        about=labels.about(name) or labels.label(name),
+        about=meaning(name) or label(name),
         baseline=None if scores.baseline is None or math.isnan(scores.baseline) else scores.baseline,
         low=low,
         high=high if high > low else low + 1.0,

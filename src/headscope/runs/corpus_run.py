@@ -14,7 +14,7 @@ from headscope.errors import Cancelled, HeadscopeError, HeadscopeWarning, InputE
 from headscope.progress import Cancel, OnProgress
 from headscope.runs.batch_plan import Plan, block_for
 from headscope.runs.engine import Crew, Engine, Local, ShardTask, Source
-from headscope.runs.manifest import digest_of, make_manifest
+from headscope.runs.manifest import digest_of, make_manifest, measure_names
 from headscope.runs.measure import Measure
 from headscope.runs.progress import Counter
 from headscope.runs.run_folder import Folder
@@ -32,7 +32,7 @@ class Run:
     measures: tuple[Measure, ...] = ()
 
     def __repr__(self) -> str:
-        names = ", ".join(measure["name"] for measure in self.manifest["measures"])
+        names = ", ".join(measure_names(self.manifest))
         n_done = sum(shard.is_there for shard in self._shards)
         part = "" if n_done == self.n_shards else f", {n_done} of {self.n_shards} shards so far"
         about = self.manifest["corpus"]
@@ -53,12 +53,14 @@ class Run:
 
     def table(self, measure: str) -> MeasureTable:
         """What one measure counted over the corpus; refused while shards are missing."""
-        about = next((stated for stated in self.manifest["measures"] if stated["name"] == measure), None)
-        if about is None:
-            there = ", ".join(about["name"] for about in self.manifest["measures"])
-            raise HeadscopeError(f"this run has no measure {measure!r}: it has {there}.")
+        names = measure_names(self.manifest)
+        if measure not in names:
+            raise HeadscopeError(f"this run has no measure {measure!r}: it has {', '.join(names)}.")
+        stored = names[measure]
+        about = next(stated for stated in self.manifest["measures"] if stated["name"] == stored)
         n_blocks = -(-self.manifest["corpus"]["n_examples"] // self.manifest["plan"]["block"])
-        return MeasureTable(measure, about["settings"], self._complete(), n_blocks, self.manifest["plan"]["seed"])
+        seed = self.manifest["plan"]["seed"]
+        return MeasureTable(measure, about["settings"], self._complete(), n_blocks, seed, stored=stored)
 
     def scores(self) -> dict[str, Scores]:
         """Scores by measure, and by measure and key (`syntactic/nsubj`) where it has several.
@@ -68,20 +70,20 @@ class Run:
         """
         known = {measure.name: measure for measure in self.measures}
         scores_by_name: dict[str, Scores] = {}
-        for about in self.manifest["measures"]:
-            table = self.table(about["name"])
+        for name in measure_names(self.manifest):
+            table = self.table(name)
             if not table.keys():
                 continue
-            scores = known[about["name"]].finish(table) if about["name"] in known else table.means()
+            scores = known[name].finish(table) if name in known else table.means()
             if isinstance(scores, Scores):
-                scores_by_name[about["name"]] = scores
+                scores_by_name[name] = scores
             else:
-                scores_by_name |= {f"{about['name']}/{key}": key_scores for key, key_scores in scores.items()}
+                scores_by_name |= {f"{name}/{key}": key_scores for key, key_scores in scores.items()}
         return scores_by_name
 
     def silent_measures(self) -> dict[str, str]:
         """The measures that counted nothing, and why."""
-        tables = [self.table(about["name"]) for about in self.manifest["measures"]]
+        tables = [self.table(name) for name in measure_names(self.manifest)]
         return {table.measure: table.why() for table in tables if not table.keys()}
 
     def skipped_examples(self) -> dict[str, str]:

@@ -11,14 +11,17 @@ import torch
 
 from headscope.corpora import Corpus, Survey
 from headscope.errors import HeadscopeError
+from headscope.glossary import current_name
 from headscope.models import Model
 from headscope.runs.batch_plan import Plan
 from headscope.runs.measure import Measure
 
 FORMAT = "headscope-run"
-VERSION = 2
+VERSION = 3
 # The version before manifests and shards had checksums.
 UNVERIFIED = 1
+# The version before "confidence" and "distance" had one meaning each.
+FORMER_MEASURES = 2
 # Another version of these may give another last digit, or other bytes for the same numbers.
 _PACKAGES = ("headscope", "torch", "transformers", "tokenizers", "numpy", "pyarrow")
 # Told for people; a run goes on though they changed.
@@ -46,6 +49,13 @@ def make_manifest(
         return json.loads(json.dumps(manifest))
     except TypeError as error:
         raise HeadscopeError(f"the settings of a measure must be plain JSON: {error}.") from error
+
+
+def measure_names(manifest: dict[str, Any]) -> dict[str, str]:
+    """The names of a run's measures, and those that its shards have, which may be of an earlier version."""
+    stored = [measure["name"] for measure in manifest["measures"]]
+    is_former = manifest["version"] <= FORMER_MEASURES
+    return {current_name(name) if is_former else name: name for name in stored}
 
 
 def digest_of(manifest: dict[str, Any]) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 from headscope.errors import HeadscopeError, HeadscopeWarning, LoadError
 from headscope.files import UNFINISHED, lock, read_json, refuse_foreign, take_checksum, with_checksum, write_file
-from headscope.runs.manifest import FORMAT, UNVERIFIED, VERSION, differences, digest_of
+from headscope.runs.manifest import FORMAT, FORMER_MEASURES, UNVERIFIED, VERSION, differences, digest_of, measure_names
 from headscope.runs.shard import REMEDY, Shard
 
 _REMEDY = "Run it again with the same folder and settings to repair it, or choose another folder."
@@ -42,12 +42,12 @@ class Folder:
         manifest = read_json(self.file, _REMEDY)
         has_checksum = take_checksum(manifest, self.file, _REMEDY)
         name, version = manifest.get("format"), manifest.get("version")
-        if name != FORMAT or version not in (UNVERIFIED, VERSION):
+        if name != FORMAT or version not in (UNVERIFIED, FORMER_MEASURES, VERSION):
             raise LoadError(
                 f"{self.file} is of another kind or version: {name} {version}, and this Headscope reads {FORMAT} "
-                f"{UNVERIFIED} and {VERSION}. {_REMEDY}"
+                f"{UNVERIFIED} to {VERSION}. {_REMEDY}"
             )
-        if has_checksum != (version == VERSION):
+        if has_checksum != (version != UNVERIFIED):
             raise LoadError(f"{self.file} is damaged: its version and its checksum do not fit together. {_REMEDY}")
         if not has_checksum:
             self._check_unverified(manifest)
@@ -89,6 +89,12 @@ class Folder:
             text = json.dumps(with_checksum(manifest), indent=1, ensure_ascii=False)
             write_file(self.file, text.encode())
             return manifest
+        renamed = [name for name, stored in measure_names(before).items() if name != stored]
+        if renamed:
+            raise HeadscopeError(
+                f"{self.path} holds a run of an earlier version, in which {' and '.join(renamed)} had other names. "
+                "It can be read, but not resumed: choose another folder."
+            )
         differ = differences(before, manifest | {"version": before["version"]})
         if differ:
             listed = "; ".join(differ[:6]) + (f"; and {len(differ) - 6} more" if len(differ) > 6 else "")

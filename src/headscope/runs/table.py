@@ -46,7 +46,11 @@ class MeasureTable:
         files: Sequence[Path | Shard],
         n_blocks: int,
         seed: int = 0,
+        *,
+        stored: str | None = None,
     ):
+        # The name that the shards have, where an earlier version wrote them.
+        self._stored = stored or measure
         self.measure, self.settings, self.n_blocks = measure, settings, n_blocks
         self.shards = [file if isinstance(file, Shard) else Shard(file) for file in files]
         self.seed = seed
@@ -122,8 +126,8 @@ class MeasureTable:
         """Why there is nothing, where there is nothing: the first reason that was given."""
         for shard in self.shards:
             refusals = shard.about("refusals") or {}
-            if self.measure in refusals:
-                return refusals[self.measure][1]
+            if self._stored in refusals:
+                return refusals[self._stored][1]
         return "nothing in the corpus bears on it."
 
     def _read(self) -> dict[str, tuple[dict[str, int], np.ndarray]]:
@@ -135,9 +139,9 @@ class MeasureTable:
                     for group in range(parquet.num_row_groups):
                         # A row group is one measure's, and says so: the others are not even read.
                         about = parquet.metadata.row_group(group).column(0).statistics
-                        if about is None or not about.has_min_max or about.min == self.measure:
+                        if about is None or not about.has_min_max or about.min == self._stored:
                             rows = parquet.read_row_group(group)
-                            if rows.num_rows and rows.column("measure")[0].as_py() == self.measure:
+                            if rows.num_rows and rows.column("measure")[0].as_py() == self._stored:
                                 self._take(sums, rows)
             self._sums = sums  # only now: what failed half way is read again from the start
         return self._sums

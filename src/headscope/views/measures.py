@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
+from headscope.glossary import MEASURE_TERMS
 from headscope.scores import Scores
 from headscope.sites import Head
 from headscope.traces import LayerRecord, Trace
@@ -91,17 +92,15 @@ def _to_first(layer: LayerRecord, queries: list[int]) -> torch.Tensor | None:
 
 
 def _method(scores: Scores, values: np.ndarray, trace: Trace) -> MethodProps:
-    from headscope.analysis.measures.measure import MEASURES
-
-    known = MEASURES.get(scores.method)
+    term = MEASURE_TERMS.get(scores.method)
     low, high = 0.0, 1.0
-    if known is not None and known.unit == "nats":
+    if term is not None and term.unit == "nats":
         high = math.log(max(2, max(layer.n_keys for layer in trace.layers.values())))
-    elif known is None or known.unit:
+    elif term is None or term.unit:
         low, high = min(0.0, float(np.nanmin(values))), float(np.nanmax(values))
     return MethodProps(
         name=scores.method,
-        about=known.about if known is not None else scores.method,
+        about=term.meaning if term is not None else scores.method,
         baseline=scores.baseline,
         low=low,
         high=high if high > low else low + 1.0,

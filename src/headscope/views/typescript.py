@@ -5,7 +5,7 @@ import inspect
 import json
 import textwrap
 import types
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, fields, is_dataclass
 from itertools import pairwise
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
@@ -14,15 +14,19 @@ _HEADER = "// Written by scripts/contract from the dataclasses on the Python sid
 _PLAIN = {str: "string", int: "number", float: "number", bool: "boolean", type(None): "null", object: "unknown"}
 
 
-def typescript(classes: Iterable[type], constants: Iterable[type] = ()) -> str:
+def typescript(
+    classes: Iterable[type], constants: Iterable[type] = (), tables: Mapping[str, Mapping[str, object]] | None = None
+) -> str:
     """One interface for each dataclass and for every dataclass that its fields mention, in order of first use.
 
-    Of `constants`, the page also has the default of every field and the choices of those that have only a few.
+    Of `constants`, the page also has the default of every field and the choices of those that have only a few. Tables
+    are constants of the page under their names: what they hold are texts or dataclasses, looked up by name.
     """
     known: dict[str, str] = {}
     for cls in classes:
         _declare(cls, known)
-    return "\n".join([_HEADER, *known.values(), *(_constants(cls) for cls in constants)])
+    lookups = [_lookup(name, table, known) for name, table in (tables or {}).items()]
+    return "\n".join([_HEADER, *known.values(), *(_constants(cls) for cls in constants), *lookups])
 
 
 def _declare(cls: type, known: dict[str, str]) -> None:
@@ -59,6 +63,13 @@ def _constants(cls: type) -> str:
         "} as const;\n",
     ]
     return "\n".join(lines)
+
+
+def _lookup(name: str, table: Mapping[str, object], known: dict[str, str]) -> str:
+    (kind,) = {type(value) for value in table.values()}
+    rows = {key: asdict(value) if is_dataclass(value) else value for key, value in table.items()}  # type: ignore[arg-type]
+    lines = [f"  {json.dumps(key)}: {json.dumps(row, ensure_ascii=False)}," for key, row in rows.items()]
+    return "\n".join([f"export const {name}: Record<string, {_type(kind, known)}> = {{", *lines, "};\n"])
 
 
 def _choices(hint: Any) -> tuple:

@@ -29,7 +29,7 @@ def test_the_figures_are_those_of_the_trace(call, models: Path) -> None:
     printed = json.loads(call("trace", models / "gpt", TEXT, "--json", "--top", 4).stdout)
     trace = hs.load(models / "gpt").run(TEXT)
     assert [head["head"] for head in printed["heads"]] == sorted(
-        (str(head) for head in trace.heads), key=lambda head: -trace.summary(head).max[1:].mean()
+        (str(head) for head in trace.heads), key=lambda head: -trace.summary(head).max.mean()
     )
     assert printed["tokens"]["main"]["texts"] == trace.tokens["main"].texts
     first = trace.predictions(1)[0]
@@ -37,20 +37,19 @@ def test_the_figures_are_those_of_the_trace(call, models: Path) -> None:
     assert printed["predictions"][0]["top"][0]["logprob"] == pytest.approx(first.logprob, abs=1e-5)
     assert len(printed["predictions"][0]["top"]) == 4
     for head in printed["heads"]:
-        # The first query of a causal model sees itself alone, and is left out.
-        pattern = trace.pattern(head["head"])[1:]
+        pattern = trace.pattern(head["head"])
         entropy = -(pattern * np.log(np.where(pattern > 0, pattern, 1))).sum(-1).mean()
-        distances = np.abs(np.arange(1, 9)[:, None] - np.arange(9))
-        assert head["max"] == pytest.approx(pattern.max(-1).mean(), abs=1e-5)
+        distances = np.abs(np.arange(9)[:, None] - np.arange(9))
+        assert head["peak_weight"] == pytest.approx(pattern.max(-1).mean(), abs=1e-5)
         assert head["entropy"] == pytest.approx(entropy, abs=1e-4)
-        assert head["distance"] == pytest.approx((pattern * distances).sum(-1).mean(), abs=1e-4)
+        assert head["distance_all_keys"] == pytest.approx((pattern * distances).sum(-1).mean(), abs=1e-4)
         # What is received is the mean over all queries.
         received = trace.pattern(head["head"]).mean(0)
         assert head["mostly"]["key"] == received.argmax()
         assert head["mostly"]["weight"] == pytest.approx(received.max(), abs=1e-5)
         others = np.where(distances == 0, 0, pattern)
         pair = head["pair"]
-        assert (pair["query"] - 1, pair["key"]) == np.unravel_index(others.argmax(), others.shape)
+        assert (pair["query"], pair["key"]) == np.unravel_index(others.argmax(), others.shape)
         assert pair["weight"] == pytest.approx(others.max(), abs=1e-5)
         assert [pair["query_text"], pair["key_text"]] == [
             printed["tokens"]["main"]["texts"][pair[side]] for side in ("query", "key")

@@ -62,7 +62,7 @@ def test_the_pairs_are_the_strongest_of_the_cells_one_a_query() -> None:
 def test_a_head_without_a_role_shows_its_largest_weights_on_plain_tokens() -> None:
     pattern = uniform()
     pattern[4] = [0.9, 0.1, 0, 0, 0]
-    case = _case(trace_of(pattern), HEAD, SAID, search_for("confidence_plain"), None)
+    case = _case(trace_of(pattern), HEAD, SAID, search_for("confidence"), None)
     assert case is not None and (4, 0) not in [pair[:2] for pair in case.pairs]
 
 
@@ -103,9 +103,9 @@ def test_thumbnails_are_bytes_on_a_square_root_scale(gpt) -> None:
 def test_a_verdict_that_only_repeated_tokens_show_has_cases_of_its_largest_weights(report, gpt) -> None:
     finding = Finding("induction", "induction", "repeated_induction", 0.9, 0.1, None, None, 8, "", "")
     run = runs.open(report.folder / "run")
-    tables = {"confidence_plain": run.table("confidence_plain")}
+    tables = {"confidence": run.table("confidence")}
     best = _search_for(HEAD, Verdict(HEAD, (finding,)), run, tables, [SAID], report.scores)
-    assert (best.measure, best.about, best.places) == ("confidence_plain", "the largest weights", (0,))
+    assert (best.measure, best.about, best.places) == ("confidence", "the largest weights", (0,))
 
 
 def test_cases_of_a_rare_relation_come_from_sentences_that_have_it() -> None:

@@ -18,9 +18,9 @@ def answers(scores) -> dict[str, str]:
 
 def test_distance_that_grows_is_said_to_grow() -> None:
     question = "Does distance grow with depth?"
-    assert answers({"distance_plain": by_layer(1, 2, 3, 4)})[question].startswith("yes (1.0 2.0 3.0 4.0")
-    assert answers({"distance_plain": by_layer(4, 3, 2, 1)})[question].startswith("no, it shrinks")
-    assert answers({"distance_plain": by_layer(2, 1, 2, 1.5)})[question].startswith("not clearly")
+    assert answers({"distance": by_layer(1, 2, 3, 4)})[question].startswith("yes (1.0 2.0 3.0 4.0")
+    assert answers({"distance": by_layer(4, 3, 2, 1)})[question].startswith("no, it shrinks")
+    assert answers({"distance": by_layer(2, 1, 2, 1.5)})[question].startswith("not clearly")
 
 
 def test_alignment_peaks_where_its_layer_mean_does() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from headscope.errors import LoadError
-from headscope.reports import heads, labels
+from headscope.reports import heads
 from headscope.reports.report_page import data_of, plain, script_and_style
 from headscope.views import saved_page
 
@@ -71,26 +71,3 @@ def test_layers_and_stacks_are_those_of_the_model(report, gpt) -> None:
 
 def test_what_is_no_number_is_null() -> None:
     assert plain({"a": [float("nan"), (float("inf"), 1.23456789)]}) == {"a": [None, [None, 1.2346]]}
-
-
-def test_measures_are_called_as_people_call_them() -> None:
-    assert (
-        labels.label("syntactic/nsubj→head") == "nsubj → head"
-        and labels.group("syntactic/nsubj→head") == "Dependencies"
-    )
-    assert labels.label("confidence_plain") == "confidence" and labels.unit("entropy") == "nats"
-    assert labels.about("tags/to NOUN").endswith(": to NOUN")
-
-
-def test_every_measure_has_a_group_and_every_role_a_family() -> None:
-    from headscope.analysis import MEASURES
-    from headscope.analysis.measures.roles import CRITERIA, Finding, Verdict
-    from headscope.sites import Head
-
-    assert not [name for name, measure in MEASURES.items() if not measure.has_keys and labels.group(name) == "Others"]
-    for criterion in CRITERIA:
-        role = {"positional": "2 tokens back", "syntactic": "syntactic: nsubj→head"}.get(criterion.role, criterion.role)
-        verdict = Verdict(
-            Head("main", 0, 0), (Finding(role, criterion.role, criterion.measure, 1.0, 0.0, None, None, 1, "", ""),)
-        )
-        assert labels.family(verdict) != "none" and labels.short(verdict)

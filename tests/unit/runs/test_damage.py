@@ -7,8 +7,10 @@ import pyarrow.parquet as pq
 import pytest
 from damage import EQUAL, REFUSED, SmallRun, Trial, flips, longer, missing, replace_bytes, swap, truncate
 
+import headscope as hs
 from headscope import runs
-from headscope.errors import HeadscopeWarning, LoadError
+from headscope.analysis.measures.corpus_measures import streaming
+from headscope.errors import HeadscopeError, HeadscopeWarning, LoadError
 
 SHARD, OTHER, MANIFEST = "shard-000001.parquet", "shard-000002.parquet", "manifest.json"
 
@@ -80,8 +82,21 @@ def test_a_shard_without_a_checksum_is_refused(small: SmallRun) -> None:
         runs.open(small.folder).scores()
 
 
-def test_a_run_of_0_1_0_is_read_with_a_warning_and_resumed(tmp_path: Path) -> None:
+def test_a_run_of_0_1_0_is_read_with_a_warning_under_the_names_of_today(tmp_path: Path) -> None:
     fixture = Path(__file__).parents[2] / "fixtures" / "0.1.0" / "run"
     shutil.copytree(fixture, tmp_path / "run")
     with pytest.warns(HeadscopeWarning, match=r"written by Headscope 0\.1\.0, without checksums"):
-        assert runs.open(tmp_path / "run").scores()
+        run = runs.open(tmp_path / "run")
+    assert list(run.scores()) == ["peak_weight", "entropy", "previous_token"]
+    assert run.scores()["peak_weight"].method == "peak_weight" and "peak_weight" in repr(run)
+    with pytest.raises(HeadscopeError, match=r"no measure 'confidence': it has peak_weight"):
+        run.table("confidence")
+
+
+@pytest.mark.filterwarnings("ignore:.*checksum:headscope.errors.HeadscopeWarning")
+def test_a_run_whose_measures_had_other_names_is_not_resumed(tmp_path: Path, gpt: hs.Model) -> None:
+    fixture = Path(__file__).parents[2] / "fixtures" / "0.1.0" / "run"
+    shutil.copytree(fixture, tmp_path / "run")
+    measures = streaming(["one", "two"], gpt, names=["confidence"])
+    with pytest.raises(HeadscopeError, match=r"in which peak_weight had other names\. It can be read, but not resumed"):
+        runs.run(gpt, ["one", "two"], measures, tmp_path / "run")

@@ -83,9 +83,9 @@ def test_scores_say_how_far_heads_moved_and_subtract_measures():
     page_part = difference_part("scores")
     change = compare(ONE, OTHER).change()
     assert page_part.arrays["total_variation"] == pytest.approx([change[head] for head in ONE.heads], abs=1e-6)
-    both = [decode(part(trace, "scores").encode()).arrays["confidence"] for trace in (ONE, OTHER)]
-    assert page_part.arrays["confidence"] == pytest.approx(both[0] - both[1], abs=1e-6)
-    (method,) = [method for method in page_part.props["methods"] if method["name"] == "confidence"]
+    both = [decode(part(trace, "scores").encode()).arrays["peak_weight"] for trace in (ONE, OTHER)]
+    assert page_part.arrays["peak_weight"] == pytest.approx(both[0] - both[1], abs=1e-6)
+    (method,) = [method for method in page_part.props["methods"] if method["name"] == "peak_weight"]
     assert method["low"] == -method["high"] and method["baseline"] == 0.0
 
 

@@ -26,20 +26,20 @@ def test_a_head_that_looks_one_token_back():
     assert page_part.props.heads == ["L0H0", "L0H1"]
     names = [method.name for method in page_part.props.methods]
     assert list(page_part.arrays) == names
-    assert {"confidence", "entropy", "distance", "previous_token", "first_token"} <= set(names)
+    assert {"peak_weight", "entropy", "distance_all_keys", "previous_token", "first_token"} <= set(names)
     assert "same_word_across" not in names and "patch_neighbour" not in names
-    assert page_part.arrays["confidence"].tolist() == [1.0, 0.25]
+    assert page_part.arrays["peak_weight"].tolist() == [1.0, 0.25]
     assert page_part.arrays["entropy"] == pytest.approx([0.0, math.log(4)], abs=1e-6)
     assert page_part.arrays["previous_token"] == pytest.approx([1.0, 0.25])
     by_name = {method.name: method for method in page_part.props.methods}
-    assert (by_name["confidence"].low, by_name["confidence"].high) == (0.0, 1.0)
+    assert (by_name["peak_weight"].low, by_name["peak_weight"].high) == (0.0, 1.0)
     assert by_name["entropy"].high == pytest.approx(math.log(4))
     assert by_name["previous_token"].baseline == hs.measure("previous_token", trace).baseline
     assert all(method.about and method.low < method.high for method in page_part.props.methods)
 
 
 def test_long_inputs_and_summaries_have_the_figures_that_need_no_pattern(monkeypatch):
-    expected = {"confidence", "entropy", "distance", "first_token"}
+    expected = {"peak_weight", "entropy", "distance_all_keys", "first_token"}
     summary = trace_of_layers(random_layer(Formula(1.0), record="summary"), record="summary")
     assert set(part(summary, "scores").arrays) == expected
     layer = random_layer(Formula(1.0))

@@ -1,6 +1,6 @@
 /** Measures of heads, looked up by head and by name. */
 
-import type { MethodProps, ScoresProps, TraceProps } from "../contract";
+import { MEASURE_TERMS, type MethodProps, type ScoresProps, type TraceProps } from "../contract";
 import { floats, type Part } from "../wire";
 import { headName } from "./trace";
 
@@ -70,7 +70,7 @@ export class Measures {
     let best: { name: string; value: number } | null = null;
     let most = 0.35;
     for (const { name, baseline, low, high } of this.methods) {
-      if (baseline === null || hasUnit(name, high) || !isOwn(name)) continue;
+      if (baseline === null || unitOf(name) || high !== 1 || !isOwn(name)) continue;
       const value = this.of(head, name);
       const above = (value - baseline) / Math.max(1e-12, high - low);
       if (above > most) [most, best] = [above, { name, value }];
@@ -122,9 +122,9 @@ export function along(method: MethodProps, value: number): number {
   return span > 0 ? Math.min(1, Math.max(0, (value - method.low) / span)) : 0;
 }
 
-/** Whether a measure counts something (nats, tokens) rather than being a share of 1. */
-function hasUnit(name: string, high: number): boolean {
-  return high !== 1 || /^(distance|entropy|norm)/.test(name);
+/** The unit of a measure; empty for a share of 1, and for measures that are not ours. */
+export function unitOf(name: string): string {
+  return MEASURE_TERMS[plainName(name).replace(/\/.*$/, "")]?.unit ?? "";
 }
 
 /** What the names of measures over a corpus begin with. */
@@ -135,13 +135,22 @@ export function isOwn(name: string): boolean {
   return !name.startsWith(OF_CORPUS);
 }
 
-/** The name of a measure as people write it: `corpus:syntactic/nsubj→head` is "nsubj → head". */
+function plainName(name: string): string {
+  return isOwn(name) ? name : name.slice(OF_CORPUS.length);
+}
+
+/** The label of a measure, as the glossary has it; `corpus:syntactic/nsubj→head` is "nsubj → head". */
 export function spoken(name: string): string {
-  const own = isOwn(name) ? name : name.slice(OF_CORPUS.length);
-  return own
-    .replace(/^[^/]*\//, "")
-    .replaceAll("→", " → ")
-    .replaceAll("_", " ");
+  const own = plainName(name);
+  if (own.startsWith("alignment/")) return own.replace("/", ", the word it ");
+  const label = MEASURE_TERMS[own]?.label;
+  return (
+    label ??
+    own
+      .replace(/^[^/]*\//, "")
+      .replaceAll("→", " → ")
+      .replaceAll("_", " ")
+  );
 }
 
 /** The same where nothing else tells which measures it is one of. */

@@ -22,9 +22,9 @@ export function choiceOf(hash: string, contents: Contents): Choice {
   const head = asked.get("head");
   return {
     head: head !== null && contents.index(head) !== undefined ? head : null,
-    measure: measure("measure", "confidence_plain", "confidence"),
-    x: measure("x", "distance_plain", "patch_distance", "distance"),
-    y: measure("y", "relevance", "confidence_plain", "confidence"),
+    measure: measure("measure", "confidence"),
+    x: measure("x", "distance", "patch_distance", "distance_all_keys"),
+    y: measure("y", "relevance", "confidence"),
   };
 }
 

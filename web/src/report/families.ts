@@ -1,36 +1,31 @@
 /** Families of roles and their colours: Tol's bright and muted ones. A short name says the same without colour. */
 
+import { FAMILIES as LABELS } from "../contract";
 import { css, hex, type Rgb, type Theme } from "../theme";
 import type { Contents } from "./contents";
 
-interface Family {
-  label: string;
-  light: Rgb;
-  dark: Rgb;
-}
-
-/** In the order of the page. Python's `reports/labels.py` says which role is of which family. */
-const FAMILIES = new Map<string, Family>(
+/** In the order of the page. The glossary says which role is of which family. */
+const FAMILIES = new Map<string, Record<Theme["name"], Rgb>>(
   (
     [
-      ["position", "position", "#4477aa", "#7aa6d6"],
-      ["syntax", "syntax", "#228833", "#4fb862"],
-      ["copying", "copying", "#aa3377", "#d96aa7"],
-      ["rare", "rare words", "#9a8a12", "#ddcc55"],
-      ["across", "between sentences", "#2795b8", "#66ccee"],
-      ["marks", "marks and names", "#d14b5f", "#ee8090"],
-      ["image", "patches", "#b85c00", "#f39a4a"],
-      ["rest", "at rest", "#777b82", "#9aa0a8"],
-      ["none", "no clear role", "#c3c5c8", "#565c66"],
+      ["position", "#4477aa", "#7aa6d6"],
+      ["syntax", "#228833", "#4fb862"],
+      ["copying", "#aa3377", "#d96aa7"],
+      ["rare", "#9a8a12", "#ddcc55"],
+      ["across", "#2795b8", "#66ccee"],
+      ["marks", "#d14b5f", "#ee8090"],
+      ["image", "#b85c00", "#f39a4a"],
+      ["rest", "#777b82", "#9aa0a8"],
+      ["none", "#c3c5c8", "#565c66"],
     ] as const
-  ).map(([key, label, light, dark]) => [key, { label, light: hex(light), dark: hex(dark) }]),
+  ).map(([key, light, dark]) => [key, { light: hex(light), dark: hex(dark) }]),
 );
 
 /** Families whose colours the lines of stacks have. */
 const OF_STACKS = ["position", "copying", "syntax", "image"] as const;
 
 export function familyLabel(key: string): string {
-  return familyOf(key).label;
+  return LABELS[key] ?? key;
 }
 
 export function familyColour(theme: Theme, key: string): Rgb {
@@ -53,7 +48,7 @@ export function inkOn([red, green, blue]: Rgb): string {
   return red * 0.299 + green * 0.587 + blue * 0.114 > 140 ? "#1c1d1f" : "#ffffff";
 }
 
-function familyOf(key: string): Family {
+function familyOf(key: string): Record<Theme["name"], Rgb> {
   const family = FAMILIES.get(key);
   if (!family) throw new Error(`there is no family of roles ${key}`);
   return family;

@@ -38,7 +38,7 @@ export function drawGrid(page: ReportPage): void {
 export function drawFunctions(page: ReportPage): void {
   const { measures, json } = page.contents;
   const relevance = measures.get("relevance");
-  const confidence = measures.get("confidence_plain") ?? measures.get("confidence");
+  const confidence = measures.get("confidence");
   const order = relevance ?? confidence;
   if (!order) {
     (byId("three").closest("section") as HTMLElement).hidden = true;

@@ -13,6 +13,7 @@ from headscope.analysis.measures.syntactic import Syntactic
 from headscope.analysis.measures.tags import TagShares
 from headscope.analysis.measures.targets import Target, TargetOf, places_of
 from headscope.analysis.measures.variability import Variability
+from headscope.glossary import MEASURE_TERMS, MeasureTerm
 from headscope.runs import Measure, OfCells, OfLayers
 from headscope.runs.measure import Sample, Tallies
 from headscope.traces import LayerRecord, Tokens
@@ -29,12 +30,10 @@ class Quantity:
     """A quantity of every head: the weight on a target, what a function counts of a layer, or more than that (`build`).
 
     `figure` gives the same from a layer's summary, without its pattern. `needs` says in words which inputs it is about,
-    `asks` which parts of an example it cannot do without; `unit` is empty for a share between 0 and 1. One that has
-    several `keys` gives a score for each: "tags/to NOUN".
+    `asks` which parts of an example it cannot do without. Label, meaning and unit are in the glossary.
     """
 
     name: str
-    about: str
     target: TargetOf | None = None
     figure: Callable[[LayerRecord], list[Sample]] | None = None
     function: Callable[..., Tallies] | None = None
@@ -42,8 +41,11 @@ class Quantity:
     build: Callable[[Inventory], Measure] | None = None
     needs: str = "a text"
     asks: tuple[str, ...] = ()
-    unit: str = ""
-    has_keys: bool = False
+
+    @property
+    def term(self) -> MeasureTerm:
+        """Its label, meaning, unit and chance."""
+        return MEASURE_TERMS[self.name]
 
     def over(self, inventory: Inventory) -> Measure:
         """The measure for a run, or for traces."""
@@ -94,88 +96,68 @@ MEASURES: dict[str, Quantity] = {
         # How a row is shaped
         Quantity(
             "confidence",
-            "the largest weight of each query",
-            figure=row_statistics.summary_confidence,
             function=row_statistics.confidence,
         ),
         Quantity(
-            "confidence_plain",
-            "the largest weight of each query on a key that is neither special nor, in a causal model, the first",
-            function=row_statistics.confidence_plain,
+            "peak_weight",
+            figure=row_statistics.summary_peak_weight,
+            function=row_statistics.peak_weight,
         ),
         Quantity(
             "entropy",
-            "how spread out attention is, in nats",
             figure=row_statistics.summary_entropy,
             function=row_statistics.entropy,
-            unit="nats",
         ),
         Quantity(
             "distance",
-            "how far away a query looks, in tokens",
-            figure=row_statistics.summary_distance,
             function=row_statistics.distance,
-            unit="tokens",
-        ),
-        Quantity(
-            "distance_plain",
-            "how far away a query looks, special tokens and the first of a causal model left out, in tokens",
-            function=row_statistics.distance_plain,
-            unit="tokens",
             **_TEXT,
         ),
         Quantity(
+            "distance_all_keys",
+            figure=row_statistics.summary_distance_all_keys,
+            function=row_statistics.distance_all_keys,
+        ),
+        Quantity(
             "variability",
-            "how much the pattern changes from text to text",
             build=lambda _: Variability(),
             needs="two texts or more, of at least ten tokens",
             **_TEXT,
         ),
         # By where a token stands
-        Quantity("self_token", "attention to the token itself", targets.self_token),
-        Quantity("previous_token", "attention to the token just before", targets.previous_token),
-        Quantity("next_token", "attention to the token just after", targets.next_token),
-        Quantity("first_token", "attention to the first token of all", targets.first_token),
-        Quantity("last_token", "attention to the last token of all", targets.last_token),
+        Quantity("self_token", targets.self_token),
+        Quantity("previous_token", targets.previous_token),
+        Quantity("next_token", targets.next_token),
+        Quantity("first_token", targets.first_token),
+        Quantity("last_token", targets.last_token),
         Quantity(
             "positional",
-            "how often the largest weight is at the head's most frequent distance",
             build=lambda _: Positional(),
             **_TEXT,
         ),
         Quantity(
             "special_tokens",
-            "attention to special tokens",
             targets.special_tokens,
             needs="an input with special tokens, such as [CLS]",
         ),
         # By what a token is
         Quantity(
             "duplicate_token",
-            "attention to earlier occurrences of the same token",
             targets.duplicate_token,
             needs=_IDS,
             **_TEXT,
         ),
-        Quantity(
-            "same_token", "attention to other occurrences of the same token", targets.same_token, needs=_IDS, **_TEXT
-        ),
-        Quantity(
-            "induction", "attention to what followed the same token before", targets.induction, needs=_IDS, **_TEXT
-        ),
-        Quantity(
-            "punctuation", "attention to marks", targets.punctuation, needs="a text with punctuation marks", **_TEXT
-        ),
+        Quantity("same_token", targets.same_token, needs=_IDS, **_TEXT),
+        Quantity("induction", targets.induction, needs=_IDS, **_TEXT),
+        Quantity("punctuation", targets.punctuation, needs="a text with punctuation marks", **_TEXT),
         Quantity(
             "paired_marks",
-            "attention to the other half of a pair of quotes or brackets",
             targets.paired_marks,
             needs="a text with quotes or brackets that open and close",
             **_TEXT,
         ),
         Quantity(
             "names",
-            "attention to words with a capital inside a sentence",
             targets.names,
             needs="a text with capital letters inside sentences",
             **_TEXT,
@@ -183,20 +165,15 @@ MEASURES: dict[str, Quantity] = {
         *(
             Quantity(
                 name,
-                about,
                 build=partial(_rare, name=name, among=among),
                 needs=f"texts with more than {N_FREQUENT} different tokens between them",
                 asks=("text", "rare tokens"),
             )
-            for name, about, among in (
-                ("rare_word", "how often the largest weight is on the rarest token", 1),
-                ("two_rare_words", "how often the largest weight is on one of the two rarest tokens", 2),
-            )
+            for name, among in (("rare_word", 1), ("two_rare_words", 2))
         ),
         # Across two sentences
         Quantity(
             "same_word_across",
-            "share of attention across the pair that goes to the same word",
             targets.same_word_across,
             needs="a pair of sentences that share words: run the model on a pair",
             asks=("two sentences",),
@@ -204,7 +181,6 @@ MEASURES: dict[str, Quantity] = {
         *(
             Quantity(
                 f"{source.lower()}_to_{other.lower()}",
-                f"attention of sentence {source} to sentence {other}",
                 targets.between(source, other),
                 needs=_PAIR,
                 asks=("pair",),
@@ -215,39 +191,31 @@ MEASURES: dict[str, Quantity] = {
         # By grammar
         Quantity(
             "tags",
-            "share of attention to, and from, each part of speech",
             build=_tags,
             needs="examples with words and tags, such as those of CoNLL-U or CoNLL-2000",
             asks=("words", "tags"),
-            has_keys=True,
         ),
         Quantity(
             "dependency_alignment",
-            "share of attention between words that the tree joins",
             function=dependency_alignment.dependency_alignment,
             needs=_TREES,
             asks=("trees",),
         ),
         Quantity(
             "syntactic",
-            "how often the largest weight is on the other end of a dependency",
             build=lambda inventory: Syntactic("syntactic", inventory.modal_offsets),
             needs=_TREES,
             asks=("trees",),
-            has_keys=True,
         ),
         # By what it adds
         Quantity(
             "norm",
-            "weight × ‖value · W_O‖: how much attention adds to the output",
             function=norms.norm,
             needs="values and the output projection: a trace with record='heads'",
-            unit="norm",
         ),
         *(
             Quantity(
                 f"norm_{keys}",
-                f"of what attention adds to the output, the share of {what}",
                 function=norms.norm_share,
                 settings={"keys": keys},
                 needs=f"values and the output projection, and {what}",
@@ -260,40 +228,33 @@ MEASURES: dict[str, Quantity] = {
             )
         ),
         # On images
-        Quantity("patch_self", "attention from a patch to itself", targets.patch_self, **_IMAGE),
-        Quantity("patch_neighbour", "attention from a patch to the eight around it", targets.patch_neighbour, **_IMAGE),
-        Quantity("patch_row", "attention from a patch to the rest of its row", targets.patch_row, **_IMAGE),
-        Quantity("patch_column", "attention from a patch to the rest of its column", targets.patch_column, **_IMAGE),
+        Quantity("patch_self", targets.patch_self, **_IMAGE),
+        Quantity("patch_neighbour", targets.patch_neighbour, **_IMAGE),
+        Quantity("patch_row", targets.patch_row, **_IMAGE),
+        Quantity("patch_column", targets.patch_column, **_IMAGE),
         Quantity(
             "patch_distance",
-            "how far away a patch looks, in patches",
             function=patches.patch_distance,
-            unit="patches",
             **_IMAGE,
         ),
         Quantity(
             "brightness",
-            "how bright the patches are that are looked at",
             function=patches.preference,
             settings={"of": "brightness"},
             **_LOOKS,
         ),
         Quantity(
             "frequency",
-            "how fine the stripes are of the patches that are looked at, in cycles a patch",
             function=patches.preference,
             settings={"of": "frequency"},
-            unit="cycles",
             **_LOOKS,
         ),
-        Quantity("hue", "share of attention to patches of each hue", function=patches.hue, has_keys=True, **_LOOKS),
+        Quantity("hue", function=patches.hue, **_LOOKS),
         *(
             Quantity(
                 f"like_{of}",
-                f"how alike in {of} a patch and those that it looks at are",
                 function=patches.likeness,
                 settings={"of": of},
-                unit="cosine" if of == "hue" else "",
                 **_LOOKS,
             )
             for of in ("hue", "brightness", "frequency")

@@ -22,7 +22,7 @@ def streaming(
     >>> import headscope as hs
     >>> model, texts = hs.load("builtin:gpt"), ["The doctor asked the nurse a question. She"] * 3
     >>> [measure.name for measure in hs.analysis.streaming(texts, model)][:3]
-    ['confidence', 'confidence_plain', 'entropy']
+    ['confidence', 'peak_weight', 'entropy']
     """
     if inventory is None:
         inventory = take_inventory(_examples(source), model)

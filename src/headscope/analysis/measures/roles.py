@@ -9,10 +9,10 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from headscope.analysis.measures.rare_words import MANY_TIED, n_tied
+from headscope.glossary import NO_ROLE
 from headscope.scores import Scores
 from headscope.sites import Head
 
-NO_ROLE = "no clear role"
 # Of fewer cases a share says little: one relation in a small corpus, one pair of brackets.
 LEAST_QUERIES = 20
 

@@ -15,8 +15,8 @@ from headscope.traces import LayerRecord
 # Of a trace
 
 
-def summary_confidence(layer: LayerRecord) -> list[Sample]:
-    """The largest weight of each query (Voita et al., 2019, section 4), special tokens included."""
+def summary_peak_weight(layer: LayerRecord) -> list[Sample]:
+    """The largest weight of each query, on any key."""
     return _means(layer.summary.max, 1 / _visible(layer))
 
 
@@ -25,22 +25,22 @@ def summary_entropy(layer: LayerRecord) -> list[Sample]:
     return _means(layer.summary.entropy, _visible(layer).log())
 
 
-def summary_distance(layer: LayerRecord) -> list[Sample]:
-    """How far away each query looks, in tokens: mean |i − j|."""
+def summary_distance_all_keys(layer: LayerRecord) -> list[Sample]:
+    """How far away each query looks, in tokens: Σ a |i − j| over all keys."""
     return _means(layer.summary.distance, even_distance(_visible(layer), layer.n_queries))
 
 
 # Over a corpus
 
 
-def confidence(layer: Layer) -> Tallies:
-    """The largest weight of each query, special tokens included."""
+def peak_weight(layer: Layer) -> Tallies:
+    """The largest weight of each query, on any key."""
     yield _over_queries(layer, layer.pattern.amax(-1), 1 / layer.visible)
 
 
-def confidence_plain(layer: Layer) -> Tallies:
-    """The largest weight of each query on a kept key (Voita et al., 2019: the end of the sentence is left out as a
-    key, and weights are not brought back to one).
+def confidence(layer: Layer) -> Tallies:
+    """The largest weight of each query on a kept key (Voita et al., 2019, section 4: the end of the sentence is
+    excluded as a key, and weights are not renormalised).
     """
     content = rows(layer)
     queries = content.tokens.queries
@@ -55,14 +55,14 @@ def entropy(layer: Layer) -> Tallies:
     yield _over_queries(layer, entropies, layer.visible.log())
 
 
-def distance(layer: Layer) -> Tallies:
-    """Σ a |i − j| (Vig & Belinkov, 2019, section 5.4, with the first token left in; `distance_plain` leaves it out)."""
+def distance_all_keys(layer: Layer) -> Tallies:
+    """Σ a |i − j| over all keys (`distance` excludes those that heads park on)."""
     distances = torch.linalg.vecdot(layer.pattern, _apart(layer).expand_as(layer.pattern))
     yield _over_queries(layer, distances, even_distance(layer.visible, layer.pattern.shape[2]))
 
 
-def distance_plain(layer: Layer) -> Tallies:
-    """Σ a |i − j| / Σ a over kept keys, as Vig & Belinkov have it: a share of what is not parked elsewhere."""
+def distance(layer: Layer) -> Tallies:
+    """Σ a |i − j| / Σ a over kept keys (Vig & Belinkov, 2019, section 5.4, who exclude the first token)."""
     content = rows(layer)
     apart, seen = _apart(layer), content.tokens
 
@@ -72,7 +72,7 @@ def distance_plain(layer: Layer) -> Tallies:
         return (pairs * apart).sum(-1) / seen.seen.clamp_min(1)
 
     total = (content.pattern * apart).sum(-1) * seen.queries[:, None]
-    chance = (content.sent * once_per_batch(layer, "even plain distance", even)[:, None]).sum(-1)
+    chance = (content.sent * once_per_batch(layer, "even distance", even)[:, None]).sum(-1)
     yield layer.tally(total.sum(-1), content.sent.sum(-1), chance)
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from headscope.reports.studies.run_study import Measured
 
 MEASURES = (
-    "first_token", "tags", "dependency_alignment", "variability", "distance_plain", "entropy", "previous_token",
+    "first_token", "tags", "dependency_alignment", "variability", "distance", "entropy", "previous_token",
     "duplicate_token", "induction",
 )  # fmt: skip
 NOTES = (
@@ -115,7 +115,7 @@ def _alignment(scores) -> Iterator[Check]:
 
 
 def _distance(scores) -> Iterator[Check]:
-    part, distance, entropy = "Distance", scores["distance_plain"], scores["entropy"]
+    part, distance, entropy = "Distance", scores["distance"], scores["entropy"]
     head, most = distance.top(1)[0]
     yield Check(
         part,

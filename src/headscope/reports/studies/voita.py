@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from headscope.reports.studies.run_study import Measured
 
 MEASURES = (
-    "confidence_plain",
     "confidence",
+    "peak_weight",
     "positional",
     "rare_word",
     "two_rare_words",
@@ -46,7 +46,7 @@ TABLE = (
 def checks(measured: "Measured") -> Iterator[Check]:
     """Every check that the scores allow."""
     scores = measured.scores
-    confidence, positional = scores["confidence_plain"], scores["positional"]
+    confidence, positional = scores["confidence"], scores["positional"]
     positional_heads = [head for head in positional if positional[head] >= 0.9]
     verdicts = roles({name: measure for name, measure in scores.items() if name.startswith("syntactic/")})
     yield from _positional(confidence, positional, positional_heads)

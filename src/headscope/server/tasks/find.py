@@ -55,7 +55,7 @@ class FindOptions:
 def patterns() -> list[PatternOffer]:
     """The patterns that have a name, as the page offers them."""
     return [
-        PatternOffer(measure.name, measure.about, measure.needs)
+        PatternOffer(measure.name, measure.term.meaning, measure.needs)
         for measure in MEASURES.values()
         if measure.target is not None
     ]
@@ -98,7 +98,7 @@ def _pattern(desk: Desk, trace: Trace, options: FindOptions) -> Part:
     traces, calls = _traces(desk, trace, options)
     code = _traces_code(options, calls)
     scores = find_heads(traces, pattern=options.pattern)
-    about = MEASURES[options.pattern].about
+    about = MEASURES[options.pattern].term.meaning
     name = options.pattern if options.over == "run" else f"{options.pattern} over {_over(options, len(traces))}"
     code += f"scores = hs.find_heads({_subject(options)}, pattern={options.pattern!r})\nscores.above(10)\n"
     return _part(trace, scores, name, about, [], code, len(traces))

@@ -108,11 +108,11 @@ def test_uniform_attention_scores_what_chance_would():
 
 def test_figures_of_known_patterns():
     one_hot = trace_of(np.eye(4)[[0, 0, 1, 2]].tolist())  # each query looks one back, the first at itself
-    assert hs.measure("confidence", one_hot)["L0H0"] == pytest.approx(1)
+    assert hs.measure("peak_weight", one_hot)["L0H0"] == pytest.approx(1)
     assert hs.measure("entropy", one_hot)["L0H0"] == pytest.approx(0, abs=1e-6)
-    assert hs.measure("distance", one_hot)["L0H0"] == pytest.approx(3 / 4)
+    assert hs.measure("distance_all_keys", one_hot)["L0H0"] == pytest.approx(3 / 4)
     even = trace_of([[0.25] * 4] * 4)
-    assert hs.measure("confidence", even)["L0H0"] == pytest.approx(1 / 4)
+    assert hs.measure("peak_weight", even)["L0H0"] == pytest.approx(1 / 4)
     assert hs.measure("entropy", even)["L0H0"] == pytest.approx(np.log(4), abs=1e-5)
 
 

@@ -1,0 +1,24 @@
+"""Words of the documentation, the API and the page."""
+
+WORDS = {
+    "query, key, value": "the three vectors of a token in a head, as the head uses them: after rotary positions",
+    "scores": "query · key, scaled, capped, with bias and mask; before the softmax",
+    "pattern": "after the softmax: the attention weights [query, key]",
+    "mixed": "pattern · value: the head's output before the output projection W_O",
+    "residual": "the stream that layers read from and add to",
+    "neurons": "MLP activations: what enters the projection that writes back to the residual stream; of a head, the "
+    "coordinates of its query, key, value and mixed vectors",
+    "head": "`Head(stack, layer, index, kind)`, counted from 0; prints as `L5H1`, `encoder.L5H1`, `cross.L5H1`",
+    "site": "a layer of a stack: its attention, its neurons or its residual stream",
+    "stack": "`main`, or `encoder`, `decoder`, `text`, `vision`, `audio` where a model has several",
+    "trace": "the record of one run",
+    "session": "what watches and edits a model while it runs",
+    "intervention": "an edit, where it acts, and on which tokens",
+    "measure": "a quantity of every head: computed from traces, over a corpus or from weights",
+    "scores (`Scores`)": "one number per head, with its provenance",
+    "role": "what a head does by a published criterion: its score meets the criterion, and the lower end of its "
+    "interval is above chance",
+    "routed, traced, weights only": "the three ways we see a model's attention",
+    "sink": "a learned share of each row that goes to no key (gpt-oss): its rows sum to less than one",
+    "bake": "to write edits into weights",
+}
