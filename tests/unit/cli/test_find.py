@@ -33,7 +33,8 @@ def test_heads_are_found_by_pattern_over_several_texts(call, models, tmp_path):
     (tmp_path / "texts.txt").write_text(f"{TEXT}\n\nthe mat sat\n")
     result = call("find", models / "gpt", "--texts", tmp_path / "texts.txt", "--pattern", "previous_token", "--top", 3)
     assert result.exit_code == 0, result.output
-    assert "previous_token, 2 inputs" in result.stdout and "95 % interval" in result.stdout
+    assert "heads: previous token, 2 inputs" in result.stdout and "95 % interval" in result.stdout
+    assert "previous token: attention to the token just before. Baseline: an even share" in result.stdout
     assert result.stdout.count("L") >= 3
 
 
