@@ -115,7 +115,16 @@ def test_the_card_lists_what_would_be_computed_and_the_form_is_filled_in(
     other = {"with": urlencode({"text": "Something else", "edit": ""})}
     find = json.dumps({"by": "pattern"})
     bench.goto(bench.address(text=text, edit=EDIT, **other, view="activations", relevance="9:5", find=find))
-    for words in ("builtin:gpt", text, EDIT, "Something else", "Original: not edited", "Activations", "relevance", "heads"):
+    for words in (
+        "builtin:gpt",
+        text,
+        EDIT,
+        "Something else",
+        "Original: not edited",
+        "Activations",
+        "relevance",
+        "heads",
+    ):
         expect(card(bench)).to_contain_text(words)
     assert bench.page.get_by_label("Text", exact=True).input_value() == text
     assert bench.page.locator(".view").count() == 0

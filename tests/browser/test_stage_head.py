@@ -1,7 +1,8 @@
-"""What stands above the picture: what it is of, what was edited, what to beware of. It is never at odds with the form."""
+"""What stands above the picture: what it is of, what was edited, what to beware of. It agrees with the form."""
 
 import re
 from pathlib import Path
+from urllib.parse import urlencode
 
 import pytest
 from playwright.sync_api import Locator, expect
@@ -96,6 +97,32 @@ def test_a_saved_page_says_what_was_edited(offline: Workbench, gpt: hs.Model, tm
     expect(edited_bar(offline)).to_contain_text("Edited: 2 changes")
     expect(edited_bar(offline).get_by_role("button")).to_have_count(0)
     expect(picture_line(offline)).to_contain_text(NURSE)
+
+
+def test_edited_heads_weights_and_tokens_are_marked_in_every_view(bench: Workbench) -> None:
+    edits = ["silence('L3H2')", "set_weight('L2H1', 9, 2, 0.75)", "replace_token(5, ' farmer')"]
+    for view in ("model", "head", "neuron", "activations"):
+        parameters = urlencode(
+            [("view", view), ("at", "L2H1"), ("token", "query:9"), *(("edit", text) for text in edits)]
+        )
+        bench.visit(f"{bench.address(text=NURSE)}&{parameters}")
+        heads = "L2H1, L3H2" if view in ("model", "activations") else "L2H1"
+        expect(bench.status).to_contain_text(f"edited: {heads}")
+        if view == "model":
+            expect(bench.page.locator(".view span:visible").get_by_text("edited", exact=True)).to_have_count(2)
+            continue
+        underlined = "element => getComputedStyle(element).textDecorationLine"
+        assert bench.label("farmer").first.evaluate(underlined) == "underline"
+        assert bench.label("nurse").count() == 0
+        if view != "activations":
+            assert bench.label("doctor").last.evaluate(underlined) == "underline"
+            assert bench.label("question").last.evaluate(underlined) == "none"
+        if view == "head":
+            expect(bench.button("L2H1 (edited)")).to_be_visible()
+            expect(bench.button("L2H0")).to_be_visible()
+        expect(bench.page.locator("aside.right").get_by_text("edited", exact=True)).to_have_count(
+            int(view != "activations")
+        )
 
 
 def test_warnings_stand_above_the_picture_and_are_dismissed_one_by_one(

@@ -1,6 +1,6 @@
 // Written by scripts/contract from the dataclasses on the Python side. Change those, not this.
 
-/** One run: what was read, what there is to see, what the model answered. */
+/** One run: what was read, what was edited, what there is to see, what the model answered. `edits` are the Python that makes them; `edited_heads` and `edited_weights` are what they act on. */
 export interface TraceProps {
   id: string;
   model: string;
@@ -18,9 +18,11 @@ export interface TraceProps {
   steps: (number | null)[] | null;
   difference: DifferenceProps | null;
   other_layers: OtherLayerProps[];
+  edited_heads: string[];
+  edited_weights: EditedWeightsProps[];
 }
 
-/** The tokens of one stack, column by column. `special` lists positions; `words` and `sentences` hold null there. `spaces` lists the positions before which the text has white space: what words and sentences are joined with. `looks` says what there is to look at: the part `image/NAME` or `sound/NAME`. */
+/** The tokens of one stack, column by column. `special` lists positions; `words` and `sentences` hold null there. `spaces` lists the positions before which the text has white space: what words and sentences are joined with. `looks` says what there is to look at: the part `image/NAME` or `sound/NAME`. `replaced` lists the positions whose token an edit put there. */
 export interface StackProps {
   name: string;
   kind: "text" | "patches" | "frames";
@@ -33,6 +35,7 @@ export interface StackProps {
   segments: string[];
   spaces: number[];
   looks: "" | "image" | "sound";
+  replaced: number[];
 }
 
 /** One attention layer. Where scores, contributions or exact weights are missing, the reason is said. `grid` is that of the patches which its keys are (after special tokens), null where they are none; `places` numbers them in it where they are not taken row by row, −1 for what is no patch. */
@@ -80,6 +83,13 @@ export interface OtherLayerProps {
   stack: string;
   layer: number;
   mixer: string;
+}
+
+/** The weights of a head that an edit of single tokens set: those of `queries` on `keys`, on all where there are none. */
+export interface EditedWeightsProps {
+  head: string;
+  queries: number[];
+  keys: number[];
 }
 
 /** Thumbnails of all heads; `cells` tells how many queries and keys one cell of a layer's maps stands for. `note` says where they are less than exact. */

@@ -14,6 +14,7 @@ from headscope.views.contract import (
     StackProps,
     TraceProps,
 )
+from headscope.views.edited import edited_heads, edited_weights, replaced_tokens
 from headscope.views.layers import plain_texts
 from headscope.views.media import looks_like
 from headscope.views.neurons import no_neurons
@@ -45,6 +46,8 @@ def trace_part(trace: Trace, id: str = "") -> Part:
             steps=None if trace.steps is None else list(trace.steps),
             difference=_difference(trace),
             other_layers=[OtherLayerProps(site.stack, site.layer, mixer) for site, mixer in trace.other_layers.items()],
+            edited_heads=edited_heads(trace),
+            edited_weights=edited_weights(trace),
         ),
     )
 
@@ -87,6 +90,7 @@ def _stack(trace: Trace, name: str, tokens: Tokens) -> StackProps:
         segments=[token.segment for token in tokens],
         spaces=_spaces(tokens),
         looks=looks_like(trace, name),
+        replaced=replaced_tokens(trace, name),
     )
 
 

@@ -50,6 +50,23 @@ def test_every_kind_is_drawn(view, theme):
     assert (np.abs(drawn.astype(int) - background).sum(-1) > 60).mean() > 0.005
 
 
+def test_a_figure_says_what_was_edited_and_marks_it():
+    gpt = hs.load("builtin:gpt")
+    edits = [hs.silence("L3H2"), hs.set_weight("L2H1", -1, 2, 0.5)]
+    trace = gpt.run("The cat sat. The cat", interventions=edits)
+    caption = "Input: “The cat sat. The cat”\nEdited: silence('L3H2'), set_weight('L2H1', -1, 2, 0.5)"
+    model = hs.model_view(trace).figure()
+    assert caption in model.get_suptitle()
+    assert [patch.get_linestyle() for patch in model.axes[0].patches].count("--") == 2
+    lines = hs.head_view(trace, "L2H1").figure()
+    assert caption.splitlines()[0] in lines.get_suptitle() and "Edited:" in lines.get_suptitle()
+    assert [line.get_linestyle() for line in lines.axes[0].lines] == ["--"]
+    assert len(hs.head_view(trace, "L2H1", form="matrix").figure().axes[0].patches) == 1
+    # A caption of a paper says the rest; that a run was edited stands on the figure itself.
+    assert hs.model_view(trace).figure(width="column").get_suptitle().startswith("Edited: silence('L3H2')")
+    assert hs.model_view(gpt.run("The cat sat.")).figure(width="column").get_suptitle() == ""
+
+
 def test_tokens_are_texts_not_formulas(tmp_path):
     figure = hs.head_view(NASTY).figure()
     texts = [text.get_text() for text in figure.axes[0].texts]

@@ -19,6 +19,7 @@ const stack: StackProps = {
   segments: ["A", "A", "A", "A"],
   spaces: [3],
   looks: "",
+  replaced: [],
 };
 const site: SiteProps = {
   site: "L0",

@@ -116,6 +116,7 @@ describe("lines possible", () => {
     segments: ["A", "A", "B", "B"],
     spaces: [],
     looks: "" as const,
+    replaced: [],
   };
   const reading = (by: Selection["by"], off: string[] = []) => readingOf(stack, 4, { by, hide: [], off });
 

@@ -20,6 +20,8 @@ export interface Reading {
   /** Those that the model wrote itself. */
   isWritten: boolean[];
   isSpecial: boolean[];
+  /** Those that an edit put there. */
+  isReplaced: boolean[];
   /** A or B. */
   segments: string[];
   /** Whether white space comes before it in the text. */
@@ -74,6 +76,7 @@ export function readingOf(stack: StackProps, length: number, how: How, site?: Gr
     isLater: members.map((group) => (group[0] as number) > until),
     isWritten: members.map((group) => (group[0] as number) >= (how.written ?? length)),
     isSpecial: members.map((group) => special.has(group[0] as number)),
+    isReplaced: members.map((group) => group.some((position) => stack.replaced.includes(position))),
     segments: members.map((group) => stack.segments[group[0] as number] ?? "A"),
     isSpaced: members.map((group) => spaces.has(group[0] as number)),
     groupOf,
@@ -101,6 +104,7 @@ function numbered(stack: StackProps, length: number, site?: Gridded): Reading {
     isLater: positions.map(() => false),
     isWritten: positions.map(() => false),
     isSpecial: positions.map(() => false),
+    isReplaced: positions.map(() => false),
     segments: positions.map(() => "A"),
     isSpaced: positions.map(() => true),
     groupOf: Int32Array.from(positions),

@@ -14,4 +14,5 @@ export const STACK: StackProps = {
   segments: ["A", "A", "A", "A", "A", "A", "A", "A", "A"],
   spaces: [3, 5, 6],
   looks: "",
+  replaced: [],
 };

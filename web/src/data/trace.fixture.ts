@@ -15,6 +15,7 @@ export function stack(name: string, texts: string[], more: Partial<StackProps> =
     segments: texts.map(() => "A"),
     spaces: [],
     looks: "",
+    replaced: [],
     ...more,
   };
 }
@@ -59,6 +60,8 @@ export function trace(more: Partial<TraceProps> = {}): TraceProps {
     steps: null,
     difference: null,
     other_layers: [],
+    edited_heads: [],
+    edited_weights: [],
     ...more,
   };
 }

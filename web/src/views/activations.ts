@@ -4,6 +4,7 @@
 import type { RunEvent } from "../contract";
 import { differencesOf, type SignedWindow } from "../data/activationDifferences";
 import { type ActivationsOf, activationsOf, type Window } from "../data/activations";
+import { editedNotes, headNames } from "../data/edited";
 import { positionOf, type Reading, readingOf } from "../data/reading";
 import { untilOf, writtenFrom } from "../data/steps";
 import { siteOf, stackOf } from "../data/trace";
@@ -210,6 +211,8 @@ class ActivationsView implements Mounted {
     const { first, count } = known.props;
     if (!this.host.source.task && count < known.nTokens)
       notes.push(`predictions, neurons and heads of tokens ${first} to ${first + count - 1} alone are saved here`);
+    const { trace } = this.host;
+    notes.push(...editedNotes(trace, headNames(trace.layers)));
     const size = `${known.props.layers.length} layers × ${this.nTokens.toLocaleString("en")} tokens`;
     return { line: `${title}, ${size}`, notes };
   }
@@ -272,6 +275,7 @@ class ActivationsView implements Mounted {
       places: known.props.places,
       texts: this.texts,
       special: new Set(stackOf(trace, this.stackName).special),
+      replaced: new Set(stackOf(trace, this.stackName).replaced),
       written: writtenFrom(trace, this.stackName) ?? this.texts.length,
       pinned: this.pinned,
       hovered: this.hovered,

@@ -17,6 +17,8 @@ export interface Content {
   /** All tokens of the stack, and those of them that are special. */
   texts: string[];
   special: ReadonlySet<number>;
+  /** Those that an edit put there. */
+  replaced: ReadonlySet<number>;
   /** From which position on the model wrote them itself. */
   written: number;
   pinned: number | null;
@@ -103,7 +105,7 @@ function placeLabels(theme: Theme, { layout, places, here }: Content): Label[] {
   });
 }
 
-function tokenLabels(theme: Theme, { layout, texts, special, written, pinned }: Content): Label[] {
+function tokenLabels(theme: Theme, { layout, texts, special, replaced, written, pinned }: Content): Label[] {
   const { width } = layout.cell;
   const right = layout.left + layout.room;
   const isNumbered = width < READABLE.width;
@@ -125,8 +127,9 @@ function tokenLabels(theme: Theme, { layout, texts, special, written, pinned }: 
       align: isNumbered ? "left" : "centre",
       width: Math.max(width - 6, READABLE.width - 6),
       size: isNumbered ? 11 : 13,
-      colour: isPinned ? theme.accent : isQuiet ? theme.tertiary : theme.ink,
+      colour: isPinned ? theme.accent : replaced.has(position) ? theme.warn : isQuiet ? theme.tertiary : theme.ink,
       isBold: isPinned,
+      isEdited: replaced.has(position) && !isNumbered,
       isWritten: position >= written,
     });
   }

@@ -216,7 +216,7 @@ class HeadView implements Mounted, Handled {
     const trees = await loadTrees(source, headName(site.site, selection.head), selection, signal);
     signal.throwIfAborted();
     const isOther = this.scene?.layer.queries.texts.length !== this.loaded.value.layer.queries.texts.length;
-    const scene = new Scene(this.loaded.value, selection, this.host.relevance, trees);
+    const scene = new Scene(this.loaded.value, selection, this.host.relevance, trees, trace);
     const icons = await Icons.of(this.host, scene.layer, signal);
     signal.throwIfAborted();
     this.selection = selection;

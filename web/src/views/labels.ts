@@ -16,6 +16,8 @@ export interface Label {
   isStruck?: boolean;
   /** Written by the model itself: quietly underlined. */
   isWritten?: boolean;
+  /** Changed by an edit: a thick line under it. */
+  isEdited?: boolean;
   /** Turned to read upwards, about its own point. */
   isUpright?: boolean;
 }
@@ -80,11 +82,16 @@ export class Labels {
     if (isNew("size")) style.fontSize = `${label.size}px`;
     if (isNew("isBold")) style.fontWeight = label.isBold ? "600" : "400";
     if (isNew("colour")) style.color = css(label.colour);
-    if (isNew("isStruck") || isNew("isWritten")) {
-      style.textDecoration = label.isStruck ? "line-through" : label.isWritten ? "underline dotted from-font" : "none";
+    if (isNew("isStruck") || isNew("isWritten") || isNew("isEdited")) {
+      style.textDecoration = decorationOf(label);
       style.textUnderlineOffset = "3px";
     }
   }
+}
+
+function decorationOf({ isStruck, isWritten, isEdited }: Label): string {
+  if (isStruck) return "line-through";
+  return isEdited ? "underline solid 2px" : isWritten ? "underline dotted from-font" : "none";
 }
 
 /** The same labels, painted. */
@@ -102,11 +109,11 @@ export function paintLabels(context: CanvasRenderingContext2D, labels: Label[], 
     context.textAlign = label.align === "centre" ? "center" : label.align;
     const text = shortened(context, label.text, label.width);
     context.fillText(text, 0, 0);
-    if (label.isStruck || label.isWritten) {
+    if (label.isStruck || label.isWritten || label.isEdited) {
       const length = context.measureText(text).width;
       const from = label.align === "left" ? 0 : label.align === "right" ? -length : -length / 2;
-      context.globalAlpha = label.isStruck ? 1 : 0.5;
-      context.fillRect(from, label.isStruck ? 0 : label.size * 0.6, length, 1);
+      context.globalAlpha = label.isStruck || label.isEdited ? 1 : 0.5;
+      context.fillRect(from, label.isStruck ? 0 : label.size * 0.6, length, label.isEdited ? 2 : 1);
     }
     context.restore();
   }

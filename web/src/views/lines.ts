@@ -111,8 +111,20 @@ export class LinesForm {
         curves.flush(colour);
       }
     }
+    this.paintEdited(curves, scale);
     this.paintMap(raster, scale);
     this.paintIcons(raster, scale);
+  }
+
+  /** Dashed, over all others: the lines of weights that an edit set. */
+  private paintEdited(curves: Curves, scale: number): void {
+    const { scene, theme, columns } = this.all();
+    for (const { query, key } of scene.drawnHeads.flatMap(({ edited }) => edited)) {
+      if (key < 0) continue;
+      const [from, to] = [columns.at("query", query, this.scroll), columns.at("key", key, this.scroll)];
+      curves.draw(from * scale, to * scale, 1, 2 * scale, true);
+    }
+    curves.flush(theme.warn);
   }
 
   /** Over the faded picture: the token's own lines, and what is opposite. */

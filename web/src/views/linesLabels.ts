@@ -43,16 +43,23 @@ export function tokenLabels(content: Content): Label[] {
         text: reading.texts[index] as string,
         width: columns.isFlat && !columns.isVertical ? columns.pitch - 6 : columns.label[side],
         size: columns.pitch >= 19 ? 14 : columns.pitch >= 16 ? 13 : 12,
-        colour: reading.isOff[index] || reading.isSpecial[index] ? theme.tertiary : theme.ink,
+        colour: toneOf(scene, theme, { side, index }),
         isBold: isFocus(index),
         isStruck: reading.isOff[index] ?? false,
         isWritten: reading.isWritten[index] ?? false,
+        isEdited: scene.isEdited({ side, index }),
       });
     }
     labels.push(heading(content, side, names[side]));
     labels.push(...segmentLabels(content, side));
   }
   return labels;
+}
+
+function toneOf(scene: Scene, theme: Theme, token: Token): Rgb {
+  const { isOff, isSpecial } = token.side === "query" ? scene.layer.queries : scene.layer.keys;
+  if (scene.isEdited(token)) return theme.warn;
+  return isOff[token.index] || isSpecial[token.index] ? theme.tertiary : theme.ink;
 }
 
 /** What a token gives or gets, beside those opposite. */

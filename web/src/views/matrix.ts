@@ -106,7 +106,20 @@ export class MatrixForm {
       this.paintRelevance(raster, box, scale);
       this.paintIcons(raster, scale, box);
       this.paintArcs(raster, box, scale);
+      this.paintEdited(raster, drawnHead, box, scale);
     });
+  }
+
+  /** Frames around the weights that an edit set, or around the whole row. */
+  private paintEdited(raster: Raster, { edited }: DrawnHead, box: Box, scale: number): void {
+    const { theme } = this.all();
+    const { rows, columns } = this.seen();
+    for (const { query, key } of edited) {
+      if (query < rows[0] || query >= rows[1] || (key >= 0 && (key < columns[0] || key >= columns[1]))) continue;
+      const cell = this.cellBox(box, query, Math.max(key, columns[0]));
+      const area = key < 0 ? { ...cell, x: box.x, width: box.width } : cell;
+      frame(raster, grown(scaled(area, scale), scale), theme.warn, Math.max(1, Math.round(1.5 * scale)));
+    }
   }
 
   /** The cells of gold dependencies, where they are large enough to be framed. */

@@ -42,10 +42,11 @@ export function labelsOf(content: Content): Label[] {
       labels.push({
         ...place,
         x: box.x + 16,
-        text: drawnHead.name,
+        text: drawnHead.isEdited ? `${drawnHead.name} (edited)` : drawnHead.name,
         width: box.width,
         size: 12,
-        colour: theme.secondary,
+        colour: drawnHead.isEdited ? theme.warn : theme.secondary,
+        isEdited: drawnHead.isEdited,
       });
     }
     if (!isReadable) {
@@ -54,7 +55,13 @@ export function labelsOf(content: Content): Label[] {
     }
     const size = Math.min(13, cell.height - 1);
     const tone = (reading: typeof queries, side: Side, at: number) =>
-      matched[side].has(at) ? theme.accent : reading.isOff[at] || reading.isSpecial[at] ? theme.tertiary : theme.ink;
+      matched[side].has(at)
+        ? theme.accent
+        : scene.isEdited({ side, index: at })
+          ? theme.warn
+          : reading.isOff[at] || reading.isSpecial[at]
+            ? theme.tertiary
+            : theme.ink;
     for (let query = rows[0]; query < rows[1]; query++) {
       if (queries.isLater[query]) continue;
       labels.push({
@@ -68,6 +75,7 @@ export function labelsOf(content: Content): Label[] {
         isBold: hovered?.query === query,
         isStruck: queries.isOff[query] ?? false,
         isWritten: queries.isWritten[query] ?? false,
+        isEdited: scene.isEdited({ side: "query", index: query }),
       });
     }
     for (let key = columns[0]; key < columns[1]; key++) {
@@ -83,6 +91,7 @@ export function labelsOf(content: Content): Label[] {
         isBold: hovered?.key === key,
         isStruck: keys.isOff[key] ?? false,
         isWritten: keys.isWritten[key] ?? false,
+        isEdited: scene.isEdited({ side: "key", index: key }),
         isUpright: true,
       });
     }

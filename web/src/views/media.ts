@@ -187,7 +187,7 @@ class MediaView implements Mounted {
       this.loaded?.name === name ? this.loaded.value : loadLayer(source, trace, site, selection, signal),
       this.loadLooks(site.key_stack, signal),
     ]);
-    const scene = new Scene(value, selection, this.host.relevance);
+    const scene = new Scene(value, selection, this.host.relevance, null, trace);
     const panels: Panel[] = selection.rollout
       ? [{ head: -1, name: `rollout to ${site.site}`, plane: await loadRollout(source, site.site, signal) }]
       : scene.drawnHeads;

@@ -1,11 +1,12 @@
 /** The model view: every head of every layer as a small picture, on one screen. */
 
 import type { MapsProps, MethodProps, SiteProps } from "../contract";
+import { editedNotes, headNames } from "../data/edited";
 import { along, Measures, number, spoken, titleOf } from "../data/measures";
 import { mediumOf } from "../data/media";
 import { diverging } from "../data/relevance";
 import { headName } from "../data/trace";
-import { fillBox, frame } from "../marks/boxes";
+import { fillBox, frame, scaled } from "../marks/boxes";
 import { drawCells, ramp, stretchedRamp } from "../marks/cells";
 import type { Raster } from "../marks/raster";
 import type { Selection } from "../selection";
@@ -15,7 +16,7 @@ import type { Part } from "../wire";
 import { blocksOf, type Grid, gridOf, headAt, neighbour, type Place, rankedOf, scrollTo } from "./grid";
 import { Icons } from "./icons";
 import { type Label, Ruler } from "./labels";
-import { labelsOf } from "./modelLabels";
+import { editedTag, labelsOf } from "./modelLabels";
 import { exactPairs, isPooled, type Pair, plainly, pooledPairs, toldPair } from "./pairs";
 import { pictureOf, Surface, titled } from "./surface";
 import { drawMapLines, drawSignedLines, furthest } from "./thumbnails";
@@ -176,6 +177,10 @@ class ModelView implements Mounted {
     return heads.filter(({ name }) => this.passes(name)).sort((a, b) => value(b.name) - value(a.name) || 0);
   }
 
+  private isEdited(name: string): boolean {
+    return this.host.trace.edited_heads.includes(name);
+  }
+
   private passes(name: string): boolean {
     const selection = this.selection as Selection;
     const method = selection.colour || selection.sort;
@@ -244,6 +249,10 @@ class ModelView implements Mounted {
         if (isSigned) drawSignedLines(raster, map, offset, box, theme, scale, most);
         else drawMapLines(raster, map, offset, box, theme, scale);
       }
+      if (this.isEdited(name)) {
+        frame(raster, around(place, grid.size, 2, scale), theme.warn, 2 * scale);
+        fillBox(raster, scaled(editedTag(place, grid.size), scale), theme.warn);
+      }
     }
     if (colour) this.paintLegend(raster, theme, scale);
   }
@@ -284,6 +293,7 @@ class ModelView implements Mounted {
       ruler: this.ruler,
       theme,
       passes: (name) => this.passes(name),
+      isEdited: (name) => this.isEdited(name),
     });
   }
 
@@ -314,6 +324,7 @@ class ModelView implements Mounted {
       );
       if (this.maps?.props.note) notes.push(this.maps.props.note);
     } else if (this.selection?.thumbnails === "lines") notes.push("lines from a weight of 0.04 on");
+    notes.push(...editedNotes(trace, headNames(trace.layers)));
     const heads = count < total ? `${count} of ${total} heads` : `${total} heads`;
     return { line: `${heads}, ${tokens.join(" + ")} tokens`, notes };
   }
@@ -411,7 +422,10 @@ class ModelView implements Mounted {
     const name = headName(site.site, head);
     const { sort, colour } = this.selection as Selection;
     const values = this.measures.striking(name, [sort, colour], 4);
-    return [name, ...values.map((value) => `${spoken(value.name)} ${number(value.value)}`)];
+    return [
+      this.isEdited(name) ? `${name}, edited` : name,
+      ...values.map((value) => `${spoken(value.name)} ${number(value.value)}`),
+    ];
   }
 }
 

@@ -27,6 +27,7 @@ const content = (sort: string, colour: string, legend: { x: number; width: numbe
   ruler,
   theme: LIGHT,
   passes: (name: string) => name !== "L0H1",
+  isEdited: () => false,
 });
 
 test("under a head stands what heads are sorted by, else coloured by, else what stands out in it", () => {

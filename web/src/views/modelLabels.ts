@@ -2,6 +2,7 @@
 
 import { type Measures, number, spoken, titleOf } from "../data/measures";
 import { headName } from "../data/trace";
+import type { Box } from "../marks/cells";
 import type { Selection } from "../selection";
 import type { Theme } from "../theme";
 import type { Grid } from "./grid";
@@ -21,6 +22,16 @@ interface Content extends Captioned {
   theme: Theme;
   /** Whether the filter leaves a head in. */
   passes(name: string): boolean;
+  isEdited(name: string): boolean;
+}
+
+/** The tag of an edited head, in the corner of its picture; smaller pictures have a frame alone. */
+const EDITED = { text: "edited", size: 9, width: 36, height: 12, least: 40 };
+
+export function editedTag({ x, y }: { x: number; y: number }, size: number): Box {
+  return size < EDITED.least
+    ? { x: x + size - 6, y, width: 6, height: 6 }
+    : { x: x + size - EDITED.width, y, width: EDITED.width, height: EDITED.height };
 }
 
 export function labelsOf(content: Content): Label[] {
@@ -49,6 +60,12 @@ export function labelsOf(content: Content): Label[] {
       align: "left",
       colour: theme.tertiary,
     });
+  }
+  for (const place of grid.places) {
+    if (!content.isEdited(headName(place.site.site, place.head)) || grid.size < EDITED.least) continue;
+    const { x, y, width } = editedTag(place, grid.size);
+    const at = { x: x + width / 2, y: y + EDITED.height / 2, width, align: "centre" as const };
+    labels.push({ ...at, text: EDITED.text, size: EDITED.size, colour: theme.background, isBold: true });
   }
   if (!grid.caption) return labels;
   const isOfEach = !sort && !colour && !isDifference;

@@ -1,6 +1,7 @@
 /** The neuron view: one head, neuron by neuron, from query and keys to the head's output. Mounted like every view. */
 
 import type { SiteProps } from "../contract";
+import { editedNotes, weightsOf } from "../data/edited";
 import { occurrences } from "../data/find";
 import { loadTerms, orderOf, product, type Terms, Vectors, variation } from "../data/neuron";
 import { type Reading, readingOf } from "../data/reading";
@@ -203,6 +204,7 @@ class NeuronView implements Mounted {
         text: this.reading(site, false).texts[query] ?? "",
         row: site.kind === "self" && (isKeys || selection.every) ? query : null,
       },
+      edited: this.edited(site, tokens, query),
       against: selection.against,
     };
     this.picture_.hovered = null;
@@ -285,7 +287,20 @@ class NeuronView implements Mounted {
   private words(): { line: string; notes: string[] } {
     const { content, selection } = this;
     if (!content || !selection) return { line: "", notes: [] };
-    return wordsOf(content, selection.order, this.host.trace.difference !== null, this.picture_.forced);
+    const { trace } = this.host;
+    const { line, notes } = wordsOf(content, selection.order, trace.difference !== null, this.picture_.forced);
+    return { line, notes: [...editedNotes(trace, [content.vectors.head], [content.tokens]), ...notes] };
+  }
+
+  /** Rows that edits changed: replaced tokens, and keys whose weight in the row of this query was set. */
+  private edited(site: SiteProps, tokens: Reading, query: number): Set<number> {
+    const { trace } = this.host;
+    const rows = new Set(tokens.isReplaced.flatMap((isReplaced, row) => (isReplaced ? [row] : [])));
+    const name = headName(site.site, this.selection?.head ?? 0);
+    for (const weight of weightsOf(trace, name, this.reading(site, false), this.reading(site, true))) {
+      if (weight.query === query && weight.key >= 0) rows.add(weight.key);
+    }
+    return rows;
   }
 
   private reading(site: SiteProps, isKeys: boolean): Reading {

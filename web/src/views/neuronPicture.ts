@@ -127,11 +127,14 @@ export class NeuronPicture {
         align: "left",
         width: token.width,
         size: 13,
+        isEdited: content.edited.has(row),
         colour: this.found.has(row)
           ? theme.accent
-          : isMasked || content.tokens.isSpecial[row]
-            ? theme.tertiary
-            : theme.ink,
+          : content.edited.has(row)
+            ? theme.warn
+            : isMasked || content.tokens.isSpecial[row]
+              ? theme.tertiary
+              : theme.ink,
         isBold: isQuery || this.hovered?.row === row || row === this.current,
       });
       if (!terms) continue;

@@ -16,6 +16,8 @@ export interface Content {
   every: Of | null;
   /** The query's own text, and its row where queries are among the keys. */
   query: { text: string; row: number | null };
+  /** Rows whose token was replaced, or whose weight was set, by an edit. */
+  edited: ReadonlySet<number>;
   /** The key that neurons are ordered by. */
   against: number | null;
 }

@@ -1,5 +1,6 @@
 /** What the head view shows: the heads of one layer, which of their lines are drawn, and what there is to say about it. */
 
+import { type EditedWeight, type Edits, editedNotes, weightsOf } from "../data/edited";
 import { LEAST_DIFFERENCE } from "../data/layer";
 import { type Between, betweenOf, Lines, possible, reachOf, SEEN } from "../data/lines";
 import type { Loaded } from "../data/load";
@@ -18,6 +19,9 @@ export interface DrawnHead {
   name: string;
   plane: Plane;
   lines: Lines;
+  isEdited: boolean;
+  /** Its weights that an edit of single tokens set. */
+  edited: EditedWeight[];
 }
 
 export class Scene {
@@ -27,6 +31,8 @@ export class Scene {
   private readonly reach: Int32Array;
   private sums: Float32Array | null = null;
   private most: number | null = null;
+  /** The tokens whose weights were edited. */
+  private readonly edited: Record<Side, Set<number>>;
   /** The relevance of the tokens as read, on both sides, where an answer was chosen. */
   readonly relevance: Record<Side, Float32Array | null>;
 
@@ -35,6 +41,7 @@ export class Scene {
     readonly selection: Selection,
     readonly answer: Relevance | null = null,
     readonly trees: Trees | null = null,
+    edits: Edits = { edited_heads: [], edited_weights: [] },
   ) {
     const { layer } = loaded;
     this.between = betweenOf(layer.queries, layer.keys, selection.pair);
@@ -46,16 +53,31 @@ export class Scene {
       name,
       plane,
       lines: new Lines(plane, selection, nActive, this.between),
+      isEdited: edits.edited_heads.includes(name),
+      edited: weightsOf(edits, name, layer.queries, layer.keys),
     });
     this.drawnHeads = isMean
       ? [show(-1, `mean of ${heads.length} heads`, layer.mean(heads))]
       : heads.map((head) => show(head, headName(layer.site.site, head), layer.head(head)));
+    this.edited = { query: new Set(), key: new Set() };
+    for (const { edited } of this.drawnHeads) {
+      for (const { query, key } of edited) {
+        this.edited.query.add(query);
+        this.edited.key.add(key);
+      }
+    }
     this.relevance = { query: answer?.read(layer.queries) ?? null, key: answer?.read(layer.keys) ?? null };
     this.reach = reachOf(layer.queries, layer.keys, layer.site.is_causal);
   }
 
   get layer() {
     return this.loaded.layer;
+  }
+
+  /** Whether an edit replaced a token, or set weights of it in a head that is drawn. */
+  isEdited({ side, index }: Token): boolean {
+    const reading = side === "query" ? this.layer.queries : this.layer.keys;
+    return (reading.isReplaced[index] ?? false) || this.edited[side].has(index);
   }
 
   /** One run minus another's: what is drawn has a sign. */
@@ -135,6 +157,8 @@ export class Scene {
     const { hide, off, by } = this.loaded.reading;
     const all = [...notes];
     const isNormed = what !== "scores";
+    const edited = this.drawnHeads.filter((head) => head.isEdited).map((head) => head.name);
+    all.push(...editedNotes({ edited_heads: edited, edited_weights: [] }, edited, [layer.queries, layer.keys]));
     if (hide.length && (layer.queries.isPartial || layer.keys.isPartial)) {
       all.push(
         `${hide.join(" and ")} ${hide.join() === "first" ? "token" : "tokens"} hidden${isNormed ? ", rows renormalised" : ""}`,

@@ -13,7 +13,8 @@ class StackProps:
     """The tokens of one stack, column by column. `special` lists positions; `words` and `sentences` hold null there.
 
     `spaces` lists the positions before which the text has white space: what words and sentences are joined with.
-    `looks` says what there is to look at: the part `image/NAME` or `sound/NAME`.
+    `looks` says what there is to look at: the part `image/NAME` or `sound/NAME`. `replaced` lists the positions whose
+    token an edit put there.
     """
 
     name: str
@@ -27,6 +28,7 @@ class StackProps:
     segments: list[str]
     spaces: list[int] = field(default_factory=list)
     looks: Literal["", "image", "sound"] = ""
+    replaced: list[int] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -91,8 +93,20 @@ class DifferenceProps:
 
 
 @dataclass(frozen=True)
+class EditedWeightsProps:
+    """The weights of a head that an edit of single tokens set: of `queries` on `keys`; no keys stand for all."""
+
+    head: str
+    queries: list[int]
+    keys: list[int]
+
+
+@dataclass(frozen=True)
 class TraceProps:
-    """One run: what was read, what there is to see, what the model answered."""
+    """One run: what was read, what was edited, what there is to see, what the model answered.
+
+    `edits` are the Python that makes them; `edited_heads` and `edited_weights` are what they act on.
+    """
 
     id: str
     model: str
@@ -110,6 +124,8 @@ class TraceProps:
     steps: list[int | None] | None
     difference: DifferenceProps | None = None
     other_layers: list[OtherLayerProps] = field(default_factory=list)
+    edited_heads: list[str] = field(default_factory=list)
+    edited_weights: list[EditedWeightsProps] = field(default_factory=list)
 
 
 @dataclass(frozen=True)

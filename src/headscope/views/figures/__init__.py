@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, Literal
 
+from headscope.views.captions import edits_line
 from headscope.views.figures.activations import draw_activations
 from headscope.views.figures.canvas import THEMES, Figure, settings
 from headscope.views.figures.head import draw_lines, draw_matrices
@@ -23,7 +24,7 @@ def draw(view: "View", theme: Literal["light", "dark"] = "light", width: Width |
         return _draw_unscaled(view, theme)
     inches(width)  # refused before anything is drawn
     with settings():
-        return fit(_draw_unscaled(view, theme), width)
+        return fit(_draw_unscaled(view, theme), width, edits_line(view.trace) if view.trace.edits else "")
 
 
 def _draw_unscaled(view: "View", theme: str) -> Figure:

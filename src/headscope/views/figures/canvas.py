@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from headscope.errors import MissingExtraError
 from headscope.traces import Difference, Tokens
+from headscope.views.captions import caption_lines
 from headscope.views.trace_part import run_name
 
 try:
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
 Theme = dict[str, Any]
 
+# Letters of a title that fit into an inch.
+_LETTERS = 11
 # Letters of a token that are drawn: one that is longer would take the room of all others.
 LONGEST = 20
 # Signs without a width that say how letters join, in Persian and Hindi say: they belong to the writing.
@@ -38,6 +41,7 @@ THEMES = {
         "secondary": "#5c6066",
         "line": "#e4e4e1",
         "accent": "#3457d5",
+        "edited": "#9a4708",
         "ramp": ("#ffffff", "#8fb2e8", "#12306b"),
         "signs": ("#d95f02", "#ffffff", "#2166ac"),
         "heads": [
@@ -61,6 +65,7 @@ THEMES = {
         "secondary": "#a7adb6",
         "line": "#2b2e34",
         "accent": "#8fa8ff",
+        "edited": "#f0b35a",
         "ramp": ("#1a1c20", "#6a5acd", "#ffe2a8"),
         "signs": ("#ff9e57", "#1a1c20", "#6db1ff"),
         "heads": [
@@ -138,7 +143,9 @@ def _installed_fonts() -> tuple[str, ...]:
 def canvas(view: "View", theme: Theme, size: tuple[float, float], with_axes: bool = True) -> tuple[Figure, Any]:
     """A figure with the view's title; and its axes, unless there are to be several."""
     figure = _Figure(figsize=size, dpi=150, layout="constrained", facecolor=theme["background"])
-    figure.suptitle(one_line(view.title, 120), fontsize=9, color=theme["ink"], parse_math=False)
+    room = int(size[0] * _LETTERS)
+    lines = [one_line(view.title, 120), *(one_line(line, room) for line in caption_lines(view.trace))]
+    figure.suptitle("\n".join(lines), fontsize=9, color=theme["ink"], parse_math=False)
     axes = figure.add_subplot() if with_axes else None
     if axes is not None:
         axes.set_facecolor(theme["background"])

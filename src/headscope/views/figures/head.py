@@ -8,8 +8,10 @@ from matplotlib.collections import LineCollection
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.patches import Rectangle
 
 from headscope.traces import Difference
+from headscope.views.edited import edited_weights
 from headscope.views.figures.arcs import draw_arcs
 from headscope.views.figures.canvas import Theme, canvas, how_read, letters, names_of, ramp_of, signs_of
 from headscope.views.row_window import pool
@@ -54,6 +56,10 @@ def draw_lines(view: "View", head_weights: HeadWeights, theme: Theme) -> Figure:
                     list(segments[has_style]), colors=colours[order][has_style], linewidths=1.2, linestyles=[style]
                 )
             )
+    edited = [weight for name in head_weights.names for weight in _edited_weights(view, name)]
+    for weight_ends in edited:
+        points = ((0, 1), weight_ends) if is_upright else (weight_ends, (0, 1))
+        axes.plot(*points, "--", color=theme["edited"], linewidth=1.4)
     step = max(1, math.ceil(length * TOKEN_INCHES / LONGEST_INCHES))
     for side, texts in enumerate(sides):
         for place in range(0, len(texts), step):
@@ -62,9 +68,24 @@ def draw_lines(view: "View", head_weights: HeadWeights, theme: Theme) -> Figure:
     span, across = (-0.7, length - 0.3), (-0.02, 1.02)
     axes.set(xlim=across if is_upright else span, ylim=span[::-1] if is_upright else across[::-1])
     axes.axis("off")
+    edited_note = "dashed: edited weights" if edited else ""
     cut_note = f"{min(n_lines, MOST_LINES):,} of {n_lines:,} lines drawn" if n_lines > MOST_LINES else ""
-    _legend(figure, view, head_weights, theme, "; ".join(note for note in (cut_note, tree_note) if note))
+    _legend(figure, view, head_weights, theme, "; ".join(note for note in (cut_note, tree_note, edited_note) if note))
     return figure
+
+
+def _edited_weights(view: "View", head: str) -> list[tuple[int, int]]:
+    """Query and key of each weight that an edit set in a head, where the tokens are the model's own."""
+    selection = view.selection
+    if selection.by != "tokens" or selection.hide or selection.off:
+        return []
+    return [
+        (query, key)
+        for weights in edited_weights(view.trace)
+        if weights.head == head
+        for query in weights.queries
+        for key in weights.keys
+    ]
 
 
 def _lines_size(sides: tuple[list[str], list[str]], is_upright: bool) -> tuple[float, float]:
@@ -174,6 +195,9 @@ def draw_matrices(view: "View", head_weights: HeadWeights, theme: Theme) -> Figu
         if len(planes) > 1:
             axes.set_title(head_weights.names[number], fontsize=8, color=theme["ink"], parse_math=False)
         _ticks(axes, weights, has_texts, theme)
+        for query, key in _edited_weights(view, head_weights.names[number]):
+            corner = (key - 0.5, query - 0.5)
+            axes.add_patch(Rectangle(corner, 1, 1, fill=False, edgecolor=theme["edited"], linewidth=1.4))
     assert image is not None
     _colour_bar(figure.colorbar(image, ax=all_axes, shrink=0.6, pad=0.02), (low, top), is_signed, theme)
     notes = [how_read(view)] + ([f"max-pooled by {cell[0]} × {cell[1]} tokens"] if cell != (1, 1) else [])

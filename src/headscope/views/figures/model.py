@@ -12,6 +12,7 @@ from matplotlib.patches import Rectangle
 from headscope.errors import InputError
 from headscope.sites import Head
 from headscope.traces import Difference
+from headscope.views.edited import edited_heads
 from headscope.views.figures.canvas import Theme, canvas, how_read, ramp_of, signs_of
 from headscope.views.parts import maps_part
 
@@ -81,7 +82,8 @@ def _notes(view: "View", full: float) -> list[str]:
     if isinstance(view.trace, Difference):
         notes = [how_read(view), f"full colour: a difference of {(full / 127) ** 2:.2g}, on the root scale"]
     notes += [f"by {selection.sort}, the highest first"] if selection.sort else []
-    return notes + ([f"frames: {selection.colour}"] if selection.colour else [])
+    notes += [f"frames: {selection.colour}"] if selection.colour else []
+    return notes + (["dashed frames: edited heads"] if edited_heads(view.trace) else [])
 
 
 def _furthest(maps: Any) -> float:
@@ -141,6 +143,7 @@ def _frames(view: "View", axes: "Axes", places: Grid, steps: tuple[int, int], th
         if view.selection.colour
         else None
     )
+    edited = set(edited_heads(view.trace))
     positions = {str(head): place for place, head in enumerate(view.trace.heads)}
     ramp = LinearSegmentedColormap.from_list("score", [theme["line"], theme["accent"]])
     for head, (row, column) in places.items():
@@ -149,5 +152,10 @@ def _frames(view: "View", axes: "Axes", places: Grid, steps: tuple[int, int], th
             value = float(view.scores_part.arrays[method.name][positions[str(head)]])  # type: ignore[index]
             share = 0.0 if math.isnan(value) else (value - method.low) / (method.high - method.low)
             colour, width = ramp(share), 0.4 + 1.6 * min(1.0, max(0.0, share))
+        is_edited = str(head) in edited
+        if is_edited:
+            colour, width = theme["edited"], 2.0
         corner = (column * steps[1] - 0.5, row * steps[0] - 0.5)
-        axes.add_patch(Rectangle(corner, _TILE, _TILE, fill=False, edgecolor=colour, linewidth=width))
+        style = "--" if is_edited else "-"
+        frame = Rectangle(corner, _TILE, _TILE, fill=False, edgecolor=colour, linewidth=width, linestyle=style)
+        axes.add_patch(frame)

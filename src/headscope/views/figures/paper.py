@@ -44,12 +44,12 @@ def inches(width: Width) -> float:
     return float(width)
 
 
-def fit(figure: Figure, width: Width) -> Figure:
-    """The figure at this width, as a paper prints it."""
+def fit(figure: Figure, width: Width, title: str = "") -> Figure:
+    """The figure at this width, as a paper prints it. `title` is what a caption might forget: the edits of the run."""
     wide = inches(width)
     old_wide, old_tall = figure.get_size_inches()
     scale = wide / old_wide
-    figure.suptitle("")
+    figure.suptitle("\n".join(textwrap.wrap(title, max(20, int(wide / _LETTER)))), parse_math=False)
     tall = old_tall * (scale if _is_picture(figure) else max(_CLOSEST, min(1.0, scale)))
     figure.set_size_inches(wide, min(TALLEST, max(1.2, tall)))
     figure.set_dpi(DPI)
