@@ -269,6 +269,7 @@ def reason(result: Result) -> str:
     text = re.sub(rf"\b({result.class_name})\b", "the model", result.detail) if result.class_name else result.detail
     text = re.sub(r"^observing .*? was refused: ", "", text).split("; ")[0]
     text = re.sub(r" but it was not found in your environment.*|: what it would show could be wrong.*", "", text)
+    text = re.sub(r"(that Headscope can(not)? (see|read))[:.] .*", r"\1", text)
     text = re.sub(r"^\w+Attention passes", "the model passes", text)
     return text[:REASON_LENGTH].replace("|", "\\|").replace("<", "&lt;").replace("*", "\\*") or "–"
 
