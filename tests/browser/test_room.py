@@ -78,7 +78,9 @@ def test_nothing_in_the_bar_overlaps(bench: Workbench, width: int) -> None:
 
 def test_a_model_of_pictures_is_told_in_patches(bench: Workbench) -> None:
     bench.open("builtin:vit", media="preset:sailing boat")
-    expect(bench.page.get_by_role("note")).to_contain_text("how much each patch of the picture (row) looks at each patch")
+    expect(bench.page.get_by_role("note")).to_contain_text(
+        "how much each patch of the picture (row) looks at each patch"
+    )
     expect(bench.page.get_by_role("region", name="Use cases")).to_have_count(0)
     bench.page.keyboard.press("f")
     panel = bench.page.get_by_role("region", name="Find heads")

@@ -18,7 +18,7 @@ KINDS = {
 REFUSED = {
     "mamba": "computed no attention",
     "fnet": "computed no attention",
-    "rwkv": "computed no attention",
+    "rwkv": "attends in a way that Headscope cannot read",
 }
 
 
