@@ -16,7 +16,8 @@ import torch
 
 import headscope as hs
 from headscope.models.capture.probe_inputs import probe_inputs
-from headscope.models.capture.verification import own_attention, verify_at_load, verify_decoding
+from headscope.models.capture.verification import verify_at_load, verify_decoding
+from headscope.models.capture.verification_runs import own_attention
 
 RATIO, N_TOKENS, N_ROUNDS = 2.5, 32, 15
 BUILTIN = ("builtin:gpt", "builtin:bert", "builtin:translate", "builtin:vit")

@@ -56,6 +56,7 @@ class Result:
     difference: float = 0.0
     compared: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    disagreement: str = ""
     seconds: float = 0.0
 
 
@@ -182,7 +183,14 @@ def result_of(model_type: str, class_name: str, verification: Any) -> Result:
         state = "error" if is_raw else "refused" if is_refusal else "differs"
         detail = verification.first_difference
     return Result(
-        model_type, state, class_name, detail, verification.difference, verification.compared, verification.notes
+        model_type,
+        state,
+        class_name,
+        detail,
+        verification.difference,
+        verification.compared,
+        verification.notes,
+        verification.disagreement,
     )
 
 
@@ -246,10 +254,10 @@ def table(results: Sequence[Result]) -> str:
         rows = [result for result in results if result.state == state]
         if rows:
             lines += [f"**{state.capitalize()}** ({len(rows)})", "", *section(rows), ""]
-    notes = [(result.model_type, note) for result in results for note in result.notes if "SDPA" in note]
+    notes = [(result.model_type, result.disagreement) for result in results if result.disagreement]
     if notes:
-        lines += ["**The model's own SDPA and eager attention disagree**: what is shown follows eager", ""]
-        lines += [f"- {model_type}: {note.split(':')[0]}" for model_type, note in notes] + [""]
+        lines += ["**The model's own SDPA and eager attention disagree**", ""]
+        lines += [f"- {model_type}: {note}" for model_type, note in notes] + [""]
     return "\n".join(lines)
 
 

@@ -34,6 +34,7 @@ def show_verification(report: dict[str, Any]) -> None:
         ("patterns compared", str(report["n_patterns"])),
         ("largest difference", f"{report['difference']:.3g}" if report["is_equal"] is not None else "–"),
         ("first difference", report["first_difference"]),
+        ("disagreement", report["disagreement"]),
         *(("note", note) for note in report["notes"]),
     ):
         if text:

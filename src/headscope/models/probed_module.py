@@ -244,6 +244,8 @@ class ProbedModule:
                 f"Headscope does not read {self.name} correctly: {verification.first_difference}. What is shown of it "
                 "may be wrong."
             )
+        if verification.disagreement:
+            self.warn(f"{self.name}: {verification.disagreement}.")
         return verification
 
     def output_gram(self, layer: AttentionLayer) -> tuple[Tensor | None, str]:

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel, StoppingCriteria, StoppingCriteriaList
 
 from headscope.choices import Record
+from headscope.errors import CaptureError, HeadscopeError
 from headscope.interventions import Intervention
 from headscope.models.capture.edit_checks import check_tokens, intervention_list, resolve
 from headscope.models.capture.nan_check import check_output
@@ -112,7 +113,7 @@ class Pass:
         watching = {"record": record, "keep": keep, "grad": grad, "exact": exact, "progress": progress}
         session = self.session(cancel=cancel, observers=observers, **watching)
         with training_mode(self.model.module, training):
-            with within or nullcontext(), session:
+            with within or nullcontext(), session, _named_refusal(self.model):
                 outputs = self.model.module(**self.batch.model_inputs, **options)
             if check:
 
@@ -190,6 +191,19 @@ def _tokens_by_stack(examples: Sequence[Inputs]) -> dict[str, list[Tokens]]:
         for stack, positions in example.tokens.items():
             tokens.setdefault(stack, []).append(positions)
     return {stack: every for stack, every in tokens.items() if len(every) == len(examples)}
+
+
+@contextmanager
+def _named_refusal(model: "Model") -> Iterator[None]:
+    """A model that cannot be observed, as verification found, is refused by name instead of by whatever it raises."""
+    try:
+        yield
+    except HeadscopeError:
+        raise
+    except Exception as error:
+        if model.verified is not False:
+            raise
+        raise CaptureError(f"{model.name} cannot be observed: {model.verification.first_difference}.") from error
 
 
 @contextmanager

@@ -187,6 +187,8 @@ class Probe:
         pattern, product = softmax.pattern, softmax.product
         batch, n_heads, n_queries, n_keys = pattern.shape
         scaling, stores = 1.0, True
+        if product is not None and not _gives(product, n_queries, n_keys):
+            product = None
         if product is not None and product.query is not None and product.key is not None:
             scaling, stores = read_scaling(softmax, product)
         has_query = product is not None and product.query is not None and product.key is not None
@@ -213,6 +215,13 @@ class Probe:
             )
         )
         return mixed
+
+
+def _gives(product: Product, n_queries: int, n_keys: int) -> bool:
+    """Whether a product is of a pattern's queries and keys: Grounding DINO transposes one for its other direction."""
+    if product.query is None or product.key is None:
+        return True
+    return (product.query.shape[2], product.key.shape[2]) == (n_queries, n_keys)
 
 
 def takes_lengths(module: nn.Module) -> bool:

@@ -15,10 +15,11 @@ def probe_inputs(module: nn.Module) -> dict[str, Tensor] | None:
     config = getattr(module, "config", None)
     names = set(inspect.signature(type(module).forward).parameters)
     main = getattr(module, "main_input_name", "input_ids")
+    main_names = [main] if isinstance(main, str) else list(main)
     inputs: dict[str, Tensor] = {}
     makers = {"input_ids": _ids, "pixel_values": _pixels, "input_features": _features, "input_values": _samples}
-    wanted = [main, *(name for name in ("input_ids", "pixel_values") if name in names and _has_tower(config, name))]
-    for name in dict.fromkeys(wanted):
+    of_towers = [name for name in ("input_ids", "pixel_values") if name in names and _has_tower(config, name)]
+    for name in dict.fromkeys([*main_names, *of_towers]):
         if name in names and name in makers:
             tensor = makers[name](config)
             if tensor is None:
@@ -31,6 +32,14 @@ def probe_inputs(module: nn.Module) -> dict[str, Tensor] | None:
         if target is not None:
             inputs["decoder_input_ids"] = target
     return inputs
+
+
+def config_field(config: Any, name: str) -> Any:
+    """A field of a configuration; None where it has none, or one a layer instead."""
+    try:
+        return getattr(config, name, None)
+    except Exception:  # configurations of mixed layers raise an error of their own
+        return None
 
 
 def _has_tower(config: Any, name: str) -> bool:

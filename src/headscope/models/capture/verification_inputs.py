@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from headscope.models.capture.probe_inputs import probe_inputs
+from headscope.models.capture.probe_inputs import config_field, probe_inputs
 
 SHORT, LONG = 7, 12
 WINDOW_LIMIT = 64
@@ -145,7 +145,7 @@ def _smallest_window(config: Any) -> int | None:
     windows: list[int] = []
     for section in sections:
         for name in ("sliding_window", "attention_window", "local_attention", "window_size", "attention_window_size"):
-            sizes = getattr(section, name, None)
+            sizes = config_field(section, name)
             sizes = sizes if isinstance(sizes, list | tuple) else [sizes]
             windows += [size for size in sizes if isinstance(size, int) and not isinstance(size, bool) and size > 0]
     return min(windows, default=None)
@@ -156,7 +156,7 @@ def _most_positions(module: nn.Module, known: int) -> int:
     config = getattr(module, "config", None)
     for section in (config, getattr(config, "text_config", None), getattr(config, "encoder", None)):
         for name in ("max_position_embeddings", "n_positions", "max_source_positions"):
-            positions = getattr(section, name, None)
+            positions = config_field(section, name)
             if isinstance(positions, int) and positions > 0:
                 # RoBERTa and its kin number positions from the padding id on.
                 return max(known, positions - 1 - _padding_id(module))

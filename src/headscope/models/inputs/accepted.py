@@ -79,6 +79,7 @@ class Intake:
         """The name of the model's first input: a home-made module may call it what it likes."""
         arguments = self.arguments
         own = getattr(self.module, "main_input_name", None)
+        own = own if isinstance(own, str) else next(iter(own or ()), None)  # OneFormer names two
         if own and (own in arguments or not arguments):
             return own
         known = [name for name in _KIND_OF_NAME if name in arguments]

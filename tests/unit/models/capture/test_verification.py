@@ -15,12 +15,12 @@ from headscope.models.capture import seam, verification
 from headscope.models.capture.session import Session
 from headscope.models.capture.verification import (
     Verification,
-    is_pattern,
     verify_at_load,
     verify_decoding,
     verify_whole,
 )
 from headscope.models.capture.verification_inputs import load_inputs, whole_inputs
+from headscope.models.capture.verification_runs import is_pattern
 
 
 def model_of(name: str) -> Model:
@@ -216,9 +216,28 @@ def test_disagreement_of_a_models_own_sdpa_and_eager_is_noted(monkeypatch: pytes
     monkeypatch.setattr(hf.SplinterModel, "_supports_sdpa", True)  # it lacks the flag `is_causal` that SDPA reads
     with pytest.warns(UserWarning, match=r"attention.self and its kind see everything .* SDPA: what is shown follows"):
         model = Model(splinter())
-    result = verify_whole(model)
+    with pytest.warns(UserWarning, match=r"its own eager attention by .*: what is shown follows eager"):
+        result = model.verify()
     assert result.is_equal
-    assert any("its own eager attention by" in note and "follows eager" in note for note in result.notes)
+    assert result.disagreement
+
+
+def test_where_only_the_models_own_sdpa_agrees_that_is_said_and_followed(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = FAMILIES["gpt2"].build()
+    attend = verification.run_plainly
+
+    def eager_is_broken(model, case, implementation="eager", **options):
+        run = attend(model, case, implementation, **options)
+        if run.reference == "eager":
+            run.outputs["logits"] = run.outputs["logits"] + 1.0
+            run.module_outputs = [(name, tensor + 1.0) for name, tensor in run.module_outputs]
+        return run
+
+    monkeypatch.setattr(verification, "run_plainly", eager_is_broken)
+    with pytest.warns(UserWarning, match=r"from its own eager attention by 1 on .*: what is shown follows sdpa"):
+        model = Model(module)
+    assert model.verified
+    assert model.verification.reference == "sdpa"
 
 
 def test_decoding_steps_are_compared_where_a_model_writes() -> None:
