@@ -21,6 +21,14 @@ class InputError(HeadscopeError, ValueError):
     """An input that the model cannot take: the wrong kind, empty, too long, the wrong shape."""
 
 
+class AbsentPatternError(InputError):
+    """A pattern that cannot occur in the inputs that were searched: `reason` says why, `example` has it."""
+
+    def __init__(self, reason: str, example: str = "") -> None:
+        super().__init__(f"{reason} It can in {example}." if example else reason)
+        self.reason, self.example = reason, example
+
+
 class InterventionError(HeadscopeError, ValueError):
     """An edit that cannot be applied to this model or this input."""
 

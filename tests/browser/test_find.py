@@ -117,6 +117,42 @@ def test_heads_are_found_by_a_pattern_here_and_in_other_inputs(bench, gpt):
     bench.links_to(sort="induction over repeated random tokens")
 
 
+def test_a_pattern_that_this_input_cannot_show_is_offered_in_one_that_can(bench):
+    bench.expect("422")
+    bench.open(text=NURSE)
+    bench.press("f")
+    bench.choose("Find by", "Pattern")
+    choice = panel(bench).get_by_label("Pattern", exact=True)
+    for name, reason in (("a to b", "reads pairs"), ("patch row", "reads images"), ("next token", "cannot look ahead")):
+        option = choice.locator("option", has_text=re.compile(rf"^{re.escape(name)} [(]"))
+        expect(option).to_be_disabled()
+        expect(option).to_contain_text(reason)
+    choice.select_option("induction")
+    panel(bench).get_by_role("button", name="Find", exact=True).click()
+    expect(panel(bench).get_by_role("alert")).to_contain_text(
+        "No token repeats in this text, so induction cannot be seen here."
+    )
+    expect(panel(bench)).not_to_contain_text("No head does this")
+    bench.picture("find-absent")
+    panel(bench).get_by_role("button", name="Run a text that has it").click()
+    rows = rows_by_head(bench)
+    assert next(iter(rows)) in ("L4H0", "L4H1", "L4H2")
+    expect(panel(bench).get_by_role("alert")).to_have_count(0)
+    bench.links_to(text="red stone, blue river, green hill, old gate. red stone, blue river, green hill, old")
+
+
+def test_a_pattern_of_repeats_is_offered_in_repeated_random_tokens(bench):
+    bench.expect("422")
+    bench.open(text=NURSE)
+    bench.press("f")
+    bench.choose("Find by", "Pattern")
+    panel(bench).get_by_label("Pattern", exact=True).select_option("duplicate_token")
+    panel(bench).get_by_role("button", name="Find", exact=True).click()
+    panel(bench).get_by_role("button", name="Search repeated random tokens").click()
+    rows_by_head(bench)
+    expect(panel(bench)).to_contain_text("8 inputs")
+
+
 def test_a_pattern_is_painted_on_the_matrix(bench, gpt):
     bench.open(text=NURSE, view="head", at="L0H0")
     bench.press("f")

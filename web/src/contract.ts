@@ -598,11 +598,15 @@ export interface Settings {
   samples: PresetProps[];
 }
 
-/** A pattern that heads can be looked for by, and what a text needs for it. */
+/** A pattern that heads can be looked for by, what an input needs for it, and a text (or pair) that has that. `kinds` are the kinds of input of which the model must take one, empty for any. A pattern that `looks_ahead` cannot occur in a causal model. */
 export interface PatternOffer {
   name: string;
   about: string;
   needs: string;
+  text: string;
+  pair: string | null;
+  kinds: string[];
+  looks_ahead: boolean;
 }
 
 /** A use case that can be run on a model. */

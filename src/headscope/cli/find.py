@@ -1,5 +1,6 @@
 """`headscope find`: ranks heads by an example, by a pattern, or by the effect of ablating them."""
 
+import shlex
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,7 +14,7 @@ from headscope.cli.console import print_json, print_note, print_text, printable,
 from headscope.cli.load_model import Loading
 from headscope.cli.progress import progress_bars
 from headscope.cli.shared_options import InputOptions, InputText, ModelName, PrintOptions
-from headscope.errors import InputError
+from headscope.errors import AbsentPatternError, InputError
 from headscope.glossary import MEASURE_TERMS, label
 from headscope.progress import Steps
 
@@ -129,7 +130,24 @@ def _by_looks(
                 f"{len(traces) - len(traces_with_words)} of {len(traces)} texts lack the words and were left out."
             )
         traces = traces_with_words or traces
-    return find_heads(traces, example=example) if example is not None else find_heads(traces, pattern=pattern)
+    try:
+        return find_heads(traces, example=example) if example is not None else find_heads(traces, pattern=pattern)
+    except AbsentPatternError as absent:
+        raise InputError(_where_it_can(model, str(pattern), absent)) from absent
+
+
+def _where_it_can(model: "Model", pattern: str, absent: AbsentPatternError) -> str:
+    """Why a pattern cannot be seen in the inputs, and which input of this command has it."""
+    from headscope.analysis.search.pattern_needs import needs_of
+
+    needs = needs_of(pattern)
+    ways = ["add --repeated"] if pattern in ("induction", "duplicate_token", "same_token") and model.is_causal else []
+    if needs.text and not (needs.pair and model.is_causal):
+        pair = f" --pair {shlex.quote(needs.pair)}" if needs.pair else ""
+        name = shlex.quote(model.name)
+        command = f"headscope find {name} {shlex.quote(needs.text)}{pair} --pattern {pattern}"
+        ways.append(f"search a text that has it: {command}")
+    return f"{absent.reason} To see it, {', or '.join(ways)}" if ways else absent.reason
 
 
 def _end(text: str) -> int | str:

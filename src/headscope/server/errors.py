@@ -8,7 +8,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse
 
-from headscope.errors import BudgetError, HeadscopeError, InputError, LoadError
+from headscope.errors import AbsentPatternError, BudgetError, HeadscopeError, InputError, LoadError
 from headscope.server.messages import Problem
 from headscope.views.table import TooManyNumbersError
 
@@ -43,6 +43,8 @@ def problem_of(error: HeadscopeError) -> Problem:
         hint = "The workbench reads safetensors only, and never runs code that comes with a model."
     elif isinstance(error, TooManyNumbersError):
         hint = 'Save "Numbers on screen", or show fewer heads or fewer lines: only the strongest keys of each query.'
+    elif isinstance(error, AbsentPatternError):
+        message = error.reason  # the page offers the example itself
     elif isinstance(error, BudgetError):
         hint = "To let it keep more, start the server with --max-memory, as in --max-memory 8GB."
     elif isinstance(error, InputError) and "truncate=True" in message:

@@ -114,11 +114,19 @@ class Problem:
 
 @dataclass(frozen=True)
 class PatternOffer:
-    """A pattern that heads can be looked for by, and what a text needs for it."""
+    """A pattern that heads can be looked for by, what an input needs for it, and a text (or pair) that has that.
+
+    `kinds` are the kinds of input of which the model must take one, empty for any. A pattern that `looks_ahead` cannot
+    occur in a causal model.
+    """
 
     name: str
     about: str
     needs: str
+    text: str = ""
+    pair: str | None = None
+    kinds: list[str] = field(default_factory=list)
+    looks_ahead: bool = False
 
 
 @dataclass(frozen=True)

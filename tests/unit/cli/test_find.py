@@ -115,3 +115,11 @@ def test_columns_say_which_sentences_are_pairs_and_texts(call, models, tmp_path)
 
 def test_columns_without_a_file_are_refused(refusal, models):
     assert "give the file too" in refusal("between", models / "bert", "--columns", "text=1,pair=2")
+
+
+def test_a_pattern_that_the_text_cannot_show_is_said_with_a_command_that_can(call):
+    result = call("find", "builtin:gpt", "the cat sat on a mat", "--pattern", "induction")
+    assert result.exit_code == 2
+    assert "no token repeats in this text, so induction cannot be seen here" in result.output
+    assert "--repeated" in result.output and "headscope find" in result.output
+    assert call("find", "builtin:gpt", "the cat sat on a mat", "--pattern", "induction", "--repeated").exit_code == 0

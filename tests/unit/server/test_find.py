@@ -139,7 +139,7 @@ def test_an_effect_is_what_taking_each_head_out_does_to_a_prediction(client, tra
         ({"by": "example", "source": "sat", "target": "dog", "over": "lines", "lines": ["a", "b"]}, "in none of 2"),
         ({"by": "example", "source": [1], "target": [0], "over": "lines", "lines": ["a"]}, "type the words"),
         ({"by": "pattern", "pattern": "dance"}, "there is no pattern 'dance'"),
-        ({"by": "pattern", "pattern": "a_to_b"}, "needs a pair of sentences"),
+        ({"by": "pattern", "pattern": "a_to_b"}, "not a pair of sentences A and B"),
         ({"by": "pattern", "pattern": "induction", "over": "lines", "lines": []}, "write one a line"),
         ({"by": "pattern", "pattern": "induction", "over": "lines", "lines": ["a ||| b"]}, "reads one"),
         ({"by": "pattern", "pattern": "induction", "over": "lines", "lines": ["a"] * 201}, "up to 200 lines"),

@@ -18,7 +18,7 @@ from headscope.runs import Measure, OfCells, OfLayers
 from headscope.runs.measure import Sample, Tallies
 from headscope.traces import LayerRecord, Tokens
 
-_IDS = "tokens with ids, which it compares: run the model on text"
+_REPEATS = "a text in which a token occurs more than once"
 _PAIR = "a pair of sentences: run the model on a pair"
 _PATCHES = "an image: a grid of patches"
 _PICTURES = "the pictures: give them as examples, to a model that does not crop them"
@@ -144,11 +144,11 @@ MEASURES: dict[str, Quantity] = {
         Quantity(
             "duplicate_token",
             targets.duplicate_token,
-            needs=_IDS,
+            needs=_REPEATS,
             **_TEXT,
         ),
-        Quantity("same_token", targets.same_token, needs=_IDS, **_TEXT),
-        Quantity("induction", targets.induction, needs=_IDS, **_TEXT),
+        Quantity("same_token", targets.same_token, needs=_REPEATS, **_TEXT),
+        Quantity("induction", targets.induction, needs=_REPEATS, **_TEXT),
         Quantity("punctuation", targets.punctuation, needs="a text with punctuation marks", **_TEXT),
         Quantity(
             "paired_marks",

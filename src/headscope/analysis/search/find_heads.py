@@ -9,7 +9,8 @@ from torch import Tensor
 
 from headscope.analysis.measures.measure import MEASURES, samples_on, scores_of
 from headscope.analysis.measures.targets import PatternTokens, Target, TargetOf
-from headscope.errors import HeadscopeError, InputError, UnknownTokenError
+from headscope.analysis.search.pattern_needs import needs_of, why_absent
+from headscope.errors import AbsentPatternError, HeadscopeError, InputError, UnknownTokenError
 from headscope.runs.measure import Sample
 from headscope.scores import Scores
 from headscope.sites import Head, Site
@@ -37,7 +38,8 @@ def find_heads(
     what other queries put at the same distance (on tokens that are not special, unless one is asked about), or, across
     to the source of a translation, on the same keys.
     `pattern` is a measure by its name ("previous_token"), or cells painted on the matrix: an array [query, key] that is
-    true (or not zero) where the head should look. Its baseline is chance: an even share of what a query can see.
+    true (or not zero) where the head should look. Its baseline is chance: an even share of what a query can see. A
+    pattern that cannot occur in these inputs, such as induction in a text without repeats, is an `AbsentPatternError`.
 
     >>> import headscope as hs
     >>> trace = hs.load("builtin:gpt").run("The doctor asked the nurse a question. She")
@@ -160,7 +162,10 @@ def _by_name(traces: list[Trace], name: str) -> Scores:
     if measure is None or measure.target is None:
         known = ", ".join(measure.name for measure in MEASURES.values() if measure.target is not None)
         raise HeadscopeError(f"there is no pattern {name!r} to find: there are {known}; or paint one as an array.")
-    return _by_target(traces, [measure.target] * len(traces), name, f"{name} needs {measure.needs}.")
+    scores = _by_target(traces, [measure.target] * len(traces), name)
+    if scores is None:
+        raise AbsentPatternError(why_absent(name, traces), needs_of(name).example)
+    return scores
 
 
 def _by_array(traces: list[Trace], pattern: Any) -> Scores:
@@ -172,7 +177,13 @@ def _by_array(traces: list[Trace], pattern: Any) -> Scores:
             sizes = {f"{layer.n_queries} × {layer.n_keys}" for layer in trace.layers.values()}
             raise InputError(f"the painted pattern is {array.shape[0]} × {array.shape[1]}, the heads' are {sizes}.")
     chosen = [_cells(array != 0) for array in arrays]
-    return _by_target(traces, chosen, "painted", "the painted pattern fits no head.")
+    scores = _by_target(traces, chosen, "painted")
+    if scores is None:
+        raise InputError(
+            "no query can see a painted cell: in a causal model keys stand before their query, or are it. Paint other "
+            "cells."
+        )
+    return scores
 
 
 def _cells(wanted: np.ndarray) -> TargetOf:
@@ -183,15 +194,16 @@ def _cells(wanted: np.ndarray) -> TargetOf:
     return cells
 
 
-def _by_target(traces: list[Trace], targets: Iterable[TargetOf], method: str, problem: str) -> Scores:
+def _by_target(traces: list[Trace], targets: Iterable[TargetOf], method: str) -> Scores | None:
+    """The scores of all heads; None where no query of any trace has a cell that it could fill."""
     samples_by_head: dict[Head, list[Sample]] = {}
     for trace, target in zip(traces, targets, strict=True):
         for site in trace.layers:
             samples = samples_on(trace, site, target)
             for index, sample in enumerate(samples or []):
                 samples_by_head.setdefault(site.head(index), []).append(sample)
-    if not samples_by_head:
-        raise InputError(problem)
+    if not any(sample.n_queries for samples in samples_by_head.values() for sample in samples):
+        return None
     return scores_of(method, samples_by_head, len(traces))
 
 

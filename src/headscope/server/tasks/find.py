@@ -8,6 +8,7 @@ import numpy as np
 
 from headscope.analysis import MEASURES, ablation, find_heads, repeated_tokens
 from headscope.analysis.search.find_heads import example_problem
+from headscope.analysis.search.pattern_needs import needs_of
 from headscope.analysis.usecases.pronoun_sentences import schemas
 from headscope.analysis.usecases.sentence_pairs import built_in_pairs
 from headscope.choices import Ablation
@@ -55,7 +56,15 @@ class FindOptions:
 def patterns() -> list[PatternOffer]:
     """The patterns that have a name, as the page offers them."""
     return [
-        PatternOffer(measure.name, measure.term.meaning, measure.needs)
+        PatternOffer(
+            measure.name,
+            measure.term.meaning,
+            measure.needs,
+            needs_of(measure.name).text,
+            needs_of(measure.name).pair,
+            list(needs_of(measure.name).kinds),
+            needs_of(measure.name).looks_ahead,
+        )
         for measure in MEASURES.values()
         if measure.target is not None
     ]

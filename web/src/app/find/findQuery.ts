@@ -1,5 +1,7 @@
 /** What heads are looked for: as the form holds it, as the server takes it, as a link carries it. */
 
+import type { ModelProps, PatternOffer, RunRequest } from "../../contract";
+import { requestOf } from "../../request";
 import type { Stretch } from "../../views/painting";
 
 export type By = "example" | "pattern" | "painted" | "effect";
@@ -134,4 +136,19 @@ function isPlace(value: unknown): value is number {
 
 function choice<Value extends string>(raw: unknown, known: Value[], usual: Value): Value {
   return known.includes(raw as Value) ? (raw as Value) : usual;
+}
+
+/** Why a pattern cannot occur in any input of a model that takes these kinds; empty where it can, or that is unknown. */
+export function unfitPattern(pattern: PatternOffer, kinds: string[] | null, isCausal: boolean): string {
+  if (pattern.looks_ahead && isCausal) return "this model cannot look ahead";
+  if (!kinds || !pattern.kinds.length || pattern.kinds.some((kind) => kinds.includes(kind))) return "";
+  if (pattern.kinds.includes("image")) return "needs a model that reads images";
+  return pattern.kinds.includes("text") ? "needs a model that reads text" : "needs a model that reads pairs";
+}
+
+/** An input that shows a pattern, for a model that takes these kinds; null where there is none. */
+export function inputThatShows(pattern: PatternOffer, model: ModelProps | undefined): RunRequest | null {
+  const form = pattern.pair === null ? "text" : "pair";
+  if (!model?.kinds.includes(form) || !pattern.text) return null;
+  return requestOf({ model: model.name, text: pattern.text, pair: pattern.pair });
 }

@@ -1,12 +1,13 @@
 /** Looking for heads: what is asked, where it stands, and what was found last. */
 
-import type { FoundProps, MethodProps, RunEvent, ScoresProps } from "../../contract";
+import type { FoundProps, MethodProps, RunEvent, RunRequest, ScoresProps } from "../../contract";
 import { readingOf } from "../../data/reading";
 import { siteOf, stackOf } from "../../data/trace";
+import { sameRequest } from "../../request";
 import { isAborted, isNotComputed, problemOf, type SourceError } from "../../source";
 import { Painting } from "../../views/painting";
 import { floats, type Grid, type Part } from "../../wire";
-import type { Measured, Runs, Selecting, Tasks, Viewing } from "../slices";
+import type { Measured, Running, Runs, Selecting, Tasks, Viewing } from "../slices";
 import { type By, EMPTY_QUERY, type FindQuery, lacking, optionsOf, parseQuery, queryText } from "./findQuery";
 
 /** One head of the result. */
@@ -31,7 +32,7 @@ export class Finder {
   nPainted = $state(0);
   #stop: AbortController | null = null;
 
-  constructor(private readonly bench: Selecting & Runs & Measured & Tasks & Viewing) {}
+  constructor(private readonly bench: Selecting & Runs & Running & Measured & Tasks & Viewing) {}
 
   /** What is still missing, in words. */
   get lacks(): string {
@@ -95,6 +96,18 @@ export class Finder {
     this.painting = null;
     this.nPainted = 0;
     this.bench.view?.redraw();
+  }
+
+  /** The pattern that the inputs cannot show, where the last search ended with that. */
+  get absent(): string {
+    return this.problem?.error === "AbsentPatternError" ? this.query.pattern : "";
+  }
+
+  /** Run an input that has the pattern, and look for it there. */
+  async findIn(request: RunRequest) {
+    this.query.over = "run";
+    await this.bench.run(request);
+    if (sameRequest(this.bench.shown?.request ?? null, request)) await this.find();
   }
 
   find(): Promise<void> {
