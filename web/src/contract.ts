@@ -85,7 +85,7 @@ export interface OtherLayerProps {
   mixer: string;
 }
 
-/** The weights of a head that an edit of single tokens set: those of `queries` on `keys`, on all where there are none. */
+/** The weights of a head that an edit of single tokens set: of `queries` on `keys`; no keys stand for all. */
 export interface EditedWeightsProps {
   head: string;
   queries: number[];
@@ -592,8 +592,10 @@ export interface Settings {
   patterns: PatternOffer[];
   use_cases: UseCaseOffer[];
   max_media_bytes: number;
-  /** The name of the corpus that examples are taken from; empty where there is none. */
+  /** The name of the corpus that examples are taken from. */
   corpus: string;
+  /** Whether that is the built-in sentences, as the server was started without a corpus. */
+  is_corpus_builtin: boolean;
   /** Sentences of that corpus to start from; one with its tree is CoNLL-U. */
   samples: PresetProps[];
 }

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from headscope.lazy import public_names
 
 if TYPE_CHECKING:
+    from headscope.corpora.builtin_texts import builtin_sentences as builtin_sentences
     from headscope.corpora.corpus_stream import KINDS as KINDS
     from headscope.corpora.corpus_stream import Corpus as Corpus
     from headscope.corpora.corpus_stream import Survey as Survey

@@ -155,7 +155,9 @@ class Settings:
     use_cases: list[UseCaseOffer] = field(default_factory=list)
     max_media_bytes: int = 0
     corpus: str = ""
-    """The name of the corpus that examples are taken from; empty where there is none."""
+    """The name of the corpus that examples are taken from."""
+    is_corpus_builtin: bool = False
+    """Whether that is the built-in sentences, as the server was started without a corpus."""
     samples: list[PresetProps] = field(default_factory=list)
     """Sentences of that corpus to start from; one with its tree is CoNLL-U."""
 

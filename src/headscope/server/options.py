@@ -49,7 +49,7 @@ class Options:
     save_to: Path | None = None
     """Where the page may write models to."""
     corpus: Path | Corpus | None = None
-    """Texts to take examples from: a file, or a folder of them."""
+    """Texts to take examples from: a file, or a folder of them. Default: the built-in sentences."""
     trusted_hosts: tuple[str, ...] = ()
     reports: tuple[Path, ...] = ()
     """Folders that `headscope heads` wrote."""

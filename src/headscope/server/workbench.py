@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from headscope import __version__
+from headscope.corpora.builtin_texts import NAME
 from headscope.server.access import Access
 from headscope.server.catalogue import Catalogue
 from headscope.server.corpus_sentences import samples_of
@@ -107,7 +108,8 @@ class Workbench:
             self.catalogue.all(),
             allows_hub=options.allow_hub,
             allows_folders=bool(options.allow),
-            corpus="" if options.corpus is None else options.corpus.name,
+            corpus=NAME if options.corpus is None else options.corpus.name,
+            is_corpus_builtin=options.corpus is None,
             samples=self.samples,
             saves_models=options.save_to is not None,
             max_characters=options.limits.characters,

@@ -248,10 +248,17 @@ def test_examples_come_from_the_corpus_of_the_server(start, run, tmp_path, monke
     assert failed["state"] == "failed" and "0 to" in failed["message"]
 
 
-def test_without_a_corpus_it_is_said_how_to_give_one(client: TestClient, run) -> None:
+def test_without_a_corpus_examples_come_from_the_builtin_sentences(
+    client: TestClient, run, tmp_path, monkeypatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    settings = client.get("/api/settings").json()
+    assert (settings["corpus"], settings["is_corpus_builtin"], settings["samples"]) == ("built-in sentences", True, [])
     trace = run(client)[-1]["trace"]
-    last = post_task(client, name="examples", trace=trace, options={"place": "L0H0"})[-1]
-    assert last["state"] == "failed" and "--corpus" in last["message"]
+    last = post_task(client, name="examples", trace=trace, options={"place": "L0H0", "k": 3})[-1]
+    part = decode(client.get(f"/api/results/{last['result']}").content)
+    assert part.props["corpus"] == "built-in sentences" and part.props["n_examples"] == 80
+    assert len(part.props["examples"]) == 3
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from headscope.analysis.measures.catalogue import MEASURES
+from headscope.glossary import label
 from headscope.traces import Trace
 
 _TEXT_KINDS = ("text", "source-target", "pair", "text-image", "target")
@@ -78,4 +79,4 @@ def why_absent(pattern: str, traces: Sequence[Trace]) -> str:
     if is_of_text and all(token.id is None for some in tokens for token in some):
         lacks = "this input is not text"
     many = f" (true of all {len(traces)} inputs)" if len(traces) > 1 else ""
-    return f"{lacks}{many}, so {pattern.replace('_', ' ')} cannot be seen here."
+    return f"{lacks}{many}, so {label(pattern)} cannot be seen here."

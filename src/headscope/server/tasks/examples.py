@@ -1,4 +1,4 @@
-"""Where in the server's corpus a head, a coordinate or a neuron is strongest: gone through once, then looked up."""
+"""Where in the server's corpus (or the built-in sentences) a head, a coordinate or a neuron is strongest."""
 
 from dataclasses import dataclass
 
@@ -6,6 +6,7 @@ import numpy as np
 
 from headscope.analysis.search.example_tables import KEPT
 from headscope.analysis.search.examples import CorpusExample, examples
+from headscope.corpora import builtin_sentences
 from headscope.errors import InputError
 from headscope.server.tasks.task import Desk, Task
 from headscope.views.contract import ExampleProps, ExamplesProps
@@ -26,18 +27,13 @@ class ExamplesOptions:
 
 
 def _examples(desk: Desk, options: ExamplesOptions) -> Part:
-    if desk.corpus is None:
-        raise InputError(
-            "this server has no corpus to take examples from: start it with headscope serve --corpus FILE (a text a "
-            "line), or a folder of such files."
-        )
     if len(options.place) > LONGEST_PLACE:
         raise InputError(f"a place has at most {LONGEST_PLACE} characters, as in 'L3.neurons[17]'.")
 
     k = max(1, min(options.k, KEPT))
     matches = examples(
         desk.model,
-        desk.corpus,
+        builtin_sentences() if desk.corpus is None else desk.corpus,
         options.place,
         k=k,
         lowest=options.lowest,

@@ -26,7 +26,7 @@ class Desk:
     room: Reservation
     """The memory that was reserved for this task."""
     corpus: Path | Corpus | None = None
-    """The corpus that the server was started with."""
+    """The corpus that the server was started with; None where the built-in sentences serve."""
     other: tuple[Model, ServerRun] | None = None
     """The run that is subtracted, with its model, where the options name one."""
 

@@ -1,0 +1,40 @@
+"""A server that was started with a folder of models and no corpus: what it offers all the same."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from browser.conftest import WINDOW
+from browser.server import Server
+from browser.workbench import Workbench
+
+
+@pytest.fixture(scope="module")
+def own_server(tmp_path_factory: pytest.TempPathFactory, word_model: str) -> Iterator[Server]:
+    with Server(tmp_path_factory.mktemp("server") / "log", "--allow", str(Path(word_model).parent)) as running:
+        yield running
+
+
+@pytest.fixture
+def own_bench(browser: Browser, own_server: Server) -> Iterator[Workbench]:
+    context = browser.new_context(**WINDOW)
+    cookies = [{"name": name, "value": value, "url": own_server.host} for name, value in own_server.cookies.items()]
+    context.add_cookies(cookies)  # type: ignore[arg-type]
+    bench = Workbench(context.new_page(), own_server)
+    yield bench
+    assert bench.problems() == []
+    context.close()
+
+
+def test_examples_of_a_head_come_from_the_builtin_sentences(own_bench: Workbench) -> None:
+    bench = own_bench
+    bench.open(text="The doctor asked the nurse a question. She", view="head", at="L4H2")
+    panel = bench.page.get_by_label("Examples", exact=True)
+    panel.get_by_role("button", name="in built-in sentences").click()
+    expect(panel.get_by_role("listitem")).to_have_count(8)
+    expect(panel).to_contain_text("Sentences written for Headscope")
+    expect(panel).to_contain_text("--corpus FILE")
+    expect(panel).to_contain_text("of 80 examples")
+    bench.picture("examples-builtin")
