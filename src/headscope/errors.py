@@ -29,6 +29,14 @@ class AbsentPatternError(InputError):
         self.reason, self.example = reason, example
 
 
+class TooLongError(InputError):
+    """An input that is too long for the model; `truncate=True` would cut it to its first `cut_to`: `512 tokens`."""
+
+    def __init__(self, message: str, cut_to: str):
+        super().__init__(message)
+        self.cut_to = cut_to
+
+
 class InterventionError(HeadscopeError, ValueError):
     """An edit that cannot be applied to this model or this input."""
 

@@ -97,7 +97,7 @@ def test_pictures_of_heads_can_be_lines(bench):
 
 
 def test_encoder_decoder_and_cross_stand_side_by_side(bench):
-    bench.open(model="builtin:translate", text="The doctor asked the nurse a question.")
+    bench.open(model="builtin:translate", text="The doctor asked the nurse a question.", at="encoder.L0H0")
     expect(bench.status).to_contain_text("96 heads")
     for stack in ("encoder", "decoder", "cross-attention, decoder → encoder"):
         expect(bench.label(stack).first).to_be_visible()

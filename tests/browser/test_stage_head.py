@@ -142,3 +142,49 @@ def test_warnings_stand_above_the_picture_and_are_dismissed_one_by_one(
     expect(region.get_by_role("paragraph")).to_have_count(count)
     offline.visit(saved.as_uri())
     expect(warnings(offline)).to_contain_text("512")
+
+
+def test_a_text_that_is_too_long_is_cut_by_one_button(bench: Workbench) -> None:
+    bench.open(text=NURSE)
+    bench.page.get_by_label("Text", exact=True).fill("word " * 700)
+    bench.button("Run").click()
+    bench.page.get_by_role("alert").get_by_role("button", name="Run the first 512 tokens").click()
+    expect(picture_line(bench)).to_contain_text("word word")
+    expect(picture_line(bench)).not_to_contain_text("not run yet")
+    expect(warnings(bench)).to_contain_text("tokens were cut off at its end")
+    # One that may not even be sent has the same button.
+    bench.page.get_by_label("Text", exact=True).fill("a" * 200_001)
+    bench.button("Run").click()
+    bench.button("Run the first 512 tokens").click()
+    expect(picture_line(bench)).to_contain_text("aaaa")
+
+
+def texts(bench: Workbench) -> dict[str, str]:
+    place = bench.page.get_by_role("region", name="Texts of this run")
+    expect(place).to_be_visible()
+    return dict(zip(place.locator("dt").all_inner_texts(), place.locator("dd").all_inner_texts(), strict=True))
+
+
+def test_what_the_model_wrote_is_running_text(bench: Workbench, gpt: hs.Model) -> None:
+    bench.open(text=NURSE, write="12", view="head", at="L3H2")
+    inputs = gpt.generate(NURSE, max_new_tokens=12).trace.inputs
+    assert inputs and inputs.text and texts(bench)["Text"].strip() == inputs.text.strip()
+    written = bench.page.get_by_role("region", name="Texts of this run").locator(".written").inner_text()
+    assert written and not written.startswith(NURSE)
+
+
+def test_a_translation_opens_on_cross_attention_under_its_two_sentences(bench: Workbench) -> None:
+    bench.open(text=NURSE)
+    bench.button(re.compile("Model: builtin:gpt")).click()
+    models = bench.page.get_by_role("group", name=re.compile("Model: "))
+    models.get_by_role("button", name=re.compile("builtin:translate")).click()
+    bench.links_to(model="builtin:translate", view="head", at="cross.L3H0")
+    bench.ready()
+    source = bench.page.get_by_label("Source", exact=True).input_value()
+    sentences = texts(bench)
+    assert list(sentences) == ["Source", "Translation"] and sentences["Source"] == source
+    assert re.search(r"[\u0430-\u044f]{3}", sentences["Translation"])
+    expect(bench.status).to_contain_text("mean of 8 heads")
+    bench.button(re.compile("Model: builtin:translate")).click()
+    models.get_by_role("button", name=re.compile("builtin:gpt")).click()
+    bench.links_to(model="builtin:gpt", mean=None)

@@ -467,6 +467,7 @@ export interface RunEvent {
   error: string;
   message: string;
   hint: string;
+  cut_to: string;
 }
 
 /** Have something worked out that needs more than a trace: of a run, or (without one) of a model. */
@@ -572,11 +573,12 @@ export interface Remembered {
   n_tokens: number;
 }
 
-/** What went wrong, for people: what was asked, what exists, what to do. */
+/** What went wrong, for people: what was asked, what exists, what to do. `cut_to` is what an input that is too long can be cut to, `512 tokens`; empty where that is not the problem. */
 export interface Problem {
   error: string;
   message: string;
   hint: string;
+  cut_to: string;
 }
 
 /** What this server offers, and its limits. */

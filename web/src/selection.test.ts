@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { layer, stack, trace, translation } from "./data/trace.fixture";
-import { carried, changed, cleaned, DEFAULT, fitted, hasPair } from "./selection";
+import { carried, changed, cleaned, DEFAULT, fitted, hasPair, opened } from "./selection";
 
 const start = fitted(DEFAULT, trace());
 
@@ -29,6 +29,26 @@ describe("a selection from anywhere", () => {
       hide: ["first"],
       token,
     });
+  });
+});
+
+describe("opening a run", () => {
+  test("a translation opens on cross-attention, the mean of its heads", () => {
+    const selection = fitted(opened(DEFAULT, translation()), translation());
+    expect(selection).toMatchObject({ scale: "head", site: "cross.L0", heads: [0, 1, 2, 3], average: true });
+    expect(opened({ ...start, sort: "entropy" }, translation())).toMatchObject({ scale: "head", site: "cross.L0" });
+  });
+
+  test("a place that was chosen stays, and so does any other model", () => {
+    const encoder = { ...DEFAULT, site: "encoder.L0" };
+    expect(opened(encoder, translation())).toEqual(encoder);
+    expect(opened({ ...DEFAULT, scale: "neuron" }, translation())).toMatchObject({ scale: "neuron", site: "" });
+    expect(opened(DEFAULT, trace())).toEqual(DEFAULT);
+  });
+
+  test("another kind of model shows its heads one by one again", () => {
+    const before = fitted(opened(DEFAULT, translation()), translation());
+    expect(carried(before, trace())).toMatchObject({ site: "L0", heads: [0], average: false });
   });
 });
 

@@ -112,7 +112,21 @@ export function changed(selection: Selection, change: Partial<Selection>, trace:
 
 /** The selection for another run: places and options stay where they fit, single tokens do not. */
 export function carried(selection: Selection, trace: TraceProps): Selection {
-  return fitted({ ...selection, off: [], token: null, step: null, find: "", relevance: "" }, trace);
+  const isThere = trace.layers.some((layer) => layer.site === selection.site);
+  // The mean of all heads of a layer says nothing about those of another model.
+  const heads = selection.average && !isThere ? { heads: [selection.head], average: false } : {};
+  return fitted({ ...selection, ...heads, off: [], token: null, step: null, find: "", relevance: "" }, trace);
+}
+
+/** The selection of a run that is opened without a place: where one text is written from another, in the head view, on
+ *  what the last layer of the second looks at in the first, as the mean of its heads. */
+export function opened(selection: Selection, trace: TraceProps): Selection {
+  const areTexts = trace.stacks.every((stack) => stack.kind === "text");
+  const isPlaced = trace.layers.some((layer) => layer.site === selection.site);
+  const cross = trace.layers.findLast((layer) => layer.kind === "cross");
+  if (!cross || isPlaced || !areTexts || selection.scale !== "model") return selection;
+  const heads = Array.from({ length: cross.n_heads }, (_, head) => head);
+  return { ...selection, scale: "head", site: cross.site, head: 0, heads, average: true };
 }
 
 /** Whether the two texts of a pair are both queries and keys here. */

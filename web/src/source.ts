@@ -29,6 +29,8 @@ export class SourceError extends Error {
     readonly status = 0,
     /** Seconds until it makes sense to ask again, where the server said so. */
     readonly wait = 0,
+    /** What an input that is too long can be cut to: `512 tokens`. */
+    readonly cutTo = "",
   ) {
     super(message);
   }

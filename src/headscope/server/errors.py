@@ -8,7 +8,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse
 
-from headscope.errors import AbsentPatternError, BudgetError, HeadscopeError, InputError, LoadError
+from headscope.errors import AbsentPatternError, BudgetError, HeadscopeError, LoadError, TooLongError
 from headscope.server.messages import Problem
 from headscope.views.table import TooManyNumbersError
 
@@ -38,7 +38,7 @@ def unexpected(id: str) -> Problem:
 
 def problem_of(error: HeadscopeError) -> Problem:
     """An error of ours in the words of the page, which knows nothing of Python's arguments."""
-    hint, message = "", str(error)
+    hint, message, cut_to = "", str(error), ""
     if isinstance(error, LoadError) and any(word in message for word in ("pickle", "trust_remote_code")):
         hint = "The workbench reads safetensors only, and never runs code that comes with a model."
     elif isinstance(error, TooManyNumbersError):
@@ -47,10 +47,11 @@ def problem_of(error: HeadscopeError) -> Problem:
         message = error.reason  # the page offers the example itself
     elif isinstance(error, BudgetError):
         hint = "To let it keep more, start the server with --max-memory, as in --max-memory 8GB."
-    elif isinstance(error, InputError) and "truncate=True" in message:
+    elif isinstance(error, TooLongError):
+        cut_to = error.cut_to
         what = "Give a shorter sound" if message.startswith("the sound") else "Shorten the text"
-        message, hint = re.sub(r"\. [^.]*`truncate=True`.*", ".", message), f"{what}, or have it cut."
-    return Problem(type(error).__name__, message, hint)
+        message, hint = re.sub(r"\. [^.]*`truncate=True`.*", ".", message), f"{what}, or run the first {cut_to}."
+    return Problem(type(error).__name__, message, hint, cut_to)
 
 
 def answer_of(request: Any, error: Exception) -> JSONResponse:

@@ -189,4 +189,4 @@ def _do(job: Job) -> RunEvent:
     except Exception as error:  # a model is other people's code and raises anything; the server goes on
         problem = unexpected(id := secrets.token_hex(4))
         log_failure("a run", error, id)
-    return RunEvent("failed", error=problem.error, message=problem.message, hint=problem.hint)
+    return RunEvent("failed", error=problem.error, message=problem.message, hint=problem.hint, cut_to=problem.cut_to)

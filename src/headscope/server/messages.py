@@ -64,6 +64,7 @@ class RunEvent:
     error: str = ""
     message: str = ""
     hint: str = ""
+    cut_to: str = ""
 
 
 @dataclass(frozen=True)
@@ -105,11 +106,15 @@ class Remembered:
 
 @dataclass(frozen=True)
 class Problem:
-    """What went wrong, for people: what was asked, what exists, what to do."""
+    """What went wrong, for people: what was asked, what exists, what to do.
+
+    `cut_to` is what an input that is too long can be cut to, `512 tokens`; empty where that is not the problem.
+    """
 
     error: str
     message: str
     hint: str = ""
+    cut_to: str = ""
 
 
 @dataclass(frozen=True)

@@ -187,7 +187,7 @@ def test_a_sound_that_is_too_long_is_refused_or_cut(start, run, media_models) ->
     id = upload(client, made_media.wav(1.5)).json()["id"]
     last = run(client, text=None, media=id)[-1]
     assert last["state"] == "failed" and "1.50 s long but the model hears 1.00 s" in last["message"]
-    assert last["hint"] == "Give a shorter sound, or have it cut."
+    assert last["hint"] == f"Give a shorter sound, or run the first {last['cut_to']}."
     assert run(client, text=None, media=id, truncate=True, target="the nurse")[-1]["state"] == "done"
 
 

@@ -15,4 +15,5 @@ export const QUEUED: RunEvent = {
   error: "",
   message: "",
   hint: "",
+  cut_to: "",
 };

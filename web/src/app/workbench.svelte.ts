@@ -19,7 +19,7 @@ import { saved } from "../hosts/file";
 import { Gate } from "../hosts/gate";
 import { keptRun, load, run, settings, traceSource } from "../hosts/page";
 import { requestOf, sameRequest } from "../request";
-import { carried, changed, cleaned, DEFAULT, fitted, type Selection } from "../selection";
+import { carried, changed, cleaned, DEFAULT, fitted, opened, type Selection } from "../selection";
 import { isAborted, problemOf, type Source, SourceError } from "../source";
 import type { Mounted } from "../views/view";
 import type { Part } from "../wire";
@@ -690,8 +690,9 @@ export class Workbench
 
   #show(openRun: OpenRun, selection: Selection | null) {
     this.#forget();
-    const wanted = this.comparing.fitted(selection ?? this.selection);
-    const { trace } = (wanted.compare === "difference" && this.comparing.difference) || openRun;
+    const placed = this.comparing.fitted(selection ?? this.selection);
+    const { trace } = (placed.compare === "difference" && this.comparing.difference) || openRun;
+    const wanted = this.home.kind === "page" ? opened(placed, trace) : placed;
     this.selection = selection ? fitted(wanted, trace) : carried(wanted, trace);
     this.shown = openRun;
     this.#measured = null;

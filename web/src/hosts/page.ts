@@ -52,7 +52,7 @@ export async function task<Props>(
 /** The last word of a run or a task. */
 async function heard(answer: Response, hear: (event: RunEvent) => void): Promise<RunEvent> {
   for await (const event of lines(answer)) {
-    if (event.state === "failed") throw new SourceError(event.message, event.hint, event.error);
+    if (event.state === "failed") throw new SourceError(event.message, event.hint, event.error, 0, 0, event.cut_to);
     if (event.state === "cancelled") throw new DOMException("the run was stopped", "AbortError");
     if (event.state === "absent") return event;
     hear(event);
@@ -157,7 +157,7 @@ async function asked(url: string, options: RequestInit = {}): Promise<Response> 
   const problem: Partial<Problem> = await answer.json().catch(() => ({}));
   const wait = Number(answer.headers.get("retry-after")) || 0;
   const [message, hint] = words(answer.status, wait, problem);
-  throw new SourceError(message, hint, problem.error ?? `HTTP ${answer.status}`, answer.status, wait);
+  throw new SourceError(message, hint, problem.error ?? `HTTP ${answer.status}`, answer.status, wait, problem.cut_to);
 }
 
 function words(status: number, wait: number, problem: Partial<Problem>): [string, string] {

@@ -157,6 +157,8 @@ export class Scene {
     const { hide, off, by } = this.loaded.reading;
     const all = [...notes];
     const isNormed = what !== "scores";
+    const [mean] = this.drawnHeads;
+    if (mean && mean.head < 0) all.push(mean.name);
     const edited = this.drawnHeads.filter((head) => head.isEdited).map((head) => head.name);
     all.push(...editedNotes({ edited_heads: edited, edited_weights: [] }, edited, [layer.queries, layer.keys]));
     if (hide.length && (layer.queries.isPartial || layer.keys.isPartial)) {

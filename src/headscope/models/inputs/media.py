@@ -10,7 +10,7 @@ import torch
 from PIL import Image, ImageOps, UnidentifiedImageError
 from torch import Tensor
 
-from headscope.errors import HeadscopeWarning, InputError
+from headscope.errors import HeadscopeWarning, InputError, TooLongError
 from headscope.models.inputs.accepted import Intake
 from headscope.models.inputs.display_media import picture_of, sound_of, spectrogram_picture
 from headscope.models.inputs.paths import existing_file
@@ -280,7 +280,8 @@ def _within(samples: np.ndarray, rate: int, extractor: Any, truncate: bool) -> n
         return samples
     problem = f"the sound is {len(samples) / rate:.2f} s long but the model hears {limit / rate:.2f} s"
     if not truncate:
-        raise InputError(f"{problem}. Give a shorter one, or pass `truncate=True` to keep its beginning.")
+        cut_to = f"{limit / rate:g} seconds"
+        raise TooLongError(f"{problem}. Give a shorter one, or pass `truncate=True` to keep its beginning.", cut_to)
     warnings.warn(f"{problem}: the rest was cut off.", HeadscopeWarning, stacklevel=2)
     return samples[:limit]
 

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from headscope.errors import HeadscopeWarning, InputError
+from headscope.errors import HeadscopeWarning, InputError, TooLongError
 from headscope.models.inputs.accepted import Intake
 from headscope.models.inputs.batch import check_ids
 from headscope.models.inputs.display_tokens import encode, tokens_of_ids
@@ -66,7 +66,8 @@ def text_inputs(
         what = "target" if role == "target" else "pair" if pair is not None else "text"
         too_long = f"the {what} is {n} tokens long but {intake.name} has positions for {limit.positions}"
         if not truncate:
-            raise InputError(f"{too_long}. Shorten it, or pass `truncate=True` to cut it to {limit.positions} tokens.")
+            cut_to = f"{limit.positions:,} tokens"
+            raise TooLongError(f"{too_long}. Shorten it, or pass `truncate=True` to cut it to {cut_to}.", cut_to)
         encoded = encode(
             tokenizer, text, pair, **(options | {"max_length": limit.positions - n_before, "pad_to": None})
         )
