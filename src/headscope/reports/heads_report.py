@@ -1,21 +1,19 @@
 """The report of heads: what every head of a model does over a corpus, how sure it is, how much it matters."""
 
-import contextlib
 import hashlib
 import json
 import tempfile
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from headscope import runs
-from headscope.analysis import ablation, copying, gate_importance, measure_all, relevance_scores, repeated_tokens
+from headscope.analysis import ablation, gate_importance, relevance_scores
 from headscope.analysis.measures.corpus_measures import streaming
 from headscope.analysis.measures.roles import Verdict, roles
-from headscope.corpora import Corpus, CorpusProblem, Example, corpus
+from headscope.corpora import Corpus, Example
 from headscope.errors import CaptureError, HeadscopeError, HeadscopeWarning, InputError, LoadError
 from headscope.files import read_json, refuse_foreign, take_checksum, with_checksum, write_file
 from headscope.glossary import current_name
@@ -23,6 +21,8 @@ from headscope.models import Model, load
 from headscope.progress import Cancel, OnProgress
 from headscope.reports.alignment_summary import alignment_scores
 from headscope.reports.cases import Case, cases, first_examples, thumbnails
+from headscope.reports.copying_scores import copying_scores
+from headscope.reports.corpus_subset import corpus_subset
 from headscope.reports.findings import Answer, outcome
 from headscope.reports.relevance_sample import RelevanceSample, take_sample
 from headscope.reports.report_page import page, plain, script_and_style
@@ -44,8 +44,6 @@ _CACHE_FORMAT = "headscope-kept-scores"
 _REMEDY = "Make the report again with the same folder."
 # Relevance, gate gradients and ablation are measured on so many examples.
 N_SAMPLE = 16
-# What is being done, how much of it is done, and how much there is.
-Progress = Callable[[str, int, int], None]
 _METHODS: dict[str, Callable[..., Scores]] = {
     "relevance": relevance_scores,
     "gate_importance": gate_importance,
@@ -239,55 +237,9 @@ def _report(
     )
 
 
-def corpus_subset(source: Any, limit: int | None, every: int = 1) -> Corpus:
-    """Every Nth example of a corpus, at most `limit` of them: for files that are sorted."""
-    if every < 1:
-        raise InputError(f"every={every} is not a step: 1 takes all examples, 2 every second.")
-    whole = source if isinstance(source, Corpus) else corpus(source)
-    limits = [maximum for maximum in (whole.limit, limit) if maximum is not None]
-    if every == 1 and not limits:
-        return whole
-    about = f"{whole.about}; one in {every}" if every > 1 else whole.about
-    options: dict[str, Any] = {"files": whole.files, "limit": min(limits, default=None), "on_error": whole.on_error}
-    return Corpus(whole.name, whole.kind, about, partial(_every_nth, whole, every), **options)
-
-
-def _every_nth(whole: Corpus, every: int) -> Iterator[Example | CorpusProblem]:
-    """What cannot be read is passed on, so that it is counted where it always is."""
-    place = 0
-    for example in whole.read():
-        if isinstance(example, CorpusProblem):
-            yield example
-            continue
-        if place % every == 0:
-            yield example
-        place += 1
-
-
 def _example_counts(run: runs.Run) -> dict[str, Any]:
     known = run.manifest["corpus"]
     return {"n_examples": known["n_examples"], "n_passed_over": len(run.skipped_examples())}
-
-
-def copying_scores(model: Model) -> dict[str, Scores]:
-    """Induction where nothing but copying helps: random tokens given twice (Olsson et al., 2022)."""
-    try:
-        inputs = repeated_tokens(model, n_inputs=8, length=_length(model))
-    except InputError:
-        return {}
-    traces = [model.run(repeated) for repeated in inputs]
-    measures = measure_all(("induction", "duplicate_token"), traces)
-    names = {"induction": "repeated_induction", "duplicate_token": "repeated_duplicate"}
-    scores = {names[name]: measure for name, measure in measures.items()}
-    with contextlib.suppress(HeadscopeError):  # a model whose weights it cannot follow is measured without
-        scores["copying"] = copying(model)
-    return scores
-
-
-def _length(model: Model) -> int:
-    """50 tokens, as is usual, unless the model is too short for two times that."""
-    longest = getattr(model.config, "max_position_embeddings", None) or getattr(model.config, "n_positions", None)
-    return min(50, (longest - 2) // 2) if longest else 50
 
 
 def _measure_sample(

@@ -12,7 +12,8 @@ from headscope.errors import CaptureError, InputError
 from headscope.models import Model, load
 from headscope.progress import Cancel, OnProgress
 from headscope.reports.cases import first_examples
-from headscope.reports.heads_report import copying_scores, corpus_subset
+from headscope.reports.copying_scores import copying_scores
+from headscope.reports.corpus_subset import corpus_subset
 from headscope.reports.relevance_sample import take_sample
 from headscope.reports.studies import raganato, vig, voita
 from headscope.reports.studies.checks import Check, Study, check_folder
