@@ -27,6 +27,8 @@ class Inputs:
     """The picture or the sound as it reached the model, by the stack that attends over it."""
     decoding: dict[str, str] = field(default_factory=dict)
     """The language and the task that the user chose for a speech model."""
+    warnings: tuple[str, ...] = ()
+    """What was warned of while it was read: tokens that were cut off, characters that were replaced."""
 
     @property
     def needs_target(self) -> bool:
@@ -48,7 +50,8 @@ class Inputs:
         tokens = {stack: tokens.to_json() for stack, tokens in self.tokens.items()}
         texts = {"text": self.text, "pair": self.pair, "target": self.target}
         decoding = {"decoding": self.decoding} if self.decoding else {}
-        return {"kind": self.kind, "tokens": tokens, **texts, "seen": self._seen_json(), **decoding}
+        warnings = {"warnings": list(self.warnings)} if self.warnings else {}
+        return {"kind": self.kind, "tokens": tokens, **texts, "seen": self._seen_json(), **decoding, **warnings}
 
     def _seen_json(self) -> dict:
         return {stack: looks_of.to_json(media) for stack, media in self.seen.items()}
@@ -64,7 +67,8 @@ class Inputs:
             stack: looks_of.from_json(media_json, looks[stack]) for stack, media_json in data.get("seen", {}).items()
         }
         text, pair, target = data["text"], data["pair"], data["target"]
-        return cls(data["kind"], model_inputs, tokens, text, pair, target, media, data.get("decoding", {}))
+        decoding, warnings = data.get("decoding", {}), tuple(data.get("warnings", ()))
+        return cls(data["kind"], model_inputs, tokens, text, pair, target, media, decoding, warnings)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Inputs) or self.to_json() != other.to_json():

@@ -43,9 +43,10 @@ def traces_of(
     for example, inputs in enumerate(batch.examples):
         layers = _records(model, session, example)
         tokens = _tokens(model, dict(tokens_read[example]), layers)
-        warnings = [*notes, *([note] if (note := uniform_note(layers)) else [])]
-        for note in warnings[len(notes) :]:
+        note = uniform_note(layers)
+        if note:
             model.warn(note)
+        warnings: list[str] = [*notes, *inputs.warnings, *([note] if note else [])]
         traces.append(
             Trace(
                 model=model.name,
@@ -63,7 +64,7 @@ def traces_of(
                 logits=None
                 if logits is None or example >= logits.shape[0]
                 else _own_logits(model, session, logits, example),
-                warnings=tuple(warnings),
+                warnings=tuple(dict.fromkeys(warnings)),
                 other_layers={other.site: other.mixer for other in model.layout.other_layers},
             )
         )

@@ -1,6 +1,5 @@
 """One input ready for the model, several of them as one batch, and model inputs that a person made themselves."""
 
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -9,10 +8,11 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from headscope.errors import HeadscopeWarning, InputError
+from headscope.errors import InputError
 from headscope.models.inputs.accepted import Intake
 from headscope.models.inputs.display_tokens import tokens_of_ids
 from headscope.models.inputs.media import frames, seen_patches, sound_seen
+from headscope.models.inputs.reading_warnings import warn_reader
 from headscope.traces.inputs import Inputs
 from headscope.traces.media import Seen
 from headscope.traces.tokens import Tokens
@@ -314,7 +314,7 @@ def check_ids(intake: Intake, ids: Tensor, role: str, name: str = "input_ids") -
         problem = f"{name!r} has {ids.shape[-1]} tokens but {intake.name} has positions for {limit.positions}"
         if limit.is_hard:
             raise InputError(f"{problem}: cut it before you give it.")
-        warnings.warn(f"{problem}: beyond those it was not trained.", HeadscopeWarning, stacklevel=2)
+        warn_reader(f"{problem}: beyond those it was not trained.")
 
 
 def _example(

@@ -2,13 +2,13 @@
 
 import threading
 import unicodedata
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from headscope.errors import HeadscopeWarning, InputError
+from headscope.errors import InputError
+from headscope.models.inputs.reading_warnings import warn_reader
 from headscope.models.inputs.segmentation import GRAPHEME, sentences_of, words_of
 from headscope.models.inputs.token_bytes import (
     BYTE_CODE,
@@ -224,11 +224,7 @@ def show(marks: Marks, pieces: list[Piece], texts: tuple[str, ...]) -> Tokens:
         tokens.append(Token(label, piece.id, False, word, sentence, segment, start, end))
     if unknown:
         listed = ", ".join(repr(text) for text in list(dict.fromkeys(unknown))[:8])
-        warnings.warn(
-            f"the tokenizer does not know {listed}: the model reads {silent_unknown!r} in their place.",
-            HeadscopeWarning,
-            stacklevel=2,
-        )
+        warn_reader(f"the tokenizer does not know {listed}: the model reads {silent_unknown!r} in their place.")
     return Tokens(tuple(tokens))
 
 

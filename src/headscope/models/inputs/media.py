@@ -1,7 +1,6 @@
 """Images and sound: from what a person has (a file, a picture, an array) to what a model takes, and their tokens."""
 
 import math
-import warnings
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +9,11 @@ import torch
 from PIL import Image, ImageOps, UnidentifiedImageError
 from torch import Tensor
 
-from headscope.errors import HeadscopeWarning, InputError, TooLongError
+from headscope.errors import InputError, TooLongError
 from headscope.models.inputs.accepted import Intake
 from headscope.models.inputs.display_media import picture_of, sound_of, spectrogram_picture
 from headscope.models.inputs.paths import existing_file
+from headscope.models.inputs.reading_warnings import warn_reader
 from headscope.models.inputs.sounds import samples_of
 from headscope.traces.media import Picture, Seen
 from headscope.traces.tokens import Token, Tokens
@@ -55,7 +55,7 @@ def picture(source: Any, n_channels: int = 3) -> Image.Image:
 
 def _on_white(image: Image.Image) -> Image.Image:
     if np.asarray(image.getchannel("A")).min() < 255:
-        warnings.warn("the image has transparent parts: the model sees them as white.", HeadscopeWarning, stacklevel=3)
+        warn_reader("the image has transparent parts: the model sees them as white.")
     white = Image.new("RGBA", image.size, (255, 255, 255, 255))
     return Image.alpha_composite(white, image).convert("RGB")
 
@@ -158,11 +158,9 @@ def _without_processor(
             f"`hs.Model(module, processor)`, or give the ready tensor: `inputs={{'{name}': …}}`."
         )
     height, width = _both(size)
-    warnings.warn(
+    warn_reader(
         f"{intake.name} has no image processor: the image is resized to {height}×{width} and its values scaled to "
-        "0..1, which may not be what the model was trained on.",
-        HeadscopeWarning,
-        stacklevel=2,
+        "0..1, which may not be what the model was trained on."
     )
     values = np.asarray(image.resize((width, height), Image.Resampling.BICUBIC), dtype=np.float32) / 255
     pixels = torch.from_numpy(values[None] if values.ndim == 2 else np.moveaxis(values, -1, 0).copy())
@@ -282,7 +280,7 @@ def _within(samples: np.ndarray, rate: int, extractor: Any, truncate: bool) -> n
     if not truncate:
         cut_to = f"{limit / rate:g} seconds"
         raise TooLongError(f"{problem}. Give a shorter one, or pass `truncate=True` to keep its beginning.", cut_to)
-    warnings.warn(f"{problem}: the rest was cut off.", HeadscopeWarning, stacklevel=2)
+    warn_reader(f"{problem}: the rest was cut off.")
     return samples[:limit]
 
 

@@ -17,6 +17,7 @@ from headscope.models.inputs.batch import Batch, Inputs, batchable, check_ids, c
 from headscope.models.inputs.decoder_start import check_decoding, decoder_start, is_whisper
 from headscope.models.inputs.display_tokens import tokens_of_ids
 from headscope.models.inputs.media import audio_inputs, image_inputs, image_tokens
+from headscope.models.inputs.reading_warnings import collected_warnings
 from headscope.models.inputs.texts import (
     render_chat,
     source_as_target,
@@ -126,7 +127,7 @@ def extend(
     tokens, texts = tokens_of_ids(intake.tokenizer, ids.tolist())
     text, target = (inputs.text, texts[0]) if is_target else (texts[0], inputs.target)
     named = inputs.tokens | {intake.stack(role): tokens}
-    return Inputs(inputs.kind, model_inputs, named, text, inputs.pair, target, inputs.seen, inputs.decoding)
+    return replace(inputs, model_inputs=model_inputs, tokens=named, text=text, target=target)
 
 
 def _rows(source: Any, intake: Intake) -> list | None:
@@ -168,7 +169,14 @@ def _is_chat(source: Any) -> bool:
     )
 
 
-def _prepare_example(
+def _prepare_example(intake: Intake, source: Any, **options: Any) -> Inputs:
+    """One input, with what was warned of while it was read."""
+    with collected_warnings() as messages:
+        inputs = _read_example(intake, source, **options)
+    return replace(inputs, warnings=tuple(dict.fromkeys(messages))) if messages else inputs
+
+
+def _read_example(
     intake: Intake,
     source: Any,
     *,

@@ -1,17 +1,17 @@
 """Text as the model's inputs: a text or pair, a chat, a target to write, text with an image in its midst."""
 
-import warnings
 from collections.abc import Mapping
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from headscope.errors import HeadscopeWarning, InputError, TooLongError
+from headscope.errors import InputError, TooLongError
 from headscope.models.inputs.accepted import Intake
 from headscope.models.inputs.batch import check_ids
 from headscope.models.inputs.display_tokens import encode, tokens_of_ids
 from headscope.models.inputs.media import image_inputs, picture
+from headscope.models.inputs.reading_warnings import warn_reader
 from headscope.traces.media import Seen
 from headscope.traces.tokens import Token, Tokens
 
@@ -75,11 +75,9 @@ def text_inputs(
     if is_cut:
         last = [token.text for token in tokens if not token.special][-3:]
         side = "end" if tokenizer.truncation_side == "right" else "beginning"
-        warnings.warn(
+        warn_reader(
             f"{too_long}: {n - n_before - len(tokens)} tokens were cut off at its {side}; it now ends with "
-            f"{' '.join(last)!r}.",
-            HeadscopeWarning,
-            stacklevel=2,
+            f"{' '.join(last)!r}."
         )
     name = intake.name_for("text") if role == "text" else "input_ids"
     fields = encoded.fields
