@@ -1,5 +1,6 @@
 """A server that was started with a folder of models and no corpus: what it offers all the same."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -38,3 +39,16 @@ def test_examples_of_a_head_come_from_the_builtin_sentences(own_bench: Workbench
     expect(panel).to_contain_text("--corpus FILE")
     expect(panel).to_contain_text("of 80 examples")
     bench.picture("examples-builtin")
+
+
+def test_models_of_the_folder_are_in_the_picker(own_bench: Workbench, word_model: str) -> None:
+    bench = own_bench
+    bench.open(text="The doctor asked the nurse a question. She")
+    bench.button("Model: builtin:gpt").click()
+    picker = bench.page.get_by_role("group", name="Model: builtin:gpt")
+    row = picker.get_by_role("button", name=re.compile("^words"))
+    expect(row).to_contain_text("loaded when it is first run")
+    row.click()
+    bench.ready()
+    bench.links_to(model=word_model)
+    expect(bench.page.get_by_role("button", name=f"Model: {word_model}")).to_be_visible()

@@ -156,6 +156,7 @@ def _add_models(app: FastAPI, workbench: Workbench) -> None:
         """What this server offers, and its limits."""
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(workbench.is_warm.wait(), WARM_SECONDS)
+        await asyncio.to_thread(catalogue.look_for_folders)
         return workbench.settings()
 
     @app.post("/api/models", responses=BUSY)

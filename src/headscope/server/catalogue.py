@@ -15,6 +15,7 @@ from headscope.models.inputs.accepted import Intake
 from headscope.models.loading import BUILTIN
 from headscope.server.errors import Refused
 from headscope.server.log import logger
+from headscope.server.model_folders import model_folders
 from headscope.server.options import Options
 from headscope.server.presets import builtin_presets, media_presets, presets_of
 from headscope.views.contract import ModelProps
@@ -35,8 +36,10 @@ class Catalogue:
         # What the page wrote it may read again.
         roots = [*options.allow, *([options.save_to] if options.save_to else [])]
         self._roots = [root.expanduser().resolve() for root in roots]
+        self.folders: dict[str, str] = {}
         self._models: OrderedDict[str, Model] = OrderedDict()
         self._known: dict[str, ModelProps] = {}
+        self.look_for_folders()
 
     @property
     def default(self) -> str:
@@ -131,11 +134,14 @@ class Catalogue:
         return ModelProps(name, self._about(name), False, [], "", "", "", None, presets)
 
     def all(self) -> list[ModelProps]:
-        """Every model that can be chosen: those given at the start, the built-in ones, others that were loaded."""
-        return [
-            self.props(name)
-            for name in dict.fromkeys([self.default, *self.startup_models, *self.builtin, *self._models])
-        ]
+        """Every model that can be chosen: those given at the start, the built-in ones, others that were loaded, and
+        those in the folders that may be read."""
+        names = [self.default, *self.startup_models, *self.builtin, *self._models, *self.folders]
+        return [self.props(name) for name in dict.fromkeys(names)]
+
+    def look_for_folders(self) -> None:
+        """List the models again that lie in the folders that may be read; the page may have written one."""
+        self.folders = {str(folder.path): folder.about for folder in model_folders(self._roots)}
 
     def _model_props(self, name: str, model: Model) -> ModelProps:
         intake = Intake.of(model.processor, model.module, model.stacks if model.has_layout else None)
@@ -163,7 +169,7 @@ class Catalogue:
     def _about(self, name: str) -> str:
         """The description on the model's card."""
         if not name.startswith("builtin:"):
-            return ""
+            return self.folders.get(name, "")
         card = BUILTIN / name.removeprefix("builtin:") / "README.md"
         match = re.search(r"^description: *\"?(.*?)\"?$", card.read_text(encoding="utf-8"), re.MULTILINE)
         return match.group(1) if match else ""
