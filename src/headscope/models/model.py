@@ -90,7 +90,8 @@ class Model(ProbedModule):
 
         `source` is a text, a pair, chat messages, an image, sound, the `inputs` of a trace, or a list of those.
         `inputs` are instead ready tensors by name, as the module's forward takes them; several rows give a list.
-        `truncate` cuts an input that is too long for the model, which is otherwise an error. `language` and `task`
+        `truncate` cuts an input at the model's length. Without it, an input that is longer than a table of positions
+        is an error; with rotary positions the model runs beyond its length, with a warning. `language` and `task`
         ("transcribe" or "translate") are for Whisper, which by default detects the language and transcribes.
 
         `record` is how much to keep: "rows", "summary", "heads" or "full"; by default "heads" if that fits the memory

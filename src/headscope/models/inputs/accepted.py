@@ -7,7 +7,7 @@ from functools import cached_property
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
-from torch import nn
+from torch import Tensor, nn
 from transformers import FeatureExtractionMixin, ImageProcessingMixin, PreTrainedTokenizerBase, ProcessorMixin
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES, MODEL_FOR_MASKED_LM_MAPPING_NAMES
 
@@ -200,7 +200,23 @@ class Intake:
         if stated is None or any(getattr(config, name, None) for name in relative):
             return None
         is_rotary = any(hasattr(config, name) for name in ("rope_parameters", "rope_theta", "rotary_dim"))
-        return Limit(stated, not is_rotary)
+        return Limit(stated, not is_rotary or self._has_fixed_rotations)
+
+    @property
+    def _has_fixed_rotations(self) -> bool:
+        """Whether the rotations are a table of fixed length, as in GPT-J and CodeGen: they end where it ends."""
+        return any(isinstance(getattr(part, "embed_positions", None), Tensor) for part in self.module.modules())
+
+    def beyond_training(self, role: str, n_tokens: int) -> str:
+        """A warning for an input that is longer than a model without a table of positions was trained on, else ""."""
+        limit = self.limit(role)
+        if limit is None or limit.is_hard or n_tokens <= limit.positions:
+            return ""
+        what = "target" if role == "target" else "input"
+        return (
+            f"the {what} is {n_tokens} tokens long, and {self.name} was trained on at most {limit.positions}: its "
+            "attention beyond those may be unlike what it does within them."
+        )
 
     @cached_property
     def _embeddings(self) -> list[tuple[str, nn.Embedding]]:

@@ -310,11 +310,11 @@ def check_ids(intake: Intake, ids: Tensor, role: str, name: str = "input_ids") -
         known = f"the vocabulary has {size} (0 to {size - 1})" if size is not None else "ids count from 0"
         raise InputError(f"{name!r} has the token id {number} at {place}: {known}.{own}")
     limit = intake.limit(role)
-    if limit is not None and ids.shape[-1] > limit.positions:
+    if limit is not None and limit.is_hard and ids.shape[-1] > limit.positions:
         problem = f"{name!r} has {ids.shape[-1]} tokens but {intake.name} has positions for {limit.positions}"
-        if limit.is_hard:
-            raise InputError(f"{problem}: cut it before you give it.")
-        warn_reader(f"{problem}: beyond those it was not trained.")
+        raise InputError(f"{problem}: cut it before you give it.")
+    if note := intake.beyond_training(role, ids.shape[-1]):
+        warn_reader(note)
 
 
 def _example(

@@ -60,7 +60,8 @@ def text_inputs(
     if len(encoded) == 0:
         raise InputError(f"the tokenizer of {intake.name} makes no tokens of {text[:40]!r}: give other text.")
     n = n_before + len(encoded)
-    is_cut = limit is not None and n > limit.positions
+    # Rotations go on beyond the length that a model was trained on, which `check_ids` warns of; a table does not.
+    is_cut = limit is not None and n > limit.positions and (truncate or limit.is_hard)
     too_long = ""
     if limit is not None and is_cut:
         what = "target" if role == "target" else "pair" if pair is not None else "text"

@@ -11,6 +11,7 @@ import transformers
 from PIL import Image
 from torch import nn
 
+import headscope as hs
 from headscope.errors import HeadscopeWarning, InputError
 from headscope.models.inputs.prepare import Inputs, batchable, collate, extend, prepare, ready_inputs
 
@@ -116,10 +117,34 @@ def test_the_limit_is_what_the_model_can_really_run(byte_tokenizer):
     t5.config.n_positions = 8
     assert len(prepare(byte_tokenizer, t5, "The doctor asked the nurse a question").tokens["main"]) > 8
     llama = transformers.LlamaModel(transformers.LlamaConfig(vocab_size=320, max_position_embeddings=8, **SMALL))
-    with pytest.raises(InputError, match="positions for 8"):
-        prepare(byte_tokenizer, llama, "The doctor asked the nurse a question 123456")
-    with pytest.warns(HeadscopeWarning, match="not trained"):
+    with pytest.warns(HeadscopeWarning, match="LlamaModel was trained on at most 8"):
+        assert len(prepare(byte_tokenizer, llama, "The doctor asked the nurse a question 123456").tokens["main"]) > 8
+    with pytest.warns(HeadscopeWarning, match="tokens were cut off at its end"):
+        prepare(byte_tokenizer, llama, "The doctor asked the nurse a question 123456", truncate=True)
+    with pytest.warns(HeadscopeWarning, match="20 tokens long, and LlamaModel was trained on at most 8"):
         prepare(byte_tokenizer, llama, inputs={"input_ids": ids})
+
+
+def test_rotations_from_a_table_end_where_the_table_ends(byte_tokenizer):
+    config = transformers.GPTJConfig(
+        vocab_size=320, n_positions=8, n_embd=32, n_layer=1, n_head=2, rotary_dim=8, **NO_TEXT_IDS
+    )
+    with pytest.raises(InputError, match="positions for 8"):
+        prepare(byte_tokenizer, transformers.GPTJModel(config).eval(), "The doctor asked the nurse a question 123456")
+
+
+def test_a_run_beyond_the_trained_length_equals_the_model_and_carries_a_warning(byte_tokenizer):
+    config = transformers.LlamaConfig(vocab_size=320, max_position_embeddings=8, **SMALL)
+    module = transformers.LlamaForCausalLM(config).eval()
+    model = hs.Model(module, byte_tokenizer)
+    with pytest.warns(HeadscopeWarning, match="trained on at most 8"):
+        trace = model.run("The doctor asked the nurse a question", record="full")
+    assert any("trained on at most 8" in note for note in trace.warnings)
+    ids = trace.inputs.model_inputs["input_ids"]
+    with torch.no_grad():
+        expected = module(ids[None]).logits[0]
+    assert torch.allclose(trace.logits, expected, atol=1e-5)
+    assert not any("trained on" in note for note in model.run("a", record="rows").warnings)
 
 
 def test_a_home_made_module_is_given_what_its_forward_calls_its_input(byte_tokenizer):
