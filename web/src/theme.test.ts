@@ -22,6 +22,23 @@ describe.each([LIGHT, DARK])("the $name theme", (theme) => {
     }
   });
 
+  it("has no colour of a head that is too pale: at least 3 : 1 on the background and on panels", () => {
+    for (const colour of theme.heads) {
+      expect(contrast(colour, theme.background), JSON.stringify(colour)).toBeGreaterThanOrEqual(3);
+      expect(contrast(colour, theme.panel), JSON.stringify(colour)).toBeGreaterThanOrEqual(3);
+    }
+  });
+
+  it("shows what is selected in a colour that no data has", () => {
+    const data = [...theme.ramp, theme.positive, theme.negative, theme.good, theme.accent, ...theme.heads];
+    const apart = (a: Rgb, b: Rgb) => Math.hypot(...a.map((channel, at) => channel - (b[at] as number)));
+    for (const colour of data) {
+      if (colour === theme.ramp[2] && theme.name === "light") continue; // the darkest blue: framed in white, too
+      expect(apart(colour, theme.selection), JSON.stringify(colour)).toBeGreaterThan(60);
+    }
+    expect(contrast(theme.selection, theme.background)).toBeGreaterThan(7);
+  });
+
   it("tells more than ten heads apart, and more by dashes", () => {
     const names = Array.from({ length: 24 }, (_, head) => JSON.stringify(headColour(theme, head)));
     expect(new Set(names).size).toBe(24);

@@ -12,13 +12,16 @@ export interface Theme {
   tertiary: Rgb;
   accent: Rgb;
   tint: Rgb;
+  /** What is selected, on pictures: no data has this colour. */
+  selection: Rgb;
   good: Rgb;
   warn: Rgb;
   /** Weight 0, ½ and 1 on the root scale. */
   ramp: readonly [Rgb, Rgb, Rgb];
   positive: Rgb;
   negative: Rgb;
-  /** Colours of heads, safe for colour-blind readers (Tol's bright, muted and vibrant sets); dashed when they repeat. */
+  /** Colours of heads, after Tol's bright, muted and vibrant sets, for colour-blind readers; at least 3 : 1 on the
+   *  background; dashed when they repeat. */
   heads: readonly Rgb[];
 }
 
@@ -34,6 +37,7 @@ export const LIGHT: Theme = {
   tertiary: hex("#646970"),
   accent: hex("#3457d5"),
   tint: hex("#eaeefc"),
+  selection: hex("#1c1d1f"),
   good: hex("#1b7f5c"),
   warn: hex("#9a4708"),
   ramp: [hex("#ffffff"), hex("#8fb2e8"), hex("#12306b")],
@@ -41,17 +45,17 @@ export const LIGHT: Theme = {
   negative: hex("#d95f02"),
   heads: [
     "#4477aa",
-    "#ee6677",
+    "#e05566",
     "#228833",
-    "#ccbb44",
-    "#66ccee",
+    "#a08c12",
+    "#2b93b5",
     "#aa3377",
     "#332288",
-    "#44aa99",
-    "#ee7733",
+    "#2f9c8b",
+    "#dd6618",
     "#882255",
-    "#999933",
-    "#9a9a9a",
+    "#8a5a2b",
+    "#8c8c8c",
   ].map(hex),
 };
 
@@ -66,6 +70,7 @@ export const DARK: Theme = {
   tertiary: hex("#8d939d"),
   accent: hex("#8fa8ff"),
   tint: hex("#242a42"),
+  selection: hex("#eceef1"),
   good: hex("#4fc39a"),
   warn: hex("#f0b35a"),
   ramp: [hex("#1a1c20"), hex("#6a5acd"), hex("#ffe2a8")],

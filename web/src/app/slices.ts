@@ -7,6 +7,7 @@ import type { Gate } from "../hosts/gate";
 import type { OuterTheme } from "../hosts/notebookTheme";
 import type { Selection } from "../selection";
 import type { Source, SourceError } from "../source";
+import type { Legend } from "../views/legend";
 import type { Mounted } from "../views/view";
 import type { Part } from "../wire";
 import type { Comparing } from "./compare/comparison.svelte";
@@ -147,6 +148,8 @@ export interface Viewing {
   /** What the view says it draws, and what it left out. */
   line: string;
   notes: string[];
+  /** What its colours mean. */
+  legend: Legend | null;
   viewProblem: SourceError | null;
   isDrawn: boolean;
   asTable: boolean;

@@ -21,6 +21,7 @@ import { keptRun, load, run, settings, traceSource } from "../hosts/page";
 import { requestOf, sameRequest } from "../request";
 import { carried, changed, cleaned, DEFAULT, fitted, opened, type Selection } from "../selection";
 import { isAborted, problemOf, type Source, SourceError } from "../source";
+import type { Legend } from "../views/legend";
 import type { Mounted } from "../views/view";
 import type { Part } from "../wire";
 import { Comparing } from "./compare/comparison.svelte";
@@ -133,6 +134,7 @@ export class Workbench
   /** What the view says it draws, and what it left out. */
   line = $state("");
   notes = $state.raw<string[]>([]);
+  legend = $state.raw<Legend | null>(null);
   viewProblem = $state.raw<SourceError | null>(null);
   view = $state.raw<Mounted | null>(null);
   isDrawn = $state(false);
@@ -515,6 +517,7 @@ export class Workbench
     this.viewProblem = null;
     this.line = "";
     this.notes = [];
+    this.legend = null;
     this.measured = null;
     this.report = null;
     this.extra = {};

@@ -2,7 +2,7 @@
 
 import type { Rgb } from "../theme";
 import type { Box } from "./cells";
-import type { Raster } from "./raster";
+import { type Raster, word } from "./raster";
 
 export function fillBox(raster: Raster, box: Box, colour: Rgb, alpha = 1): void {
   const { pixels, width } = raster;
@@ -31,6 +31,17 @@ export function frame(raster: Raster, box: Box, colour: Rgb, thickness = 1, alph
   fillBox(raster, { x, y: y + height - thickness, width, height: thickness }, colour, alpha);
   fillBox(raster, { x, y: y + thickness, width: thickness, height: inner }, colour, alpha);
   fillBox(raster, { x: x + width - thickness, y: y + thickness, width: thickness, height: inner }, colour, alpha);
+}
+
+/** Diagonal lines over a box, `step` pixels apart across: what is excluded, rather than zero. */
+export function hatch(raster: Raster, box: Box, colour: Rgb, step: number): void {
+  const { width } = raster;
+  const tone = word(colour);
+  const right = Math.min(width, Math.round(box.x + box.width));
+  const bottom = Math.min(raster.height, Math.round(box.y + box.height));
+  for (let y = Math.max(0, Math.round(box.y)); y < bottom; y++)
+    for (let x = Math.max(0, Math.round(box.x)); x < right; x++)
+      if ((x + y) % step === 0) raster.words[y * width + x] = tone;
 }
 
 /** A box with round corners. */

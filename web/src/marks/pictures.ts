@@ -1,4 +1,4 @@
-/** Pictures: scaled to pixels of the page, and greyed so that colour over them can be read. */
+/** Pictures: scaled to pixels of the page, and faded so that colour over them can be read. */
 
 import type { Rgb } from "../theme";
 import type { Box } from "./cells";
@@ -41,21 +41,19 @@ export function scaledTo(picture: Pixels, width: number, height: number): Uint32
   return words;
 }
 
-/** The same in greys, a share of the way towards a colour. */
-export function muted(words: Uint32Array, towards: Rgb, share: number): Uint32Array {
-  const tables = towards.map((channel) =>
-    Uint8Array.from({ length: 256 }, (_, grey) => Math.round(grey + (channel - grey) * share)),
+/** The same, a share of the way towards a colour: its own colours are still told. */
+export function faded(words: Uint32Array, towards: Rgb, share: number): Uint32Array {
+  const [red, green, blue] = towards.map((channel) =>
+    Uint8Array.from({ length: 256 }, (_, before) => Math.round(before + (channel - before) * share)),
   ) as [Uint8Array, Uint8Array, Uint8Array];
-  return words.map((word) => {
-    const grey = (77 * (word & 255) + 150 * ((word >> 8) & 255) + 29 * ((word >> 16) & 255)) >> 8;
-    return (
+  return words.map(
+    (word) =>
       (0xff000000 |
-        ((tables[2][grey] as number) << 16) |
-        ((tables[1][grey] as number) << 8) |
-        (tables[0][grey] as number)) >>>
-      0
-    );
-  });
+        ((blue[(word >> 16) & 255] as number) << 16) |
+        ((green[(word >> 8) & 255] as number) << 8) |
+        (red[word & 255] as number)) >>>
+      0,
+  );
 }
 
 /** Put pixels where they belong, cut at the edges. */

@@ -19,7 +19,7 @@ import { type Content, cellName, labels, paint } from "./activationsPicture";
 import { Ruler } from "./labels";
 import { pictureOf, Surface, titled } from "./surface";
 import { Updates } from "./updates";
-import type { Host, Mounted } from "./view";
+import { type Host, type Mounted, onScreen } from "./view";
 
 type Of = ActivationsOf<Window> | ActivationsOf<SignedWindow>;
 
@@ -67,6 +67,7 @@ class ActivationsView implements Mounted {
 
   redraw(): void {
     this.draw();
+    if (this.of?.any) this.tell();
   }
 
   async picture(): Promise<HTMLCanvasElement> {
@@ -78,7 +79,9 @@ class ActivationsView implements Mounted {
     const { line, notes } = this.told();
     if (content) this.paint(raster, scale, content);
     const texts = content ? labels(theme, this.ruler, content) : [];
-    return titled(pictureOf(raster, texts, scale), this.host.trace, words, [line, ...notes].join(" · "), theme, scale);
+    const legend = this.cells?.legend(theme) ?? null;
+    const picture = pictureOf(raster, texts, scale);
+    return titled(picture, this.host.trace, words, [line, ...notes].join(" · "), theme, scale, legend);
   }
 
   numbers(limit: number): { columns: string[]; rows: (string | number)[][]; total: number } {
@@ -201,7 +204,7 @@ class ActivationsView implements Mounted {
 
   private tell(): void {
     const { line, notes } = this.told();
-    this.host.say(line, notes);
+    this.host.say(line, notes, this.cells?.legend(themeOf(this.element)) ?? null);
   }
 
   private told(): { line: string; notes: string[] } {
@@ -317,8 +320,12 @@ class ActivationsView implements Mounted {
     this.stage.style.cursor = cell ? "pointer" : "default";
     this.draw();
     this.tellOthers();
-    if (cell) this.host.tip({ x: event.clientX, y: event.clientY }, this.tipOf(cell));
-    else this.host.tip(null);
+    if (cell) {
+      const { layout } = this;
+      const place = { x: layout.xOf(cell.position), y: layout.yOf(cell.place), ...layout.cell };
+      const around = cell.place < 0 ? null : onScreen(this.stage, place);
+      this.host.tip({ x: event.clientX, y: event.clientY }, this.tipOf(cell), around);
+    } else this.host.tip(null);
   }
 
   private leave(): void {

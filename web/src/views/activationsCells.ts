@@ -3,6 +3,8 @@
 import { type ActivationsOf, type AnyWindow, NUMBERS, type Numbers, visible } from "../data/activations";
 import { number } from "../data/measures";
 import type { Selection } from "../selection";
+import type { Theme } from "../theme";
+import { type Legend, linearLegend, logLegend, rootLegend } from "./legend";
 
 export type Stream = Selection["stream"];
 
@@ -23,6 +25,8 @@ export interface Cells {
   readonly isSigned: boolean;
   /** From 0 to 1; with a sign, from −1 to 1. */
   shade(place: number, position: number): number;
+  /** What the shades mean; null while nothing is known. */
+  legend(theme: Theme): Legend | null;
   words(place: number, position: number): Words;
   /** What is under the pointer, below the name of the cell. */
   tip(place: number, position: number): string[];
@@ -33,6 +37,8 @@ export interface Cells {
   row(place: number, position: number): (string | number)[];
 }
 
+/** The shade of the smallest number: there is something, however little. */
+const FAINTEST = 0.06;
 const TITLES: Record<Stream, string> = {
   lens: "what each layer would predict",
   norm: "norm of the residual stream",
@@ -100,7 +106,17 @@ export class PlainCells implements Cells {
     if (this.stream === "cosine") return Math.max(0, Math.min(1, value));
     const [low, high] = this.range();
     if (high <= low) return 0.5;
-    return 0.06 + 0.94 * Math.max(0, Math.min(1, Math.log(Math.max(value, low) / low) / Math.log(high / low)));
+    return (
+      FAINTEST + (1 - FAINTEST) * Math.max(0, Math.min(1, Math.log(Math.max(value, low) / low) / Math.log(high / low)))
+    );
+  }
+
+  legend(theme: Theme): Legend | null {
+    if (!this.of.any) return null;
+    if (this.stream === "lens") return rootLegend(theme, "probability of the prediction");
+    if (this.stream === "cosine") return linearLegend(theme, titleOf(this.stream), 0, 1);
+    const [low, high] = this.range();
+    return logLegend(theme, titleOf(this.stream), low, high, FAINTEST);
   }
 
   words(place: number, position: number): Words {

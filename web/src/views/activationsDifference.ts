@@ -5,7 +5,9 @@ import { type ActivationsOf, NUMBERS, type Numbers, visible } from "../data/acti
 import { number } from "../data/measures";
 import { exact } from "../data/neuron";
 import type { Selection } from "../selection";
+import type { Theme } from "../theme";
 import { type Cells, drawn, named, noteOnSum, notesOn, type Stream, titleOf, type Words } from "./activationsCells";
+import { type Legend, signedLegend } from "./legend";
 
 /** What is less than this share of the runs' own numbers is rounding, and stays pale. */
 const ROUNDING = 1e-5;
@@ -43,6 +45,12 @@ export class SignedCells implements Cells {
   shade(place: number, position: number): number {
     const value = this.difference(place, position);
     return Number.isNaN(value) ? 0 : Math.sign(value) * Math.sqrt(Math.min(1, Math.abs(value) / this.most()));
+  }
+
+  legend(theme: Theme): Legend | null {
+    if (!this.of.any) return null;
+    const quantity = this.stream === "lens" ? "probability" : named(this.stream);
+    return signedLegend(theme, `difference of ${quantity}, A − B`, this.most(), "square-root");
   }
 
   words(place: number, position: number): Words {

@@ -52,7 +52,7 @@ export function paint(raster: Raster, scale: number, theme: Theme, content: Cont
     for (let position = first + 1; position < last; position++)
       gap({ x: layout.xOf(position) - 0.5, y: TOP, width: 1, height: box.height });
   if (pinned !== null && pinned < layout.shape.nTokens)
-    outline(raster, scale, layout, { x: layout.xOf(pinned), y: TOP, width, height: box.height }, theme.accent);
+    outline(raster, scale, layout, { x: layout.xOf(pinned), y: TOP, width, height: box.height }, theme.selection);
   if (hovered && hovered.place >= 0) {
     const at = { x: layout.xOf(hovered.position), y: layout.yOf(hovered.place), width, height };
     outline(raster, scale, layout, at, theme.ink);
@@ -127,7 +127,7 @@ function tokenLabels(theme: Theme, { layout, texts, special, replaced, written, 
       align: isNumbered ? "left" : "centre",
       width: Math.max(width - 6, READABLE.width - 6),
       size: isNumbered ? 11 : 13,
-      colour: isPinned ? theme.accent : replaced.has(position) ? theme.warn : isQuiet ? theme.tertiary : theme.ink,
+      colour: isPinned ? theme.selection : replaced.has(position) ? theme.warn : isQuiet ? theme.tertiary : theme.ink,
       isBold: isPinned,
       isEdited: replaced.has(position) && !isNumbered,
       isWritten: position >= written,

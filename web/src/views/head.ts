@@ -9,6 +9,7 @@ import { Raster } from "../marks/raster";
 import type { Selection } from "../selection";
 import { themeOf } from "../theme";
 import { same, type Token } from "./columns";
+import { legendOf } from "./headLegend";
 import { linesLine, matrixLine, pooledNote } from "./headWords";
 import { Icons } from "./icons";
 import { type Label, Ruler } from "./labels";
@@ -82,7 +83,9 @@ class HeadView implements Mounted, Handled {
   }
 
   redraw(): void {
-    if (this.scene) this.draw();
+    if (!this.scene) return;
+    this.draw();
+    this.tell();
   }
 
   async picture(): Promise<HTMLCanvasElement> {
@@ -102,7 +105,15 @@ class HeadView implements Mounted, Handled {
     const model = { text: this.host.trace.model, colour: theme.ink };
     const drawn = scene.isDifference ? this.signs() : VALUES[scene.selection.what];
     const notes = this.notes(scene, !this.isLines && this.matrix.isComplete);
-    return titled(picture, this.host.trace, [model, ...heads], [drawn, ...notes].join(" · "), theme, scale);
+    return titled(
+      picture,
+      this.host.trace,
+      [model, ...heads],
+      [drawn, ...notes].join(" · "),
+      theme,
+      scale,
+      legendOf(scene, theme),
+    );
   }
 
   highlight(token: Token | null): void {
@@ -302,15 +313,17 @@ class HeadView implements Mounted, Handled {
   private tell(): void {
     const scene = this.scene as Scene;
     const { form } = scene.selection;
+    const legend = legendOf(scene, themeOf(this.element));
     if (scene.unchanged) this.host.say(scene.unchanged, this.notes(scene));
     else if (form === "matrix") {
       const { region } = this.matrix;
       const pooled = this.matrix.pooledBy(this.surface.scale);
       const notes = [...this.notes(scene, this.matrix.isComplete), ...pooledNote(scene, pooled)];
-      this.host.say(matrixLine(scene, region), notes);
+      this.host.say(matrixLine(scene, region), notes, legend);
     } else {
       const { pinned } = this.lines;
-      this.host.say(linesLine(scene, pinned, pinned ? this.lines.endsOf(pinned) : []), this.notes(scene));
+      const ends = pinned ? this.lines.endsOf(pinned) : [];
+      this.host.say(linesLine(scene, pinned, ends), this.notes(scene), legend);
     }
   }
 

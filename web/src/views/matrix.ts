@@ -3,7 +3,7 @@
 import type { WindowProps } from "../contract";
 import { number } from "../data/measures";
 import { coded, pooled, type Region } from "../data/pooled";
-import { fillBox, frame, grown, scaled } from "../marks/boxes";
+import { fillBox, frame, grown, hatch, scaled } from "../marks/boxes";
 import { type Box, drawCells, drawSigned, ramp, signedRamp } from "../marks/cells";
 import type { Raster } from "../marks/raster";
 import type { Side } from "../selection";
@@ -102,6 +102,7 @@ export class MatrixForm {
       frame(raster, grown(area, 1), theme.line, 1);
       const draw = isSigned ? drawSigned : drawCells;
       draw(raster, picture.bytes, picture.rows, picture.columns, area, colours);
+      this.paintMask(raster, box, scale);
       this.paintSegments(raster, area);
       this.paintRelevance(raster, box, scale);
       this.paintIcons(raster, scale, box);
@@ -119,6 +120,25 @@ export class MatrixForm {
       const cell = this.cellBox(box, query, Math.max(key, columns[0]));
       const area = key < 0 ? { ...cell, x: box.x, width: box.width } : cell;
       frame(raster, grown(scaled(area, scale), scale), theme.warn, Math.max(1, Math.round(1.5 * scale)));
+    }
+  }
+
+  /** Scores that the mask takes away are not zero: they are hatched. */
+  private paintMask(raster: Raster, box: Box, scale: number): void {
+    const { scene, theme } = this.all();
+    if (scene.selection.what !== "scores" || scene.isDifference) return;
+    const { rows, columns } = this.seen();
+    for (let query = rows[0]; query < rows[1]; query++) {
+      let first = columns[0];
+      while (first < columns[1] && !scene.isMasked(query, first)) first++;
+      if (first === columns[1]) continue;
+      const { x, y, height } = this.cellBox(box, query, first);
+      hatch(
+        raster,
+        scaled({ x, y, width: box.x + box.width - x, height }, scale),
+        theme.tertiary,
+        Math.round(6 * scale),
+      );
     }
   }
 
@@ -195,15 +215,17 @@ export class MatrixForm {
         this.band(raster, box, scale, { side: "query", index: spot.query }, 0.16);
         this.band(raster, box, scale, { side: "key", index: spot.key }, 0.16);
         const cell = this.cellBox(box, spot.query, spot.key);
-        if (spot.panel === index)
-          frame(raster, grown(scaled(cell, scale), 1), theme.accent, Math.max(1, Math.round(scale)));
+        if (spot.panel === index) {
+          frame(raster, grown(scaled(cell, scale), 2), theme.background, Math.max(1, Math.round(scale)));
+          frame(raster, grown(scaled(cell, scale), 1), theme.selection, Math.max(1, Math.round(scale)));
+        }
       }
       if (this.chosen) {
         const from = this.cellBox(box, this.chosen.rows[0], this.chosen.columns[0]);
         const to = this.cellBox(box, this.chosen.rows[1] - 1, this.chosen.columns[1] - 1);
         const area = { x: from.x, y: from.y, width: to.x + to.width - from.x, height: to.y + to.height - from.y };
-        fillBox(raster, scaled(area, scale), theme.accent, 0.12);
-        frame(raster, scaled(area, scale), theme.accent, Math.max(1, Math.round(scale)));
+        fillBox(raster, scaled(area, scale), theme.selection, 0.12);
+        frame(raster, scaled(area, scale), theme.selection, Math.max(1, Math.round(scale)));
       }
     });
   }
@@ -368,6 +390,11 @@ export class MatrixForm {
     return scene.layer.keys.texts.length;
   }
 
+  /** Where a cell is. */
+  boxOf({ panel, query, key }: Spot): Box {
+    return this.cellBox((this.panels[panel] as Panel).box, query, key);
+  }
+
   private cellBox(box: Box, query: number, key: number): Box {
     const { rows, columns } = this.seen();
     return {
@@ -390,8 +417,8 @@ export class MatrixForm {
         : { x: cell.x, y: box.y, width: cell.width, height: box.height };
     // Where cells are large the band is an outline, so that it does not tint what it points at.
     if (cell.height >= 6)
-      frame(raster, grown(scaled(area, scale), 1), theme.accent, Math.max(1, Math.round(scale)), 3 * alpha);
-    else fillBox(raster, scaled(area, scale), theme.accent, alpha);
+      frame(raster, grown(scaled(area, scale), 1), theme.selection, Math.max(1, Math.round(scale)), 3 * alpha);
+    else fillBox(raster, scaled(area, scale), theme.selection, alpha);
   }
 
   private paintCells(raster: Raster, box: Box, scale: number): void {

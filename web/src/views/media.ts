@@ -6,6 +6,7 @@ import { loadPicture, loadRollout, loadSound, opposite, type Picture, type Sound
 import type { Plane } from "../data/plane";
 import { type Exact, exactRow, isInexact } from "../data/rows";
 import { siteOf } from "../data/trace";
+import type { Box } from "../marks/cells";
 import type { Raster } from "../marks/raster";
 import type { Selection } from "../selection";
 import { themeOf } from "../theme";
@@ -13,6 +14,7 @@ import { same, type Token } from "./columns";
 import { type Label, Ruler } from "./labels";
 import { Later } from "./later";
 
+import type { Legend } from "./legend";
 import { nextHead, nextLayer, nextToken } from "./navigation";
 import { PictureForm } from "./picture";
 import { Scene } from "./scene";
@@ -20,7 +22,7 @@ import { pictureOf, Surface, titled } from "./surface";
 import { strongestFirst } from "./table";
 import { TimeForm } from "./time";
 import { Updates } from "./updates";
-import type { Host, Mounted } from "./view";
+import { type Host, type Mounted, onScreen } from "./view";
 
 const PAUSE = 80; // ms the pointer rests before exact numbers are asked for
 const VALUES = { pattern: "weight", contribution: "contribution", scores: "score" };
@@ -59,6 +61,10 @@ export interface Form {
   tip(token: Token, at: { x: number; y: number }): string[];
   /** What is drawn, in words, and what there is to know about it. */
   told(): { line: string; notes: string[] };
+  /** What is at a point, where tips must not cover it; null where the point alone counts. */
+  boxAt(at: { x: number; y: number }): Box | null;
+  /** What the colours mean. */
+  legend(): Legend | null;
   wheel?(x: number, y: number, delta: number): boolean;
 }
 
@@ -107,6 +113,7 @@ class MediaView implements Mounted {
 
   redraw(): void {
     this.draw();
+    if (this.scene) this.tell();
   }
 
   async picture(): Promise<HTMLCanvasElement> {
@@ -118,7 +125,7 @@ class MediaView implements Mounted {
     const theme = themeOf(this.element);
     const { line, notes } = this.form.told();
     const words = [{ text: this.host.trace.model, colour: theme.ink, isBold: true }];
-    return titled(drawn, this.host.trace, words, [line, ...notes].join(" · "), theme, scale);
+    return titled(drawn, this.host.trace, words, [line, ...notes].join(" · "), theme, scale, this.form.legend());
   }
 
   get kept(): number | null {
@@ -283,7 +290,7 @@ class MediaView implements Mounted {
     const scene = this.scene as Scene;
     const left = scene.selection.rollout ? [] : scene.notes().filter((note) => !note.startsWith("the first token"));
     if (scene.unchanged && !scene.selection.rollout) left.unshift(scene.unchanged);
-    this.host.say(line, [...notes, ...left]);
+    this.host.say(line, [...notes, ...left], this.form.legend());
   }
 
   // Exact numbers
@@ -355,7 +362,9 @@ class MediaView implements Mounted {
       if (!this.pinned) this.wantExact(token);
     }
     const lines = token ? this.form.tip(token, at) : [];
-    this.host.tip(lines.length ? { x: event.clientX, y: event.clientY } : null, lines);
+    const box = this.form.boxAt(at);
+    const around = box && onScreen(this.stage, box);
+    this.host.tip(lines.length ? { x: event.clientX, y: event.clientY } : null, lines, around);
   }
 
   private leave(): void {

@@ -16,12 +16,13 @@ import type { Part } from "../wire";
 import { blocksOf, type Grid, gridOf, headAt, neighbour, type Place, rankedOf, scrollTo } from "./grid";
 import { Icons } from "./icons";
 import { type Label, Ruler } from "./labels";
+import { type Legend, lineLegend, rootLegend, signedLegend } from "./legend";
 import { editedTag, labelsOf } from "./modelLabels";
 import { exactPairs, isPooled, type Pair, plainly, pooledPairs, toldPair } from "./pairs";
 import { pictureOf, Surface, titled } from "./surface";
 import { drawMapLines, drawSignedLines, furthest } from "./thumbnails";
 import { Updates } from "./updates";
-import type { Host, Mounted } from "./view";
+import { type Host, type Mounted, onScreen } from "./view";
 
 const SIZES = [24, 48, 96];
 const LEAST = 13; // of a signed byte: a difference of 0.01 has the full colour only where there is none larger
@@ -80,6 +81,7 @@ class ModelView implements Mounted {
   redraw(): void {
     if (!this.selection || !this.maps) return;
     this.draw();
+    this.tell();
     // Larger pictures of heads need finer maps; what is there is shown until they come.
     if (this.sizeWanted() !== this.maps.props.size) void this.update(this.selection);
   }
@@ -90,11 +92,12 @@ class ModelView implements Mounted {
     this.paint(raster, scale);
     const theme = themeOf(this.element);
     const focus = this.focused();
-    if (focus && this.grid) frame(raster, around(focus, this.grid.size, 3, scale), theme.accent, 2 * scale);
+    if (focus && this.grid) frame(raster, around(focus, this.grid.size, 3, scale), theme.selection, 2 * scale);
     const picture = pictureOf(raster, this.labels(theme), scale);
     const { line, notes } = this.told();
     const model = { text: this.host.trace.model, colour: theme.ink };
-    return titled(picture, this.host.trace, [model], [line, ...notes].join(" · "), theme, scale);
+    const legend = this.thumbnailLegend(theme);
+    return titled(picture, this.host.trace, [model], [line, ...notes].join(" · "), theme, scale, legend);
   }
 
   numbers(limit: number): { columns: string[]; rows: (string | number)[][]; total: number } {
@@ -299,7 +302,21 @@ class ModelView implements Mounted {
 
   private tell(): void {
     const { line, notes } = this.told();
-    this.host.say(line, notes);
+    this.host.say(line, notes, this.thumbnailLegend(themeOf(this.element)));
+  }
+
+  /** What the colours of the heads' pictures mean. */
+  private thumbnailLegend(theme: Theme): Legend | null {
+    if (!this.maps || !this.selection) return null;
+    const isLines = this.selection.thumbnails === "lines";
+    if (this.host.trace.difference) {
+      const full = (Math.max(LEAST, furthest(this.maps.arrays)) / 127) ** 2;
+      const scale = isLines ? "linear" : "square-root";
+      return signedLegend(theme, "difference of attention weight, A − B", full, scale);
+    }
+    if (isLines)
+      return lineLegend(theme, "opacity of lines: attention weight", 1, between(theme.panel, theme.ramp[2], 0.6));
+    return rootLegend(theme, "attention weight");
   }
 
   /** What is drawn, in words. */
@@ -335,7 +352,7 @@ class ModelView implements Mounted {
   }
 
   private showFocus(theme: Theme): void {
-    place(this.focusBox, this.focused(), this.grid as Grid, 3, css(theme.accent), 2);
+    place(this.focusBox, this.focused(), this.grid as Grid, 3, css(theme.selection), 2);
     place(this.hoverBox, this.hovered, this.grid as Grid, 2, css(theme.tertiary), 1);
   }
 
@@ -383,7 +400,9 @@ class ModelView implements Mounted {
 
   private showTip(target: Place): void {
     const pairs = this.pairs.map((pair) => toldPair(pair, this.icons, this.surface.scale));
-    this.host.tip(this.pointer, [...this.describe(target), ...pairs]);
+    const { size } = this.grid as Grid;
+    const around = onScreen(this.page, { x: target.x, y: target.y, width: size, height: size });
+    this.host.tip(this.pointer, [...this.describe(target), ...pairs], around);
   }
 
   private leave(): void {

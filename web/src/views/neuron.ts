@@ -11,6 +11,7 @@ import type { Selection } from "../selection";
 import { isAborted, problemOf, SourceError } from "../source";
 import { themeOf } from "../theme";
 import { Ruler } from "./labels";
+import { neuronLegend } from "./legend";
 import { nextHead, nextLayer } from "./navigation";
 import { toggled } from "./neuronLayout";
 import { NeuronPicture } from "./neuronPicture";
@@ -69,6 +70,7 @@ class NeuronView implements Mounted {
     if (!this.content) return;
     if (this.held !== null) this.scrollTo(this.held);
     this.draw();
+    this.tell();
     void this.fill();
   }
 
@@ -87,6 +89,7 @@ class NeuronView implements Mounted {
       [line, ...notes].join(" · "),
       theme,
       scale,
+      neuronLegend(theme, this.host.trace.difference !== null),
     );
   }
 
@@ -215,8 +218,12 @@ class NeuronView implements Mounted {
     if (this.held !== null) this.scrollTo(this.held);
     this.draw();
     void this.fill();
+    this.tell();
+  }
+
+  private tell(): void {
     const { line, notes } = this.words();
-    this.host.say(line, notes);
+    this.host.say(line, notes, neuronLegend(themeOf(this.element), this.host.trace.difference !== null));
   }
 
   private async load(vectors: Vectors, selection: Selection, count: number, signal: AbortSignal): Promise<void> {

@@ -80,7 +80,7 @@ export class NeuronPicture {
       fillBox(
         raster,
         scaled({ x: 8, y, width: this.size.width - 16, height: this.rows.pitch }, scale),
-        theme.accent,
+        theme.selection,
         0.07,
       );
     }
@@ -99,7 +99,7 @@ export class NeuronPicture {
       const x = column.x + spot.place * cell;
       const top = Math.max(this.rows.first, this.rowY(first));
       const rim = { x: x - 1, y: top, width: Math.max(cell, 1) + 2, height: bottom - top };
-      frame(raster, scaled(rim, scale), theme.accent, Math.max(1, Math.round(scale)), 0.55);
+      frame(raster, scaled(rim, scale), theme.selection, Math.max(1, Math.round(scale)), 0.55);
       if (typeof spot.row === "number" && column.name === spot.column) {
         const y = this.rowY(spot.row);
         const own = { x: x - 1, y: y + 1, width: Math.max(cell, 1) + 2, height: this.rows.pitch - 2 };

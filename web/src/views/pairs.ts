@@ -4,6 +4,7 @@ import type { MapsProps, SiteProps, TraceProps, WindowProps } from "../contract"
 import { strongestCells } from "../data/maps";
 import { number } from "../data/measures";
 import { type Reading, readingOf } from "../data/reading";
+import { repeatedTexts } from "../data/repeated";
 import { headName, stackOf } from "../data/trace";
 import type { Source } from "../source";
 import { floats, type Grid, type Part } from "../wire";
@@ -89,7 +90,7 @@ export function exactPairs(
       const query = row * tall + Math.floor(most / width);
       const target = column * wide + (most % width);
       return {
-        texts: [queries.texts[query] ?? String(query), keys.texts[target] ?? String(target)],
+        texts: [placed(queries.texts, query), placed(keys.texts, target)],
         positions: [query, target],
         weight: values[most] as number,
       } satisfies Pair;
@@ -105,9 +106,17 @@ function strongest(maps: Part<MapsProps>, { site, head }: Head) {
   return strongestCells(map.values as Uint8Array, head * rows * columns, rows, columns, COUNT, isSigned);
 }
 
+/** A token, with its position where others read the same. */
+function placed(texts: string[], position: number): string {
+  const text = texts[position];
+  if (text === undefined) return String(position);
+  return repeatedTexts(texts).has(text) ? `${text} ${position}` : text;
+}
+
 function stretch(texts: string[], cell: number, size: number, length: number): string {
   const first = cell * size;
   const last = Math.min(length, first + size) - 1;
   const name = (position: number) => texts[position] ?? String(position);
+  if (last === first) return placed(texts, first);
   return last > first ? `${name(first)} … ${name(last)}` : name(first);
 }

@@ -6,17 +6,18 @@ import type { Plane } from "../data/plane";
 import { stackOf } from "../data/trace";
 import { contains, fillBox, frame, grown, roundBox, scaled } from "../marks/boxes";
 import type { Box } from "../marks/cells";
-import { muted, place, scaledTo } from "../marks/pictures";
+import { faded, place, scaledTo } from "../marks/pictures";
 import type { Raster } from "../marks/raster";
 import { drawArrow } from "../marks/segments";
 import { between, type Rgb, type Theme, themeOf } from "../theme";
 import type { Token } from "./columns";
 import type { Label, Ruler } from "./labels";
+import { type Legend, overlayLegend, signedLegend } from "./legend";
 import type { Form, Panel, Sight, Spot } from "./media";
 import { CHIP, layChips, layPictures, patchBox, patchIn, placesOf, snapped, TITLE } from "./pictureLayout";
 import { PatchRelevance } from "./pictureRelevance";
 
-const MUTED = 0.38;
+const FADED = 0.38;
 /** How weights become colour: less than in proportion, so that weak ones are seen too, and never hiding the picture. */
 const ROOT = 0.6;
 const COVER = 0.85;
@@ -42,7 +43,7 @@ export class PictureForm implements Form {
   private patches: Record<"query" | "key", Int32Array> = { query: new Int32Array(), key: new Int32Array() };
   /** The token of each patch. */
   private tokens: Record<"query" | "key", Int32Array> = { query: new Int32Array(), key: new Int32Array() };
-  private base: { name: string; plain: Uint32Array; grey: Uint32Array; width: number } | null = null;
+  private base: { name: string; plain: Uint32Array; pale: Uint32Array; width: number } | null = null;
   private leads = new WeakMap<Plane, ReturnType<typeof strongestPatches>>();
 
   lay(sight: Sight, ruler: Ruler, width: number, height: number, element: HTMLElement): void {
@@ -66,19 +67,24 @@ export class PictureForm implements Form {
     const { sight, theme } = this.all();
     raster.fill(theme.background);
     this.paintChips(raster, scale);
-    const { grey, plain, width } = this.scaledPicture(scale);
-    if (this.answer) this.paintAnswer(raster, scale, this.answer, grey, width);
+    const { pale, plain, width } = this.scaledPicture(scale);
+    if (this.answer) this.paintAnswer(raster, scale, this.answer, pale, width);
     sight.panels.forEach((panel, index) => {
       const box = this.boxes[index] as Box;
       const at = { x: Math.round(box.x * scale), y: Math.round(box.y * scale) };
-      place(raster, grey, width, at.x, at.y);
+      place(raster, pale, width, at.x, at.y);
       // Arrows alone say enough: under them the picture should be seen.
       if (sight.focus || !sight.selection.arrows) this.paintWeights(raster, scale, panel, box);
       this.paintGrid(raster, scale, box);
       if (sight.selection.arrows) this.paintArrows(raster, scale, panel, box);
       this.paintFocus(raster, scale, box, plain, width);
       const isChosen = sight.panels.length > 1 && panel.head === sight.selection.head;
-      frame(raster, grown(scaled(box, scale), 1), isChosen ? theme.accent : theme.line, Math.max(1, Math.round(scale)));
+      frame(
+        raster,
+        grown(scaled(box, scale), 1),
+        isChosen ? theme.selection : theme.line,
+        Math.max(1, Math.round(scale)),
+      );
     });
   }
 
@@ -228,6 +234,35 @@ export class PictureForm implements Form {
     return { line, notes };
   }
 
+  legend(): Legend | null {
+    const { sight, theme } = this.all();
+    const { selection, panels } = sight;
+    if (!panels.length || (selection.arrows && !sight.focus)) return null;
+    const quantity = selection.rollout ? "rollout" : selection.what === "scores" ? "score" : "attention";
+    const first = this.shares(panels[0] as Panel);
+    const ends =
+      panels.length === 1 ? [number(first.weakest), number(first.strongest)] : ["weakest", "strongest patch"];
+    if (this.isSigned) {
+      const legend = signedLegend(theme, `${quantity}${sight.scene.isDifference ? ", A − B" : ""}`, 1, "linear");
+      const last = ends[1] as string;
+      return { ...legend, ticks: [`−${last}`, "0", `+${last}`].map((text, at) => ({ at: at / 2, text })) };
+    }
+    return overlayLegend((share) => between(theme.panel, heat(theme, share), COVER * share), quantity, ends, ROOT);
+  }
+
+  boxAt({ x, y }: { x: number; y: number }): Box | null {
+    for (const box of this.answer ? [this.answer.box, ...this.boxes] : this.boxes) {
+      const patch = contains(box, x, y) ? patchIn(box, this.cell(box), this.grid, x, y) : -1;
+      if (patch >= 0) return this.patchBox(box, patch);
+    }
+    return this.chips.find((chip) => contains(chip.box, x, y))?.box ?? null;
+  }
+
+  private get isSigned(): boolean {
+    const { selection, scene } = this.all().sight;
+    return selection.what === "scores" || (scene.isDifference && !selection.rollout);
+  }
+
   private scaleTold(): string {
     const { sight } = this.all();
     const isOne = sight.panels.length === 1;
@@ -328,14 +363,14 @@ export class PictureForm implements Form {
 
   // Drawing
 
-  private scaledPicture(scale: number): { plain: Uint32Array; grey: Uint32Array; width: number } {
+  private scaledPicture(scale: number): { plain: Uint32Array; pale: Uint32Array; width: number } {
     const { sight, theme } = this.all();
     const { width, height } = this.boxes[0] as Box;
     const size = [Math.round(width * scale), Math.round(height * scale)] as const;
     const name = `${size.join()} ${theme.name}`;
     if (this.base?.name === name) return this.base;
     const plain = scaledTo(sight.picture as NonNullable<Sight["picture"]>, ...size);
-    this.base = { name, plain, grey: muted(plain, theme.background, MUTED), width: size[0] };
+    this.base = { name, plain, pale: faded(plain, theme.background, FADED), width: size[0] };
     return this.base;
   }
 
@@ -369,11 +404,11 @@ export class PictureForm implements Form {
   }
 
   private paintWeights(raster: Raster, scale: number, panel: Panel, box: Box): void {
-    const { theme, sight } = this.all();
+    const { theme } = this.all();
     const { values, side } = this.drawn(panel);
     const { strongest, weakest } = this.shares(panel);
     if (!(strongest > 0)) return;
-    const isSigned = sight.selection.what === "scores" || (sight.scene.isDifference && !sight.selection.rollout);
+    const { isSigned } = this;
     const area = scaled(box, scale);
     this.patches[side].forEach((patch, index) => {
       const value = values[index] as number;
@@ -390,12 +425,12 @@ export class PictureForm implements Form {
     raster: Raster,
     scale: number,
     { relevance, box }: { relevance: PatchRelevance; box: Box },
-    grey: Uint32Array,
+    pale: Uint32Array,
     width: number,
   ): void {
     const { sight, theme } = this.all();
     const area = scaled(box, scale);
-    place(raster, grey, width, Math.round(area.x), Math.round(area.y));
+    place(raster, pale, width, Math.round(area.x), Math.round(area.y));
     relevance.paint(raster, area, theme);
     this.paintGrid(raster, scale, box);
     const line = Math.max(1, Math.round(scale));
@@ -435,7 +470,7 @@ export class PictureForm implements Form {
         const cell = snapped(scaled(this.patchBox(box, patch), scale), scaled(box, scale));
         this.paintPatch(raster, cell, scaled(box, scale), plain, width);
         frame(raster, grown(cell, line * 2), theme.background, line, 0.9);
-        frame(raster, grown(cell, line), theme.accent, line * 2);
+        frame(raster, grown(cell, line), theme.selection, line * 2);
       }
     }
     if (beside) {
@@ -489,7 +524,7 @@ export class PictureForm implements Form {
     for (const chip of this.chips) {
       const box = scaled(chip.box, scale);
       const isFocus = focus !== null && focus.side === chip.side && focus.index === chip.index;
-      roundBox(raster, box, 5 * scale, isFocus ? theme.accent : theme.line);
+      roundBox(raster, box, 5 * scale, isFocus ? theme.selection : theme.line);
       roundBox(raster, grown(box, -Math.max(1, Math.round(scale))), 4 * scale, isFocus ? theme.tint : theme.panel);
       const other = focus ? this.chipIn(chip, OTHER[focus.side]) : -1;
       const value = values && other >= 0 ? (values[other] as number) : 0;

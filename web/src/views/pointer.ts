@@ -7,7 +7,7 @@ import type { LinesForm } from "./lines";
 import type { MatrixForm, Spot } from "./matrix";
 import { spanOf } from "./matrixLayout";
 import type { Scene } from "./scene";
-import type { Host } from "./view";
+import { type Host, onScreen } from "./view";
 
 /** What the pointer needs of the view it moves over. */
 export interface Handled {
@@ -97,7 +97,9 @@ export class Pointer {
       spot?.key === this.view.matrix.hovered?.key;
     this.view.matrix.hovered = spot;
     if (!isSame) this.view.drawFocus();
-    this.view.host.tip(spot ? { x: event.clientX, y: event.clientY } : null, spot ? this.view.matrix.tip() : []);
+    const at = spot ? { x: event.clientX, y: event.clientY } : null;
+    const around = spot && onScreen(this.stage, this.view.matrix.boxOf(spot));
+    this.view.host.tip(at, spot ? this.view.matrix.tip() : [], around);
   }
 
   private hover(token: Token | null): void {

@@ -140,7 +140,7 @@ export class Scene {
   }
 
   colourOf({ head }: DrawnHead, theme: Theme): { colour: Rgb; dashed: boolean } {
-    return head < 0 ? { colour: theme.ink, dashed: false } : headColour(theme, head);
+    return head < 0 ? { colour: theme.secondary, dashed: false } : headColour(theme, head);
   }
 
   /** The relevance of one token in words; nothing where there is none. */

@@ -5,6 +5,7 @@ import { captionLine } from "../data/caption";
 import { Raster } from "../marks/raster";
 import { css, type Rgb, type Theme } from "../theme";
 import { type Label, Labels, paintLabels, Ruler } from "./labels";
+import { type Legend, paintLegend } from "./legend";
 
 const STILL = 140; // ms
 const TITLE = 64; // px, over a picture that is saved
@@ -88,6 +89,7 @@ export function titled(
   notes: string,
   theme: Theme,
   scale: number,
+  legend: Legend | null = null,
 ): HTMLCanvasElement {
   const canvas = document.createElement("canvas");
   canvas.width = picture.width;
@@ -105,12 +107,14 @@ export function titled(
     { text: notes, x: 16, y: 51, align: "left", width: room, size: 11, colour: theme.secondary },
   ];
   let x = 16;
+  const end = legend ? Math.max(room / 3, room - 480) : room;
   for (const { text, colour, isBold = false } of words) {
-    const left = room + 16 - x;
+    const left = end + 16 - x;
     if (left < 40) break;
     labels.push({ text, x, y: 16, align: "left", width: left, size: 13, colour, isBold });
     x += ruler.width(text, 13) * (isBold ? 1.08 : 1) + 12;
   }
   paintLabels(context, labels, scale);
+  if (legend) paintLegend(context, legend, { right: picture.width / scale - 30, y: 10 }, theme, scale);
   return canvas;
 }

@@ -8,6 +8,7 @@ import type { Raster } from "../marks/raster";
 import { between, type Theme, themeOf } from "../theme";
 import type { Token } from "./columns";
 import type { Label, Ruler } from "./labels";
+import { type Legend, rootLegend } from "./legend";
 import type { Form, Panel, Sight, Spot } from "./media";
 import { TimeAxis } from "./timeAxis";
 
@@ -82,7 +83,7 @@ export class TimeForm implements Form {
         fillBox(raster, scaled({ x, y: top, width, height: bottom - top }, scale), colour, alpha);
       }
     };
-    if (focus && (!this.hasRows || focus.side === "key")) column(focus.index, theme.accent, 0.45);
+    if (focus && (!this.hasRows || focus.side === "key")) column(focus.index, theme.selection, 0.3);
     if (sight.beside && (!this.hasRows || sight.beside.side === "key")) column(sight.beside.index, theme.ink, 0.25);
     const end = axis.pixelAt(sound.heard);
     if (sound.heard < sound.seconds && end > this.plot.x && end < this.plot.x + this.plot.width) {
@@ -324,6 +325,19 @@ export class TimeForm implements Form {
     }
   }
 
+  boxAt(): null {
+    return null;
+  }
+
+  legend(): Legend | null {
+    if (!this.sight.panels.length) return null;
+    const ticks = [0, 0.25, 1].map((share) => ({
+      at: Math.sqrt(share),
+      text: share === 1 ? "strongest" : String(share),
+    }));
+    return { ...rootLegend(this.theme, "attention weight, as a share of the strongest"), ticks };
+  }
+
   /** A row a token, or one strip: the strongest of the frames that share a pixel. */
   private paintPanel(raster: Raster, panel: Panel, box: Box): void {
     const { sight, theme } = this;
@@ -374,7 +388,7 @@ export class TimeForm implements Form {
     for (const box of this.boxes) {
       const step = box.height / n;
       const row = { x: box.x - 1, y: box.y + focus.index * step - 1, width: box.width + 2, height: step + 2 };
-      frame(raster, scaled(row, scale), theme.accent, Math.max(1, Math.round(scale)));
+      frame(raster, scaled(row, scale), theme.selection, Math.max(1, Math.round(scale)));
     }
   }
 }

@@ -5,6 +5,7 @@ import type { Relevance } from "../data/relevance";
 import type { Selection, Side } from "../selection";
 import type { Source } from "../source";
 import type { Part } from "../wire";
+import type { Legend } from "./legend";
 import type { Painting } from "./painting";
 
 /** What a view may use of the place it lives in. */
@@ -19,16 +20,37 @@ export interface Host {
   readonly relevance: Relevance | null;
   /** Change the selection: `keep` puts a step into the browser's history, `replace` (for sliders, typing) does not. */
   select(change: Partial<Selection>, history?: "keep" | "replace"): void;
-  /** One line over the stage that says what is drawn: "58 of 306 lines drawn"; and what is hidden, if anything. */
-  say(line: string, notes?: string[]): void;
+  /** One line over the stage that says what is drawn: "58 of 306 lines drawn"; what is hidden, if anything; and what the
+   *  colours mean. */
+  say(line: string, notes?: string[], legend?: Legend | null): void;
   /** Something went wrong that the user should see; null when it is over. */
   fail(problem: Error | null): void;
   /** The pointer is on a token, as read; null when it no longer is. For whoever shows the same token elsewhere. */
   hover?(token: { side: Side; index: number } | null): void;
   /** Put an edit, as the Python that makes it, on top of the stack, and run; absent where nothing can be run. */
   edit?(call: string): void;
-  /** A short text beside the pointer; null hides it. Lines are shown as plain text, never as HTML. */
-  tip(at: { x: number; y: number } | null, lines?: TipLine[]): void;
+  /** A short text beside the pointer; null hides it. Lines are shown as plain text, never as HTML. `around` is what the
+   *  text is about, on the screen: it stays uncovered. */
+  tip(at: { x: number; y: number } | null, lines?: TipLine[], around?: Around | null): void;
+}
+
+/** A rectangle on the screen. */
+export interface Around {
+  left: number;
+  top: number;
+  right: number;
+  bottom: number;
+}
+
+/** Where a box of a view's element is on the screen. */
+export function onScreen(element: Element, box: { x: number; y: number; width: number; height: number }): Around {
+  const { left, top } = element.getBoundingClientRect();
+  return {
+    left: left + box.x,
+    top: top + box.y,
+    right: left + box.x + box.width,
+    bottom: top + box.y + box.height,
+  };
 }
 
 /** A line of text, or one with small pictures in it. */

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from headscope.views.view import View
 
-MUTED = 0.38
+FADED = 0.38
 # As on the page (`web/src/views/picture.ts`): less than in proportion, and never hiding the picture.
 ROOT, COVER = 0.6, 0.85
 INCHES = 2.4
@@ -144,11 +144,11 @@ def _places(view: "View", head_weights: HeadWeights) -> np.ndarray:
 def _draw_heat(
     axes: "Axes", picture: Picture, grid: Grid, values: np.ndarray, places: np.ndarray, theme: Theme, *, is_plain: bool
 ) -> None:
-    """The picture in grey, and over it (unless plain) a colour on each patch."""
+    """The picture, pale but in its colours, and over it (unless plain) a colour on each patch."""
     pixels = picture.pixels.numpy().astype(np.float64) / 255
-    grey = pixels.mean(-1) if pixels.shape[-1] == 1 else pixels @ np.array([77, 150, 29]) / 256
+    pixels = np.broadcast_to(pixels, (*pixels.shape[:2], 3))
     behind = np.array(to_rgb(theme["background"]))
-    axes.imshow(grey[..., None] * (1 - MUTED) + behind * MUTED, interpolation="nearest")
+    axes.imshow(pixels * (1 - FADED) + behind * FADED, interpolation="nearest")
     weights = np.zeros(grid[0] * grid[1])
     weights[places[places >= 0]] = np.nan_to_num(values[places >= 0], neginf=0.0)
     low, high = scale_of(weights)

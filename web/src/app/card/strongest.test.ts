@@ -37,3 +37,14 @@ test("the first token can be left out", async () => {
     [3, 2],
   ]);
 });
+
+test("tokens with the same text carry their positions, others do not", async () => {
+  const same = trace();
+  for (const stack of same.stacks) stack.texts = ["<s>", "on", "and", "on"];
+  const pairs = await strongest(source, same, site, 0, 3, 0, new AbortController().signal);
+  expect(pairs.map(({ from, fromAt, to, toAt }) => [from, fromAt, to, toAt])).toEqual([
+    ["on", 1, "<s>", null],
+    ["and", null, "on", 1],
+    ["on", 3, "and", null],
+  ]);
+});
