@@ -70,7 +70,7 @@ export class Measures {
     let best: { name: string; value: number } | null = null;
     let most = 0.35;
     for (const { name, baseline, low, high } of this.methods) {
-      if (baseline === null || unitOf(name) || high !== 1 || !isOwn(name)) continue;
+      if (baseline === null || unitOf(name) || high !== 1 || !isOwn(name) || isEcho(name)) continue;
       const value = this.of(head, name);
       const above = (value - baseline) / Math.max(1e-12, high - low);
       if (above > most) [most, best] = [above, { name, value }];
@@ -120,6 +120,11 @@ export function joined(parts: (Part<ScoresProps> | null)[]): Part<ScoresProps> |
 export function along(method: MethodProps, value: number): number {
   const span = method.high - method.low;
   return span > 0 ? Math.min(1, Math.max(0, (value - method.low) / span)) : 0;
+}
+
+/** Whether a measure repeats another with what heads park on counted, or weighted by norms: no caption is needed. */
+function isEcho(name: string): boolean {
+  return name === "peak_weight" || MEASURE_TERMS[name]?.group === MEASURE_TERMS.norm?.group;
 }
 
 /** The unit of a measure; empty for a share of 1, and for measures that are not ours. */
