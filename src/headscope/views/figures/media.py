@@ -175,7 +175,7 @@ def _frame(axes: "Axes", picture: Picture, grid: Grid, patch: int, theme: Theme)
     tall, wide = _patch_size(picture, grid)
     if patch >= 0:
         corner = (patch % grid[1]) * wide - 0.5, (patch // grid[1]) * tall - 0.5
-        axes.add_patch(Rectangle(corner, wide, tall, fill=False, edgecolor=theme["accent"], linewidth=1.6))
+        axes.add_patch(Rectangle(corner, wide, tall, fill=False, edgecolor=theme["ink"], linewidth=1.6))
 
 
 def _draw_arrows(
