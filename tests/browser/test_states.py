@@ -37,7 +37,7 @@ def test_another_model_is_picked_and_a_preset_started_from(bench):
     assert bench.is_chosen("Kind of input", "Pair")
 
 
-def test_keys_are_listed_and_every_control_is_reached_by_tab(bench):
+def test_keys_are_listed_and_every_control_is_reached_by_keyboard(bench):
     bench.open(text=NURSE, view="head", at="L2H1")
     bench.page.keyboard.press("?")
     dialog = bench.page.get_by_role("dialog", name="Keys")
@@ -46,9 +46,14 @@ def test_keys_are_listed_and_every_control_is_reached_by_tab(bench):
     expect(dialog).to_have_count(0)
     wanted = bench.page.evaluate(f"({CONTROLS})().length")
     reached = set()
+    focused = f"({CONTROLS})().indexOf(document.activeElement)"
     for _ in range(wanted + 5):
         bench.page.keyboard.press("Tab")
-        reached.add(bench.page.evaluate(f"({CONTROLS})().indexOf(document.activeElement)"))
+        # A toolbar is one tab stop; arrows go round it.
+        while bench.page.evaluate(focused) not in reached:
+            reached.add(bench.page.evaluate(focused))
+            if bench.page.evaluate("!!document.activeElement.closest('[role=toolbar]:not([popover] *)')"):
+                bench.page.keyboard.press("ArrowRight")
     assert set(range(wanted)) <= reached
 
 

@@ -89,7 +89,8 @@ function cellsBy(page: ReportPage, measure: Measure): (head: number) => Cell {
 function cellOfRole(page: ReportPage, head: number): Cell {
   const { family, short, role } = page.contents.verdict(head);
   const colour = familyColour(page.theme, family);
-  const label = `${page.contents.name(head)}, ${role}`;
+  // What stands in the cell is part of its name: voice control reads it.
+  const label = `${page.contents.name(head)}, ${role}${short ? `, ${short}` : ""}`;
   return { colour: css(colour), ink: inkOn(colour), text: short, label, tip: tipOf(page, head) };
 }
 

@@ -1,0 +1,123 @@
+"""Narrow windows, zoom and touch: no control overlaps another or is cut off, and fingers can hit all of them."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser
+
+from browser.conftest import WINDOW
+from browser.server import Server
+from browser.workbench import Workbench
+
+TEXT = "The doctor asked the nurse a question. She"
+SCALES = ["model", "head", "neuron", "activations"]
+WIDTHS = [320, 390, 600, 800, 880, 940, 1000, 1440]
+SMALLEST = 39.5  # px: 40, rounded by the layout
+
+# Every control of the top bar and of the tool row: inside its bar, the window and whatever clips it; over no other one.
+MISPLACED = """() => {
+    const problems = [];
+    const name = (part) => (part.getAttribute("aria-label") || part.textContent.trim() || part.tagName).slice(0, 24);
+    const within = (inner, outer) => inner.left >= outer.left - 0.5 && inner.right <= outer.right + 0.5
+        && inner.top >= outer.top - 0.5 && inner.bottom <= outer.bottom + 0.5;
+    const bars = [...document.querySelectorAll("header.bar, main > [role=toolbar]")];
+    if (bars.length !== 2) problems.push(`${bars.length} bars`);
+    for (const bar of bars) {
+        const parts = [...bar.querySelectorAll("button, select, input, label, output, h1, .crumb")]
+            .filter((part) => !part.closest("[popover]") && part.checkVisibility({ visibilityProperty: true }))
+            .map((part) => [part, part.getBoundingClientRect()])
+            .filter(([, box]) => box.width && box.height);
+        parts.forEach(([part, box], index) => {
+            if (!within(box, bar.getBoundingClientRect())) problems.push(`${name(part)} leaves its bar`);
+            if (box.left < -0.5 || box.right > innerWidth + 0.5) problems.push(`${name(part)} leaves the window`);
+            for (let around = part.parentElement; around !== bar; around = around.parentElement) {
+                const isClipping = getComputedStyle(around).overflow !== "visible";
+                const isInside = within(box, around.getBoundingClientRect());
+                if (isClipping && !isInside) problems.push(`${name(part)} is clipped`);
+            }
+            for (const [other, place] of parts.slice(index + 1)) {
+                if (part.contains(other) || other.contains(part)) continue;
+                const wide = Math.min(box.right, place.right) - Math.max(box.left, place.left);
+                const high = Math.min(box.bottom, place.bottom) - Math.max(box.top, place.top);
+                if (wide > 0.5 && high > 0.5) problems.push(`${name(part)} overlaps ${name(other)}`);
+            }
+        });
+    }
+    return problems;
+}"""
+
+# Controls that are smaller than a finger needs; a box with a label is as large as its label.
+SMALL = """(least) => [...document.querySelectorAll(
+        "[data-headscope] :is(button, select, input, textarea, summary, a[href])")]
+    .filter((control) => control.checkVisibility({ visibilityProperty: true }))
+    .map((control) => (control.matches("[type=checkbox], [type=radio]") && control.closest("label")) || control)
+    .map((target) => [target, target.getBoundingClientRect()])
+    .filter(([, box]) => box.width > 1 && (box.width < least || box.height < least))
+    .map(([target, box]) => `${target.getAttribute("aria-label") || target.textContent.trim() || target.className}: `
+        + `${Math.round(box.width)} × ${Math.round(box.height)}`)"""
+
+
+@pytest.fixture
+def bench_with(browser: Browser, server: Server) -> Iterator[Callable[..., Workbench]]:
+    """A function that opens a workbench in a window of another kind."""
+    benches: list[Workbench] = []
+
+    def open_bench(**options: Any) -> Workbench:
+        context = browser.new_context(**(WINDOW | options))
+        context.add_cookies(
+            [{"name": name, "value": value, "url": server.host} for name, value in server.cookies.items()]
+        )
+        benches.append(Workbench(context.new_page(), server))
+        return benches[-1]
+
+    yield open_bench
+    for bench in benches:
+        assert bench.problems() == []
+        bench.page.context.close()
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_no_control_overlaps_or_is_cut_off_at_any_width(bench: Workbench, scale: str) -> None:
+    bench.open(text=TEXT, view=scale, at="L2H1")
+    problems = {}
+    for width in WIDTHS:
+        bench.page.set_viewport_size({"width": width, "height": 860})
+        bench.ready()
+        problems[width] = bench.page.evaluate(MISPLACED)
+    assert problems == {width: [] for width in WIDTHS}
+
+
+@pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.parametrize("window", [(1440, 860), (1280, 720), (800, 860)], ids=str)
+def test_at_200_percent_everything_can_be_reached(
+    bench_with: Callable[..., Workbench], scale: str, window: tuple[int, int]
+) -> None:
+    """At this zoom a window has half as many CSS pixels each way."""
+    viewport = {"width": window[0] // 2, "height": window[1] // 2}
+    bench = bench_with(viewport=viewport, device_scale_factor=2)
+    bench.open(text=TEXT, view=scale, at="L2H1")
+    assert bench.page.evaluate(MISPLACED) == []
+    picture = bench.page.locator("[data-picture]").bounding_box()
+    assert picture and picture["height"] >= 200
+    assert bench.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_fingers_can_hit_every_control(bench_with: Callable[..., Workbench], scale: str) -> None:
+    bench = bench_with(viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True, device_scale_factor=2)
+    bench.open(text=TEXT, view=scale, at="L2H1")
+    assert bench.page.evaluate("matchMedia('(pointer: coarse)').matches")
+    assert bench.page.evaluate(SMALL, SMALLEST) == []
+    assert bench.page.evaluate(MISPLACED) == []
+    # What opens: both panels, the menus.
+    for panel in ("Model and input", "Token" if scale == "activations" else "L2H1"):
+        opener = bench.page.locator("header").get_by_role("button", name=panel, exact=True).last
+        opener.tap()
+        assert bench.page.evaluate(SMALL, SMALLEST) == []
+        opener.tap()
+    menus = ["Compare", "Save", "Theme"] + (["Lines: all", "Tokens: all"] if scale == "head" else [])
+    for menu in menus:
+        bench.button(menu).tap()
+        assert bench.page.evaluate(SMALL, SMALLEST) == []
+        bench.page.keyboard.press("Escape")
