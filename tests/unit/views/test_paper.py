@@ -227,3 +227,9 @@ def test_colours_are_those_of_the_page(name):
         assert [theme[key]] == page(key)
     # Paper is white.
     assert theme["background"] == ("#ffffff" if name == "light" else page("background")[0])
+
+
+@pytest.mark.parametrize("name", ["model", "matrix", "activations"])
+def test_a_heat_map_has_a_colour_bar_that_names_its_scale(name: str) -> None:
+    labels = [axes.get_xlabel() + axes.get_ylabel() for axes in VIEWS[name].figure().axes]
+    assert any("square-root scale" in label for label in labels)

@@ -11,7 +11,21 @@ from matplotlib.figure import Figure
 from headscope.traces.activations import Activations
 from headscope.traces.activations_difference import ActivationsDifference
 from headscope.views.activation_differences import followed_candidate
-from headscope.views.figures.canvas import Theme, canvas, how_read, letters, names_of, one_line, ramp_of, signs_of
+from headscope.views.figures.canvas import (
+    BAR_ROOM,
+    Marks,
+    Theme,
+    canvas,
+    colour_bar,
+    how_read,
+    letters,
+    names_of,
+    one_line,
+    ramp_of,
+    root_marks,
+    signed_marks,
+    signs_of,
+)
 from headscope.views.selection import Selection
 
 if TYPE_CHECKING:
@@ -50,6 +64,9 @@ class _Grid:
     """From 0 to 1, or of a difference from −1 to 1."""
     words: np.ndarray | None
     note: str
+    marks: Marks
+    legend: str
+    """The quantity and its scale."""
 
 
 def draw_activations(view: "View", theme: Theme) -> Figure:
@@ -63,14 +80,15 @@ def draw_activations(view: "View", theme: Theme) -> Figure:
     has_words = grid.words is not None and len(texts) <= _WORDS
     width = max(3.3, min(14.0, len(texts) * (0.62 if has_words else 0.24) + 1.2))
     name_room = max(map(letters, texts), default=0) * 0.06 if len(texts) <= _NAMES else 0
-    height = len(grid.rows) * (0.26 if has_words else 0.2) + 0.9 + max(0.5, name_room)
+    height = len(grid.rows) * (0.26 if has_words else 0.2) + 0.9 + BAR_ROOM + max(0.5, name_room)
     figure, axes = canvas(view, theme, (width, height))
     colours = signs_of(theme) if is_two else ramp_of(theme)
     low = -1 if is_two else 0
     first = tokens.start or 0
     extent = (first - 0.5, first + len(texts) - 0.5, len(grid.rows) - 0.5, -0.5)
     look = {"vmin": low, "vmax": 1, "aspect": "auto", "interpolation": "nearest", "extent": extent}
-    axes.imshow(grid.shade, cmap=colours, **look)
+    image = axes.imshow(grid.shade, cmap=colours, **look)
+    colour_bar(figure, image, axes, grid.marks, grid.legend, theme, is_below=True)
     if has_words and grid.words is not None:
         for (row, column), share in np.ndenumerate(grid.shade):
             colour = _contrast(colours, (share - low) / (1 - low)) if share or not is_two else theme["secondary"]
@@ -105,14 +123,22 @@ def _one_run(activations: Activations, selection: Selection) -> _Grid:
         assert activations.lens is not None
         best = activations.lens.ids[:, :, 0]
         words = np.vectorize(lambda token_id: _word(activations.lens.names[int(token_id)]), otypes=[object])(best)  # type: ignore[union-attr]
-        return _Grid(activations.places, np.sqrt(np.exp(activations.lens.logprobs[:, :, 0])), words, _CAPTIONS["lens"])
+        shade = np.sqrt(np.exp(activations.lens.logprobs[:, :, 0]))
+        legend = "probability, square-root scale"
+        return _Grid(activations.places, shade, words, _CAPTIONS["lens"], root_marks(0.0, 1.0), legend)
     rows, values = _rows(activations, stream), _values(activations, stream)
     extremes = f"{values.min():.3g} to {values.max():.3g}"
     if stream == "cosine":
-        return _Grid(rows, np.clip(values, 0, 1), None, f"{_CAPTIONS[stream]}: {extremes}")
+        marks = [(place, f"{place:g}") for place in (0.0, 0.5, 1.0)]
+        return _Grid(
+            rows, np.clip(values, 0, 1), None, f"{_CAPTIONS[stream]}: {extremes}", marks, "cosine, linear scale"
+        )
     logs = np.log(np.maximum(values, 1e-12))
     shade = (logs - logs.min()) / max(1e-9, float(logs.max() - logs.min()))
-    return _Grid(rows, shade, None, f"{_CAPTIONS[stream]}, on the log scale: {extremes}")
+    ends = logs.min(), logs.max()
+    marks = [(place, f"{np.exp(ends[0] + place * (ends[1] - ends[0])):.3g}") for place in (0.0, 0.5, 1.0)]
+    note = f"{_CAPTIONS[stream]}, on the log scale: {extremes}"
+    return _Grid(rows, shade, None, note, marks, "norm, log scale")
 
 
 def _difference(difference: ActivationsDifference, selection: Selection) -> _Grid:
@@ -130,7 +156,8 @@ def _difference(difference: ActivationsDifference, selection: Selection) -> _Gri
     values = first - second
     most = max(1e-12, float(np.abs(values).max()), _ROUNDING * float(np.abs(first).max()))
     shade = np.sign(values) * np.sqrt(np.abs(values) / most)
-    return _Grid(rows, shade, words, f"A − B: {caption}; full colour: a difference of {most:.3g}")
+    note = f"A − B: {caption}; full colour: a difference of {most:.3g}"
+    return _Grid(rows, shade, words, note, signed_marks(most, is_root=True), "A − B, square-root scale")
 
 
 def _rows(activations: Activations, stream: str) -> list[str]:

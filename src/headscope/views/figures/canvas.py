@@ -2,6 +2,7 @@
 
 import contextlib
 import functools
+import math
 import unicodedata
 import warnings
 from collections.abc import Iterator
@@ -150,6 +151,44 @@ def canvas(view: "View", theme: Theme, size: tuple[float, float], with_axes: boo
     if axes is not None:
         axes.set_facecolor(theme["background"])
     return figure, axes
+
+
+# Places along a colour bar, 0 to 1, and what is written there.
+Marks = list[tuple[float, str]]
+
+
+def root_marks(low: float, top: float) -> Marks:
+    """Marks of the square-root scale."""
+    return [(math.sqrt(share), f"{low + share * (top - low):.3g}") for share in (0.0, 0.01, 0.1, 0.25, 0.5, 1.0)]
+
+
+def signed_marks(full: float, *, is_root: bool) -> Marks:
+    """Marks from −full to full."""
+    shares = (-1.0, -0.25 if is_root else -0.5, 0.0, 0.25 if is_root else 0.5, 1.0)
+    return [
+        (0.5 + (0.25 if abs(share) < 1 else 0.5) * math.copysign(bool(share), share), f"{share * full:.3g}")
+        for share in shares
+    ]
+
+
+# Inches that a colour bar below takes.
+BAR_ROOM = 0.5
+
+
+def colour_bar(
+    figure: Figure, image: Any, axes: Any, marks: Marks, label: str, theme: Theme, *, is_below: bool = False
+) -> None:
+    """The legend of an image: its colours, numbers along them, and the quantity with its scale."""
+    if is_below:  # of wide figures, which may be low
+        width = min(0.9, 2.2 / figure.get_figwidth())
+        bar = figure.colorbar(image, ax=axes, location="bottom", shrink=width, aspect=24, pad=0.04)
+    else:
+        bar = figure.colorbar(image, ax=axes, shrink=0.6, pad=0.02)
+    low, high = image.get_clim()
+    bar.set_ticks([low + place * (high - low) for place, _ in marks], labels=[text for _, text in marks])
+    bar.set_label(label, fontsize=7, color=theme["secondary"], parse_math=False)
+    bar.ax.tick_params(colors=theme["secondary"], labelsize=7)
+    bar.outline.set_visible(False)
 
 
 def ramp_of(theme: Theme) -> Colormap:

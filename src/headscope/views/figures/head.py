@@ -13,7 +13,18 @@ from matplotlib.patches import Rectangle
 from headscope.traces import Difference
 from headscope.views.edited import edited_weights
 from headscope.views.figures.arcs import draw_arcs
-from headscope.views.figures.canvas import Theme, canvas, how_read, letters, names_of, ramp_of, signs_of
+from headscope.views.figures.canvas import (
+    Theme,
+    canvas,
+    colour_bar,
+    how_read,
+    letters,
+    names_of,
+    ramp_of,
+    root_marks,
+    signed_marks,
+    signs_of,
+)
 from headscope.views.row_window import pool
 from headscope.views.table import HeadWeights, lines
 
@@ -165,6 +176,8 @@ def _legend(figure: Figure, view: "View", head_weights: HeadWeights, theme: Them
 
 # Matrices
 
+_QUANTITIES = {"pattern": "attention weight", "contribution": "contribution", "scores": "score before the softmax"}
+
 
 def draw_matrices(view: "View", head_weights: HeadWeights, theme: Theme) -> Figure:
     """A matrix a head, queries down and keys across."""
@@ -199,7 +212,10 @@ def draw_matrices(view: "View", head_weights: HeadWeights, theme: Theme) -> Figu
             corner = (key - 0.5, query - 0.5)
             axes.add_patch(Rectangle(corner, 1, 1, fill=False, edgecolor=theme["edited"], linewidth=1.4))
     assert image is not None
-    _colour_bar(figure.colorbar(image, ax=all_axes, shrink=0.6, pad=0.02), (low, top), is_signed, theme)
+    marks = signed_marks(top, is_root=False) if is_signed else root_marks(low, top)
+    scale = "linear" if is_signed else "square-root"
+    quantity = _QUANTITIES[view.selection.what] + (", A − B" if is_signed else "")
+    colour_bar(figure, image, all_axes, marks, f"{quantity}, {scale} scale", theme)
     notes = [how_read(view)] + ([f"max-pooled by {cell[0]} × {cell[1]} tokens"] if cell != (1, 1) else [])
     if any(notes):
         figure.supxlabel(
@@ -216,16 +232,6 @@ def _extremes(view: "View", planes: list[np.ndarray]) -> tuple[float, float]:
     finite = [np.where(np.isfinite(plane), plane, np.nan) for plane in planes]
     low = min(float(np.nanmin(plane)) for plane in finite) if view.selection.what == "scores" else 0.0
     return low, 1.0 if view.selection.what == "pattern" else max(float(np.nanmax(plane)) for plane in finite)
-
-
-def _colour_bar(bar: Any, extremes: tuple[float, float], is_signed: bool, theme: Theme) -> None:
-    low, top = extremes
-    marks = np.array([0.0, 0.25, 0.5, 0.75, 1.0] if is_signed else [0.0, 0.01, 0.1, 0.25, 0.5, 1.0])
-    bar.set_ticks(
-        list(marks if is_signed else np.sqrt(marks)), labels=[f"{low + mark * (top - low):.3g}" for mark in marks]
-    )
-    bar.ax.tick_params(colors=theme["secondary"], labelsize=7)
-    bar.outline.set_visible(False)
 
 
 def _plane(head_weights: HeadWeights, head: int, cell: tuple[int, ...]) -> np.ndarray:

@@ -13,7 +13,17 @@ from headscope.errors import InputError
 from headscope.sites import Head
 from headscope.traces import Difference
 from headscope.views.edited import edited_heads
-from headscope.views.figures.canvas import Theme, canvas, how_read, ramp_of, signs_of
+from headscope.views.figures.canvas import (
+    BAR_ROOM,
+    Theme,
+    canvas,
+    colour_bar,
+    how_read,
+    ramp_of,
+    root_marks,
+    signed_marks,
+    signs_of,
+)
 from headscope.views.parts import maps_part
 
 if TYPE_CHECKING:
@@ -50,9 +60,13 @@ def draw_model(view: "View", theme: Theme) -> Figure:
             tile = _resize((shade - 128) / full if is_signed else shade / 255)
         mosaic[row * down : row * down + _TILE, column * step : column * step + _TILE] = tile
     inch = min(0.8, 24 / max(n_rows, n_columns))
-    figure, axes = canvas(view, theme, (n_columns * inch + 1.2, n_rows * inch * down / step + 1.0))
+    figure, axes = canvas(view, theme, (n_columns * inch + 1.2, n_rows * inch * down / step + 1.0 + BAR_ROOM))
     ramp, low = (signs_of(theme), -1) if is_signed else (ramp_of(theme), 0)
-    axes.imshow(np.ma.masked_invalid(mosaic), cmap=ramp, vmin=low, vmax=1, interpolation="nearest")
+    image = axes.imshow(np.ma.masked_invalid(mosaic), cmap=ramp, vmin=low, vmax=1, interpolation="nearest")
+    if selection.thumbnails == "heat":
+        marks = signed_marks((full / 127) ** 2, is_root=True) if is_signed else root_marks(0.0, 1.0)
+        label = f"attention weight{', A − B' if is_signed else ''}, square-root scale"
+        colour_bar(figure, image, axes, marks, label, theme, is_below=True)
     if selection.thumbnails == "lines":
         _thumbnail_lines(view, axes, places, (down, step), theme)
     _frames(view, axes, places, (down, step), theme)
@@ -78,7 +92,7 @@ def _notes(view: "View", full: float) -> list[str]:
     """What stands below: the scale, the order, what frames are."""
     selection = view.selection
     is_heat = selection.thumbnails == "heat"
-    notes = ["weights on the root scale, max-pooled" if is_heat else f"the {_STRONGEST} strongest lines of each head"]
+    notes = ["max-pooled" if is_heat else f"the {_STRONGEST} strongest lines of each head"]
     if isinstance(view.trace, Difference):
         notes = [how_read(view), f"full colour: a difference of {(full / 127) ** 2:.2g}, on the root scale"]
     notes += [f"by {selection.sort}, the highest first"] if selection.sort else []
