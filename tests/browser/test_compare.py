@@ -51,6 +51,21 @@ def test_a_link_brings_back_both_runs_in_every_view(bench: Workbench):
     expect(page.get_by_role("columnheader", name="A − B")).to_be_visible()
 
 
+def test_predictions_of_both_runs_stand_in_the_card(bench: Workbench, gpt: hs.Model):
+    open_comparison(bench, view="head", at="L5H0")
+    predictions = bench.page.get_by_role("region", name="Predictions of B")
+    expect(predictions).to_contain_text("The model predicts in B")
+    expect(predictions).to_contain_text("9: He")
+    best = gpt.run(HE).predictions()[0]
+    expect(predictions.get_by_role("listitem").first).to_contain_text(best.text.strip())
+    expect(predictions.get_by_role("listitem").first).to_contain_text(f"{best.probability * 100:.1f} %")
+    # Heads of another model do not correspond: their measures stand side by side, without a difference.
+    bench.open(text=SHE, view="head", at="L5H0", **{"with": urlencode({"model": "builtin:bert"})})
+    table = bench.page.get_by_role("columnheader", name="B", exact=True)
+    expect(table).to_be_visible()
+    expect(bench.page.get_by_role("columnheader", name="A − B")).to_have_count(0)
+
+
 def test_neurons_are_subtracted_term_by_term(bench: Workbench, gpt: hs.Model):
     page = bench.page
 

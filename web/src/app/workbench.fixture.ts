@@ -32,6 +32,7 @@ export const SETTINGS: Settings = {
   use_cases: [],
   max_media_bytes: 0,
   corpus: "",
+  is_corpus_builtin: false,
   samples: [],
 };
 
