@@ -62,7 +62,7 @@ class Resources:
     ] = None
     corpus: Annotated[
         Path | None,
-        typer.Option(help="File or folder of texts: inputs to start from, and examples of heads and neurons."),
+        typer.Option(help="File or folder of texts: inputs to start from, and examples. Default: built-in sentences."),
     ] = None
     max_memory: Annotated[
         str, typer.Option(help="Memory limit for cached traces and running requests, at least 1MB.")

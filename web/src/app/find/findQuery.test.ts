@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { EMPTY_QUERY, type FindQuery, lacking, optionsOf, parseQuery, queryText } from "./findQuery";
+import { EMPTY_QUERY, type FindQuery, lacking, optionsOf, parseQuery, queryText, unfitPattern } from "./findQuery";
 
 const query = (change: Partial<FindQuery>): FindQuery => ({ ...structuredClone(EMPTY_QUERY), ...change });
 const word = (text: string, at: number[] | null = null) => ({ text, at });
@@ -55,5 +55,15 @@ describe("what is asked", () => {
       expect(parseQuery(text)).toBeNull();
     }
     expect(queryText(query({ lines: "x".repeat(5000) }))).toBe("");
+  });
+});
+
+describe("patterns that a model cannot have", () => {
+  const pattern = { name: "a_to_b", about: "", needs: "", text: "A.", pair: "B.", kinds: ["pair"], looks_ahead: false };
+  test("are refused with the reason, once the model is known", () => {
+    expect(unfitPattern(pattern, ["text"], true)).toBe("needs a model that reads pairs");
+    expect(unfitPattern(pattern, ["text", "pair"], false)).toBe("");
+    expect(unfitPattern(pattern, null, true)).toBe("");
+    expect(unfitPattern({ ...pattern, kinds: [], looks_ahead: true }, null, true)).toBe("this model cannot look ahead");
   });
 });
