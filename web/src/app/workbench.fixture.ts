@@ -34,6 +34,7 @@ export const SETTINGS: Settings = {
   corpus: "",
   is_corpus_builtin: false,
   samples: [],
+  is_corpus_builtin: false,
 };
 
 function message(props: object): ArrayBuffer {
