@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from headscope.analysis import MEASURES
-from headscope.analysis.measures.grouped import GROUP, Grouped
+from headscope.analysis.measures.counted_in_groups import GROUP, Grouped
 from headscope.analysis.measures.rare_words import RareWord
 from headscope.analysis.measures.roles import Verdict
 from headscope.analysis.measures.targets import places_of

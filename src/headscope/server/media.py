@@ -21,11 +21,11 @@ from headscope.errors import InputError
 from headscope.models.inputs.accepted import Intake
 from headscope.models.inputs.sounds import read_channels, read_wave
 from headscope.models.loading import BUILTIN
+from headscope.server.digit_pictures import DIGITS
 from headscope.server.errors import Refused
 from headscope.server.memory import Cache, Memory
 from headscope.server.messages import MediaProps
 from headscope.server.options import Limits
-from headscope.server.preset_digits import DIGITS
 
 PRESET = "preset:"
 FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP", "TIFF")

@@ -7,8 +7,8 @@ from typing import Any
 
 from headscope.models.inputs.accepted import Intake
 from headscope.models.loading import BUILTIN
+from headscope.server.digit_pictures import DIGITS
 from headscope.server.media import PICTURES, PRESET, SOUNDS
-from headscope.server.preset_digits import DIGITS
 from headscope.views.contract import PresetProps
 
 # Words of a model's own vocabulary, where it does not know those of the examples.

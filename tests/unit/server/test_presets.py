@@ -10,8 +10,8 @@ from PIL import Image
 import headscope as hs
 from headscope.models.inputs.accepted import Intake
 from headscope.server.catalogue import kinds_of
+from headscope.server.digit_pictures import DIGITS
 from headscope.server.media import preset
-from headscope.server.preset_digits import DIGITS
 from headscope.server.presets import builtin_presets, presets_of
 
 

@@ -32,7 +32,6 @@ export const SETTINGS: Settings = {
   use_cases: [],
   max_media_bytes: 0,
   corpus: "",
-  is_corpus_builtin: false,
   samples: [],
   is_corpus_builtin: false,
 };

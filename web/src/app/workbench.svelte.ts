@@ -17,7 +17,7 @@ import { type Report, reportOf } from "../data/report";
 import { type Address, keep, recall } from "../hosts/address";
 import { saved } from "../hosts/file";
 import { Gate } from "../hosts/gate";
-import { keptRun, load, run, settings, traceSource } from "../hosts/page";
+import { keptRun, load, run, settings, traceSource } from "../hosts/servedPage";
 import { requestOf, sameRequest } from "../request";
 import { carried, changed, cleaned, DEFAULT, fitted, opened, type Selection } from "../selection";
 import { isAborted, problemOf, type Source, SourceError } from "../source";

@@ -3,7 +3,7 @@
 import type { Case, CaseToken, Pair } from "./contents";
 import { make } from "./elements";
 import { figure, isKnown } from "./figures";
-import { endsOf, patchName, textOf } from "./wordPairs";
+import { endsOf, patchName, textOf } from "./pairEnds";
 
 const SIDE = 160; // px of a picture
 const ENDS = ["#2fd27e", "#ff4fa0"]; // of a pair of patches, on any picture

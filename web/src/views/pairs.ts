@@ -1,10 +1,10 @@
 /** The strongest pairs of a head, in words and patches: as far as its map tells them, and exactly. */
 
 import type { MapsProps, SiteProps, TraceProps, WindowProps } from "../contract";
-import { strongestCells } from "../data/maps";
 import { number } from "../data/measures";
 import { type Reading, readingOf } from "../data/reading";
 import { repeatedTexts } from "../data/repeated";
+import { strongestCells } from "../data/strongestDots";
 import { headName, stackOf } from "../data/trace";
 import type { Source } from "../source";
 import { floats, type Grid, type Part } from "../wire";

@@ -4,7 +4,7 @@ import numpy as np
 import torch
 
 from headscope.analysis.measures.content_rows import ContentTokens, once_per_batch, rows
-from headscope.analysis.measures.grouped import Grouped
+from headscope.analysis.measures.counted_in_groups import Grouped
 from headscope.runs import Layer, MeasureTable
 from headscope.runs.measure import Tallies
 from headscope.scores import Scores

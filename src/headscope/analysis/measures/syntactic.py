@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from headscope.analysis.measures.content_rows import once_per_batch, strongest
-from headscope.analysis.measures.grouped import Grouped
+from headscope.analysis.measures.counted_in_groups import Grouped
 from headscope.analysis.measures.treebank_words import by_words, trees
 from headscope.corpora import Example
 from headscope.runs import Layer, MeasureTable

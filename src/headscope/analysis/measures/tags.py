@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from headscope.analysis.measures.content_rows import once_per_batch, rows, visible_pairs
-from headscope.analysis.measures.grouped import Grouped
+from headscope.analysis.measures.counted_in_groups import Grouped
 from headscope.runs import Layer
 from headscope.runs.measure import Tallies
 

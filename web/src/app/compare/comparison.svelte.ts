@@ -3,7 +3,7 @@
 import type { AlignmentProps, RunEvent, RunRequest, TraceProps } from "../../contract";
 import { Aligned, type Run } from "../../data/aligned";
 import { Gate } from "../../hosts/gate";
-import { differenceSource, keptRun, minus, run, traceSource } from "../../hosts/page";
+import { differenceSource, keptRun, minus, run, traceSource } from "../../hosts/servedPage";
 import { fitted, type Selection, type Side } from "../../selection";
 import { isAborted, problemOf, type SourceError } from "../../source";
 import type { Mounted } from "../../views/view";

@@ -1,6 +1,6 @@
 /** Edits as files, and as models. Each says what it did, or why it could not. */
 
-import { editsFile, readEdits, saveModel } from "../../hosts/page";
+import { editsFile, readEdits, saveModel } from "../../hosts/servedPage";
 import { attempt, download } from "../save/saving";
 import type { Editing, Messages, Runs } from "../slices";
 

@@ -6,7 +6,7 @@ import { activationsOf } from "../../data/activations";
 import { changes } from "../../data/caption";
 import { headName, siteOf, stackOf } from "../../data/trace";
 import { copyOfPage } from "../../hosts/file";
-import { savedPage, table } from "../../hosts/page";
+import { savedPage, table } from "../../hosts/servedPage";
 import type { Selection } from "../../selection";
 import { isAborted, problemOf } from "../../source";
 import { queryOf } from "../../views/neuron";

@@ -1,7 +1,7 @@
 import { afterEach, expect, test, vi } from "vitest";
 import type { RunEvent } from "../contract";
 import { requestOf } from "../request";
-import { run, settings } from "./page";
+import { run, settings } from "./servedPage";
 
 const request = requestOf({ model: "m", text: "a" });
 afterEach(() => vi.unstubAllGlobals());

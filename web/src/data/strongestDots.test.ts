@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { strongestCells } from "./maps";
+import { strongestCells } from "./strongestDots";
 
 const map = Uint8Array.from([9, 9, 255, 0, 0, 200, 102, 0, 255, 51, 0, 255]);
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { Case, CaseToken } from "./contents";
-import { endsOf, patchName, textOf } from "./wordPairs";
+import { endsOf, patchName, textOf } from "./pairEnds";
 
 // <s> un believ able cats
 const TOKENS: CaseToken[] = [
