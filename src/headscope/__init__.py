@@ -71,6 +71,7 @@ _PACKAGES = (
     "runs",
     "scores",
     "sites",
+    "tasks",
     "traces",
     "views",
 )

@@ -30,6 +30,7 @@ PAGES = [
             "compat",
             "structure",
             "images",
+            "tasks",
         )
     ),
 ]
