@@ -71,6 +71,7 @@ def test_heads_are_coloured_and_listed_by_relevance(bench, gpt):
     best = expected.top(1)[0][0]
     bench.page.mouse.click(*bench.head_at(str(best)))
     card = bench.page.get_by_role("complementary", name="The head in focus")
+    card.get_by_role("button", name="Measures of this input").click()
     expect(card.locator("dl > div", has_text="relevance").first).to_contain_text(f"{expected[best]:.2f}")
 
 

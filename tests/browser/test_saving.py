@@ -23,7 +23,7 @@ def test_a_saved_page_opens_by_file_with_the_network_off(bench, offline, tmp_pat
     offline.visit(file.as_uri())
     assert offline.is_chosen("Scale", "Head")
     pressed = offline.page.get_by_role("group", name="Heads of L3").locator("[aria-pressed=true]")
-    assert [button.inner_text() for button in pressed.all()] == ["2", "5"]
+    assert [button.inner_text() for button in pressed.all()] == ["L3H2", "L3H5"]
     expect(offline.status).to_contain_text("renormalised")
     # The same interactions: hover, another layer, another reading, out to the model and in again.
     offline.hover("She", "query")

@@ -7,7 +7,7 @@ from headscope.views.part_keys import PartKey, parse_key
 
 
 @pytest.mark.parametrize(
-    "key, asked",
+    "key, part_key",
     [
         ("trace", PartKey("trace", size=1024)),
         ("maps?size=24", PartKey("maps", size=24)),

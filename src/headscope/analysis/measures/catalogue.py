@@ -18,7 +18,7 @@ from headscope.runs import Measure, OfCells, OfLayers
 from headscope.runs.measure import Sample, Tallies
 from headscope.traces import LayerRecord, Tokens
 
-_REPEATS = "a text in which a token occurs more than once"
+_REPEATS = "a text with token ids in which one occurs more than once"
 _PAIR = "a pair of sentences: run the model on a pair"
 _PATCHES = "an image: a grid of patches"
 _PICTURES = "the pictures: give them as examples, to a model that does not crop them"

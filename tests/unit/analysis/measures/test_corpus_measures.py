@@ -39,7 +39,7 @@ def names(measures):
 
 def test_every_measure_says_what_it_is_about_and_what_it_needs():
     for name, measure in MEASURES.items():
-        assert measure.name == name and measure.about and measure.needs
+        assert measure.name == name and measure.term.meaning and measure.needs
         assert sum(way is not None for way in (measure.target, measure.function, measure.build)) == 1, name
 
 
