@@ -4,8 +4,8 @@ Promises (ratios of one run; the machine's speed cancels out): a summary at T=4,
 forward and at most 1 GB above its peak memory; T=16,384 completes under 6 GB in all; at T=512 `heads` takes at most
 1.3 × eager with output_attentions. Import of headscope: at most 0.3 s.
 
-python benchmarks/capture.py            # everything, a few minutes python benchmarks/capture.py --quick    # T=512
-and T=2,048
+python benchmarks/capture.py            # everything, a few minutes
+python benchmarks/capture.py --quick    # T=512 and T=2,048
 """
 
 import argparse
