@@ -97,3 +97,15 @@ def offline(browser: Browser, server: Server) -> Iterator[Workbench]:
     yield workbench
     assert workbench.problems() == []
     context.close()
+
+
+@pytest.fixture
+def own_bench(browser: Browser, own_server: Server) -> Iterator[Workbench]:
+    """A page on the server that a test file starts for itself, as its fixture `own_server`."""
+    context = browser.new_context(**WINDOW)
+    cookies = [{"name": name, "value": value, "url": own_server.host} for name, value in own_server.cookies.items()]
+    context.add_cookies(cookies)  # type: ignore[arg-type]
+    bench = Workbench(context.new_page(), own_server)
+    yield bench
+    assert bench.problems() == []
+    context.close()

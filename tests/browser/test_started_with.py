@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 import tiny_models
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import expect
 
-from browser.conftest import WINDOW
 from browser.server import Server
 from browser.test_trees import ROWS, TREE
 from browser.workbench import Workbench
@@ -30,17 +29,6 @@ def own_server(tmp_path_factory: pytest.TempPathFactory, experts: str) -> Iterat
     bank.write_text(TREE + "\n\n", encoding="utf-8")
     with Server(folder / "log", experts, "--corpus", str(bank)) as running:
         yield running
-
-
-@pytest.fixture
-def own_bench(browser: Browser, own_server: Server) -> Iterator[Workbench]:
-    context = browser.new_context(**WINDOW)
-    cookies = [{"name": name, "value": value, "url": own_server.host} for name, value in own_server.cookies.items()]
-    context.add_cookies(cookies)  # type: ignore[arg-type]
-    bench = Workbench(context.new_page(), own_server)
-    yield bench
-    assert bench.problems() == []
-    context.close()
 
 
 def test_a_sentence_of_the_corpus_is_run_with_its_gold_tree(own_bench: Workbench) -> None:

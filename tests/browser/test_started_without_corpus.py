@@ -5,9 +5,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import expect
 
-from browser.conftest import WINDOW
 from browser.server import Server
 from browser.workbench import Workbench
 
@@ -16,17 +15,6 @@ from browser.workbench import Workbench
 def own_server(tmp_path_factory: pytest.TempPathFactory, word_model: str) -> Iterator[Server]:
     with Server(tmp_path_factory.mktemp("server") / "log", "--allow", str(Path(word_model).parent)) as running:
         yield running
-
-
-@pytest.fixture
-def own_bench(browser: Browser, own_server: Server) -> Iterator[Workbench]:
-    context = browser.new_context(**WINDOW)
-    cookies = [{"name": name, "value": value, "url": own_server.host} for name, value in own_server.cookies.items()]
-    context.add_cookies(cookies)  # type: ignore[arg-type]
-    bench = Workbench(context.new_page(), own_server)
-    yield bench
-    assert bench.problems() == []
-    context.close()
 
 
 def test_examples_of_a_head_come_from_the_builtin_sentences(own_bench: Workbench) -> None:

@@ -334,7 +334,7 @@ export interface EffectProps {
   loss_after: number | null;
 }
 
-/** What the model writes without the edits and with them, up to so many tokens. */
+/** The text that the original (`before`) and the edited model (`after`) write: `n` tokens at most. */
 export interface WrittenProps {
   n: number;
   before: string;

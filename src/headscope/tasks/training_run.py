@@ -86,7 +86,8 @@ def fit(
     """Train the model, in place, and give it the weights that were best on dev.
 
     `parameters`: "all", "encoder" (the decoder stays as it is), names, tensors (gates, say) or `ParameterGroup`s.
-    `interventions` act in every pass; a function gives them anew for each, and is told whether it is for training.
+    `interventions` act in every pass. A function is called before each pass, with `training` True or False, and returns
+    them.
     `penalty` is added to the loss. Run again with the same folder to resume, or to read a finished fit. Whatever ends
     the run (`cancel`, Ctrl-C, a NaN), the model has the best weights so far, and the folder the last checkpoint.
     """

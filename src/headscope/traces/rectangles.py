@@ -51,7 +51,7 @@ def rectangle(trace: "Trace", what: What, head: Head, rows: Rows, columns: Rows)
             )
     cells = _raw(trace, what, head, slice(None), slice(None))
     if by_column is not None:
-        # Rows are brought back to one by the weight that is left; contributions are multiples of it.
+        # Rows are divided by the weight that is left, so that they sum to 1; contributions by the same number.
         weights = _raw(trace, "pattern", head, slice(None), slice(None)) if what == "contribution" else cells
         cells = by_column.columns(cells)
         if by_column.renormalise:

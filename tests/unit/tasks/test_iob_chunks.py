@@ -10,10 +10,6 @@ from headscope import corpora
 from headscope.errors import InputError
 from headscope.tasks import chunk_f1, chunks
 
-CONLL2000 = Path(__file__).parents[3].parent / "shared" / "data" / "conll2000"
-if not CONLL2000.exists():
-    CONLL2000 = Path("/work/shared/data/conll2000")
-
 
 @pytest.mark.parametrize(
     ("tags", "phrases"),
@@ -49,13 +45,12 @@ def test_other_tags_and_other_lengths_are_refused() -> None:
         chunk_f1([["O", "O"]], [["O"]])
 
 
-@pytest.mark.skipif(not CONLL2000.exists(), reason="the data of CoNLL-2000 is not there (../shared/data)")
-def test_the_published_baseline_of_conll_2000_is_reproduced(tmp_path: Path) -> None:
+def test_the_published_baseline_of_conll_2000_is_reproduced(tmp_path: Path, shared_data: Path) -> None:
     """The most frequent chunk tag of each part of speech: F1 77.07 (Tjong Kim Sang and Buchholz, 2000, table 1)."""
     splits = {}
     for split in ("train", "test"):
         file = tmp_path / f"{split}.txt"
-        file.write_bytes(lzma.decompress((CONLL2000 / f"{split}.txt.xz").read_bytes()))
+        file.write_bytes(lzma.decompress((shared_data / "conll2000" / f"{split}.txt.xz").read_bytes()))
         splits[split] = [example.tags for example in corpora.corpus(file, kind="conll2000")]
     counts: dict[str, collections.Counter] = collections.defaultdict(collections.Counter)
     for tags in splits["train"]:

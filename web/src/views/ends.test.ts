@@ -60,7 +60,7 @@ describe("what a token gives or gets", () => {
     expect(rounded(end.strength)).toEqual([0.5, 0.5, 0]);
   });
 
-  test("each head's strongest end is told", () => {
+  test("names each head's strongest end", () => {
     const both = scene();
     expect(strongestEnds(both, { side: "query", index: 2 }, ends(both, "query", 2))).toEqual([
       "L0H0  → the  0.70",

@@ -2,7 +2,7 @@ import { expect, test, vi } from "vitest";
 import { SourceError } from "../source";
 import { Updates } from "./updates";
 
-/** An update that ends when it is told to. */
+/** An update that the test ends when it likes. */
 function pending() {
   let [resolve, reject]: [() => void, (problem: Error) => void] = [() => {}, () => {}];
   const done = new Promise<void>((...ways) => {

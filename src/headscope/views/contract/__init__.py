@@ -1,4 +1,4 @@
-"""What the page is told, in types: the properties of every part. `web/src/contract.ts` is written from these.
+"""The types of all data that the page receives; `web/src/contract.ts` is written from them.
 
 A **part** is one thing that the page asks for by its key. The keys are the same in the workbench (the tail of a URL),
 in a saved page (a dictionary) and in a notebook (a message):

@@ -88,7 +88,7 @@ class EffectProps:
 
 @dataclass(frozen=True)
 class WrittenProps:
-    """What the model writes without the edits and with them, up to so many tokens."""
+    """The text that the original (`before`) and the edited model (`after`) write: `n` tokens at most."""
 
     n: int
     before: str
