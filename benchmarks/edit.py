@@ -80,6 +80,9 @@ def open_view(browser: Browser, server: Server, text: str, view: str) -> Page:
     page = context.new_page()
     page.goto(f"{server.host}/#{urlencode({'model': 'builtin:gpt', 'text': text, 'view': view, 'at': 'L3H2'})}")
     page.wait_for_selector('[data-headscope][data-ready="true"]', state="attached")
+    run = page.locator("main").get_by_role("button", name="Run", exact=True)
+    if run.is_visible():  # a link computes nothing by itself
+        run.click()
     page.wait_for_selector('[aria-label="Scale of L3H2"]')
     return page
 
