@@ -17,11 +17,12 @@ Cancel = threading.Event
 
 @dataclass(frozen=True)
 class Progress:
-    """`done` of `total` steps of a stage, as "layers", "tokens" or "examples"."""
+    """`done` of `total` steps of a stage, as "layers", "tokens" or "examples"; `note` says how the work is going."""
 
     stage: str
     done: int
     total: int
+    note: str = ""
 
 
 OnProgress = Callable[[Progress], None]
@@ -46,14 +47,14 @@ class Steps:
         self._report()
         self.done += 1
 
-    def add(self, n: int = 1) -> None:
-        """Report so many more steps as done."""
+    def add(self, n: int = 1, note: str = "") -> None:
+        """Report so many more steps as done, and how the work is going, as "loss 1.21"."""
         self.done += n
-        self._report()
+        self._report(note)
 
-    def _report(self) -> None:
+    def _report(self, note: str = "") -> None:
         if self.progress is not None:
-            self.progress(Progress(self.stage, self.done, self.total))
+            self.progress(Progress(self.stage, self.done, self.total, note))
 
 
 @contextlib.contextmanager
@@ -68,18 +69,19 @@ def progress_bars(*, console: "Console | None" = None) -> Iterator[OnProgress]:
 
     console = Console(highlight=False) if console is None else console
     columns = [TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[rate]}")]
+    columns += [TimeRemainingColumn(), TextColumn("{task.fields[note]}", markup=False)]
     is_hidden = not (console.is_terminal or console.is_jupyter)
-    with Bars(*columns, TimeRemainingColumn(), console=console, disable=is_hidden) as bars:
+    with Bars(*columns, console=console, disable=is_hidden) as bars:
         tasks: dict[str, Any] = {}
 
         def report(progress: Progress) -> None:
             stage = progress.stage
             if stage not in tasks:
-                tasks[stage] = bars.add_task(stage, total=progress.total, completed=progress.done, rate="")
+                tasks[stage] = bars.add_task(stage, total=progress.total, completed=progress.done, rate="", note="")
             if progress.done < bars.tasks[tasks[stage]].completed:  # the stage begins anew
                 bars.reset(tasks[stage], total=progress.total)
             bars.update(tasks[stage], completed=progress.done, total=progress.total)
             speed = bars.tasks[tasks[stage]].speed
-            bars.update(tasks[stage], rate="" if speed is None else f"{speed:.1f}/s")
+            bars.update(tasks[stage], rate="" if speed is None else f"{speed:.1f}/s", note=progress.note)
 
         yield report

@@ -49,6 +49,16 @@ def test_there_is_a_bar_for_each_stage():
     assert "60/100" in last and "/s" in last and "ablation" in last and "1/7" in last
 
 
+def test_a_note_says_how_the_work_is_going():
+    calls = []
+    Steps("training", 2, calls.append).add(note="loss [1.21]")
+    assert calls == [Progress("training", 1, 2, "loss [1.21]")]
+    screen = io.StringIO()
+    with progress_bars(console=Console(file=screen, force_terminal=True, width=100)) as bars:
+        bars(calls[0])
+    assert "loss [1.21]" in screen.getvalue()
+
+
 def test_a_stage_that_begins_anew_starts_its_bar_again():
     screen = io.StringIO()
     with progress_bars(console=Console(file=screen, force_terminal=True, width=100)) as bars:

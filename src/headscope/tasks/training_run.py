@@ -141,7 +141,7 @@ class TrainingRun:
                 steps.add(self.step)
                 while self.step < self.options.steps:
                     self._train_step()
-                    steps.add()
+                    steps.add(note=self._note())
                     if self.step % self.options.evaluate_every == 0 or self.step == self.options.steps:
                         self._evaluate()
             finally:
@@ -238,6 +238,11 @@ class TrainingRun:
         self.optimizer.zero_grad(set_to_none=True)
         self.step, self.place = self.step + 1, self.place + 1
         self.loss_sum, self.n_losses = self.loss_sum + float(loss.detach()), self.n_losses + 1
+
+    def _note(self) -> str:
+        """The mean loss since the last evaluation, and the score of that, for the bar of progress."""
+        loss = f"loss {self.loss_sum / self.n_losses:.3f}"
+        return f"{loss}, dev {self.task.metric} {self.history[-1]['value']:.4g}" if self.history else loss
 
     def _loss(self) -> Tensor:
         dtype = _DTYPES.get(self.options.precision)

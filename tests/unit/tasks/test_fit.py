@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -46,16 +47,19 @@ class StopAt:
 
 def test_training_lowers_the_loss_and_leaves_the_best_weights(tmp_path: Path) -> None:
     model, task = gpt(), language_task()
-    stages: set[str] = set()
+    notes: dict[str, list[str]] = {}
     random_before = torch.get_rng_state()
     before = task.evaluate(model).value
-    result = fit(model, task, OPTIONS, folder=tmp_path, progress=lambda progress: stages.add(progress.stage))
+    result = fit(
+        model, task, OPTIONS, folder=tmp_path, progress=lambda step: notes.setdefault(step.stage, []).append(step.note)
+    )
     assert [row["step"] for row in result.history] == [0, 4, 8, 12]
     assert result.history[0]["value"] == pytest.approx(before) and result.history[0]["loss"] is None
     assert result.best.value < before and result.is_finished
     assert result.best.value == min(row["value"] for row in result.history)
     assert task.evaluate(model).value == pytest.approx(result.best.value, rel=1e-6)
-    assert stages == {"training", "evaluating"}
+    assert notes.keys() == {"training", "evaluating"}
+    assert re.fullmatch(rf"loss \d\.\d+, dev bits_per_byte {before:.4g}", notes["training"][1])
     assert not model.module.training and all(parameter.requires_grad for parameter in model.module.parameters())
     assert torch.equal(torch.get_rng_state(), random_before)
     other = gpt(seed=1)
