@@ -20,5 +20,9 @@ WORDS = {
     "interval is above chance",
     "routed, traced, weights only": "the three ways we see a model's attention",
     "sink": "a learned share of each row that goes to no key (gpt-oss): its rows sum to less than one",
+    "Jensen-Shannon divergence": "how far two rows of weights are apart: 0 for equal rows, ln 2 = 0.693 nats for rows "
+    "that share no key",
+    "total variation": "half the L1 distance of two rows of weights or of two outputs: 0 to 1",
+    "KL divergence": "Σ p ln(p / q), in nats: 0 for equal rows, infinite where q is 0 on a key that p has",
     "bake": "to write edits into weights",
 }

@@ -1,6 +1,5 @@
 """Two runs: two edits, two checkpoints, two texts or two models; what differs, in which heads, and what it did."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
@@ -9,6 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from headscope.attention.divergence import jensen_shannon, total_variation, with_missing_weight
 from headscope.errors import InputError, UnknownTokenError
 from headscope.scores import Scores
 from headscope.sites import Head, Site
@@ -146,8 +146,10 @@ class Comparison:
         return self.difference().pattern(place, rows=rows, columns=columns)
 
     def change(self, distance: Distance = "total_variation", *, over: Literal["mean", "max"] = "mean") -> Scores:
-        """How far each head moved, from 0 to 1: the distance of the two patterns, query by query, their mean or the
-        largest. What goes to tokens without a partner counts as one more key."""
+        """How far each head moved: the distance of the two patterns, query by query, their mean or the largest. Total
+        variation goes from 0 to 1, Jensen-Shannon divergence from 0 to ln 2 = 0.693 nats. What goes to tokens without a
+        partner counts as one more key.
+        """
         return self.changes([distance], over=over)[distance]
 
     def changes(
@@ -282,34 +284,14 @@ def _distances(layer: DifferenceLayer, distances: Sequence[Distance]) -> dict[Di
     """The distances of the two patterns [head, query], a band of rows at a time."""
     assert layer.halves is not None
     size = max(1, _BAND_CELLS // max(1, layer.n_heads * layer.n_keys))
-    measures = {"total_variation": _total_variation, "jensen_shannon": _jensen_shannon}
+    measures = {"total_variation": total_variation, "jensen_shannon": jensen_shannon}
     bands_by_distance: dict[Distance, list[Tensor]] = {distance: [] for distance in distances}
     for first in range(0, layer.n_queries, size):
         rows = slice(first, min(first + size, layer.n_queries))
-        a, b = (_with_rest(half.patterns(slice(None), rows)) for half in layer.halves)
+        a, b = (with_missing_weight(half.patterns(slice(None), rows)) for half in layer.halves)
         for distance in distances:
             bands_by_distance[distance].append(measures[distance](a, b))
     return {distance: torch.cat(bands, 1) for distance, bands in bands_by_distance.items()}
-
-
-def _total_variation(a: Tensor, b: Tensor) -> Tensor:
-    return (a - b).abs_().sum(-1) / 2
-
-
-def _with_rest(rows: Tensor) -> Tensor:
-    """With what goes elsewhere as a last key."""
-    rows = rows.nan_to_num(nan=0.0)
-    return torch.cat([rows, (1 - rows.sum(-1, keepdim=True)).clamp_min(0.0)], -1)
-
-
-def _jensen_shannon(a: Tensor, b: Tensor) -> Tensor:
-    """The divergence in bits, from 0 to 1."""
-    mean = (a + b).div_(2)
-
-    def against(side: Tensor) -> Tensor:
-        return torch.special.xlogy(side, side / mean).nan_to_num_(nan=0.0).sum(-1)  # 0 / 0 where both are
-
-    return ((against(a) + against(b)) / (2 * math.log(2))).clamp(0.0, 1.0)
 
 
 def _word_of(token) -> object:

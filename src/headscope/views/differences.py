@@ -27,8 +27,9 @@ MOST_CELLS = 2**28
 _BAND = 256
 _scores_of_runs: "WeakKeyDictionary[Trace, Part]" = WeakKeyDictionary()
 CHANGES = {
-    "total_variation": "how far its pattern moved: half the L1 distance of a query's weights, on average",
-    "jensen_shannon": "how far its pattern moved: Jensen-Shannon divergence of a query's weights in bits, on average",
+    "total_variation": "how far its pattern moved: half the L1 distance of a query's weights (0 to 1), on average",
+    "jensen_shannon": "how far its pattern moved: Jensen-Shannon divergence of a query's weights in nats, 0 to "
+    "ln 2 = 0.693, on average",
 }
 
 

@@ -51,10 +51,11 @@ def test_heads_are_ranked_by_how_far_they_moved():
     assert change.top(1) == [(Head("main", 0, 0), pytest.approx(0.5))]  # (0 + 1 + ½) / 3
     assert change["L0H1"] == change["L1H0"] == 0.0
     assert compare(AFTER, BEFORE).change(over="max")["L0H0"] == pytest.approx(1.0)
-    # Of the two halves, only one was there before: ½ · 1 · log₂ 2 + …, by hand ¾ log₂ 4/3.
-    bits = compare(AFTER, BEFORE).change("jensen_shannon")["L0H0"]
-    half = 0.5 * (0.5 * math.log2(0.5 / 0.25) + 0.5 * math.log2(0.5 / 0.75)) + 0.5 * math.log2(1 / 0.75)
-    assert bits == pytest.approx((0 + 1 + half) / 3)
+    # In nats: 0, then ln 2 (no key in common), then half of a row moved: by hand ¾ ln 4/3.
+    nats = compare(AFTER, BEFORE).change("jensen_shannon")["L0H0"]
+    half = 0.5 * (0.5 * math.log(0.5 / 0.25) + 0.5 * math.log(0.5 / 0.75)) + 0.5 * math.log(1 / 0.75)
+    assert half == pytest.approx(0.75 * math.log(4 / 3))
+    assert nats == pytest.approx((0 + math.log(2) + half) / 3)
 
 
 def test_tokens_that_both_have_are_compared_and_the_rest_counts_as_one_more_key():

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from headscope.analysis.attribution.logit_target import name_of
+from headscope.attention.divergence import kullback_leibler_of_logs
 from headscope.errors import InputError
 from headscope.interventions import Intervention
 from headscope.models import Model
@@ -114,7 +115,7 @@ def _compare(was: Tensor, now: Tensor, k: int) -> tuple[Tensor, Tensor, Tensor, 
     """KL, candidates, and their log-probabilities before and after, of some positions."""
     was, now = was.float().log_softmax(-1), now.float().log_softmax(-1)
     # What is impossible before adds nothing, though −inf times zero is no number.
-    kl = torch.where(was.isneginf(), 0.0, was.exp() * (was - now)).sum(-1, dtype=torch.float64).clamp_min(0.0)
+    kl = kullback_leibler_of_logs(was, now)
     k = min(k, was.shape[-1])
     old, new = was.topk(k, -1).indices, now.topk(k, -1).indices
     is_new = ~(new[:, :, None] == old[:, None, :]).any(-1)

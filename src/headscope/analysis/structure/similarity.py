@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from headscope.analysis.corpus_in_memory import count_corpus
+from headscope.attention.divergence import MOST_JENSEN_SHANNON, pairwise_jensen_shannon
 from headscope.errors import InputError
 from headscope.models import Model
 from headscope.progress import Cancel, OnProgress
@@ -23,8 +24,6 @@ from headscope.sites import Head, Site
 # Queries of one example that are compared; of a longer one so many are drawn, so that memory stays bounded.
 MAX_QUERIES = 64
 _BATCH_TOKENS = 2048
-# Cells of a comparison that are worked out at once.
-_CELLS = 2**22
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +52,7 @@ class Similarity:
         """The mean divergence of each head from all others: how much it is a head of its own."""
         n = len(self.heads)
         means = self.divergences.sum(1) / max(n - 1, 1)
-        settings = {"queries": self.n_queries, "unit": "nats", "largest possible": float(np.log(2))}
+        settings = {"queries": self.n_queries, "unit": "nats", "largest possible": MOST_JENSEN_SHANNON}
         return Scores("apartness", dict(zip(self.heads, means.tolist(), strict=True)), settings, self.n_examples)
 
     def by_layer(self) -> tuple[float, float]:
@@ -135,29 +134,10 @@ class _Comparing(Measure):
             if len(shapes) > 1 or len(patterns_by_head) < len(self.heads):
                 raise InputError("the heads of this model attend over different grids: they cannot be compared.")
             patterns = torch.stack([patterns_by_head[head] for head in self.heads])
-            self.total += divergences(patterns).cpu().numpy()
+            self.total += pairwise_jensen_shannon(patterns).cpu().numpy()
             self.n_queries += patterns.shape[1]
         self._patterns.clear()
         return ()
-
-
-def divergences(patterns: Tensor) -> Tensor:
-    """The sum over queries of the divergence between every two heads of patterns [head, query, key]: [head, head].
-
-    Weight that a row lacks, which an attention sink took, counts as one more key.
-    """
-    patterns = patterns.double()
-    rest = (1.0 - patterns.sum(-1, keepdim=True)).clamp_min(0.0)
-    patterns = torch.cat([patterns, rest], dim=-1).flatten(1)  # [head, query × key]
-    own = _entropy(patterns)
-    sums = torch.zeros(len(patterns), len(patterns), dtype=torch.float64, device=patterns.device)
-    step = max(1, _CELLS // patterns.shape[1])
-    for row in range(len(patterns)):
-        for first in range(row + 1, len(patterns), step):
-            others = slice(first, first + step)
-            mixed = _entropy((patterns[row] + patterns[others]) / 2)
-            sums[row, others] = (mixed - (own[row] + own[others]) / 2).clamp_min(0.0)
-    return sums + sums.T
 
 
 def classical_scaling(squared: np.ndarray, n_dimensions: int = 2) -> Map:
@@ -193,11 +173,6 @@ def average_linkage(distances: np.ndarray, n: int) -> list[list[int]]:
         means = np.delete(np.delete(means, drop, axis=0), drop, axis=1)
         groups[keep] = sorted(groups[keep] + groups.pop(drop))
     return sorted(groups, key=lambda group: (-len(group), group))
-
-
-def _entropy(patterns: Tensor) -> Tensor:
-    """The sum of −p ln p over everything but the first axis."""
-    return torch.special.entr(patterns).sum(-1)
 
 
 def _choose_queries(layer: Layer) -> Tensor:

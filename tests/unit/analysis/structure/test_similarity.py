@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-import torch
 from tiny_models import FAMILIES, tiny_bert_tokenizer
 
 import headscope as hs
@@ -10,7 +9,6 @@ from headscope.analysis.structure.similarity import (
     Similarity,
     average_linkage,
     classical_scaling,
-    divergences,
     head_similarity,
 )
 from headscope.errors import InputError
@@ -36,20 +34,6 @@ def jsd(p: np.ndarray, q: np.ndarray) -> float:
         return float((p[p > 0] * np.log(p[p > 0] / other[p > 0])).sum())
 
     return (kl(p, (p + q) / 2) + kl(q, (p + q) / 2)) / 2
-
-
-def test_divergence_on_paper():
-    even, first, last = [0.5, 0.5], [1.0, 0.0], [0.0, 1.0]
-    matrix = divergences(torch.tensor([[even], [even], [first], [last]]))
-    assert matrix[0, 1] == 0.0
-    assert matrix[2, 3] == pytest.approx(np.log(2))
-    assert matrix[0, 2] == pytest.approx(jsd(np.array(even), np.array(first))) == pytest.approx(0.2157615543)
-    assert torch.equal(matrix, matrix.T) and not matrix.diagonal().any()
-
-
-def test_what_a_sink_takes_is_one_more_key():
-    taken = divergences(torch.tensor([[[1.0, 0.0]], [[0.0, 0.0]]]))  # one gives all to a key, one to the sink
-    assert taken[0, 1] == pytest.approx(np.log(2))
 
 
 def test_streaming_equals_holding_everything(bert):
