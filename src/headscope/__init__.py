@@ -67,6 +67,7 @@ _PACKAGES = (
     "errors",
     "interventions",
     "models",
+    "pruning",
     "reports",
     "runs",
     "scores",

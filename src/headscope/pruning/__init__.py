@@ -1,0 +1,15 @@
+"""Pruning: which heads a model can do without, what that costs, and the smaller model."""
+
+from typing import TYPE_CHECKING
+
+from headscope.lazy import public_names
+
+if TYPE_CHECKING:
+    from headscope.pruning.attention_types import PrunableLayer as PrunableLayer
+    from headscope.pruning.attention_types import attention_type as attention_type
+    from headscope.pruning.attention_types import layers_of as layers_of
+    from headscope.pruning.head_mask import HeadMask as HeadMask
+    from headscope.pruning.sweep_folder import PrunePoint as PrunePoint
+    from headscope.pruning.sweep_folder import Sweep as Sweep
+
+__getattr__, __dir__ = public_names(__name__)
