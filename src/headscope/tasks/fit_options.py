@@ -9,6 +9,7 @@ from headscope.errors import InputError
 Schedule = Literal["linear", "cosine", "inverse_sqrt", "constant"]
 Precision = Literal["fp32", "bf16", "fp16"]
 Start = Literal["trained", "scratch"]
+Select = Literal["best", "last"]
 
 
 @dataclass(frozen=True)
@@ -18,8 +19,8 @@ class FitOptions:
     `rate` is the highest learning rate: it rises over `warmup` steps, then follows `schedule` (linear or cosine to 0
     at the last step, inverse_sqrt, or constant). `batch_tokens` bounds the positions of a batch, padding counted.
     `clip` is the largest norm of the gradient. `precision` is that of autocast; weights stay as they are. The model is
-    evaluated on dev, and a checkpoint written, every `evaluate_every` steps. `start="scratch"` draws the weights that
-    are trained anew.
+    evaluated on dev, and a checkpoint written, every `evaluate_every` steps; `select` says which of these weights count
+    in the end: the "best" on dev, or the "last". `start="scratch"` draws the weights that are trained anew.
     """
 
     steps: int = 1000
@@ -33,6 +34,7 @@ class FitOptions:
     clip: float = 1.0
     precision: Precision = "fp32"
     evaluate_every: int = 100
+    select: Select = "best"
     start: Start = "trained"
     seed: int = 0
 
@@ -44,7 +46,7 @@ class FitOptions:
             raise InputError(f"batch_tokens is at least 1, got {self.batch_tokens}.")
         if self.warmup < 0 or self.rate <= 0 or self.clip <= 0 or self.weight_decay < 0:
             raise InputError("rate and clip are above 0; warmup and weight_decay are at least 0.")
-        for name, choices in (("schedule", Schedule), ("precision", Precision), ("start", Start)):
+        for name, choices in (("schedule", Schedule), ("precision", Precision), ("select", Select), ("start", Start)):
             if getattr(self, name) not in get_args(choices):
                 raise InputError(f"{name} is one of {', '.join(get_args(choices))}; got {getattr(self, name)!r}.")
 

@@ -79,20 +79,22 @@ def fit(
     folder: Path | str,
     parameters: Choice = "all",
     interventions: Edits = (),
-    penalty: Callable[[], Tensor] | None = None,
+    penalty: Callable[[int], Tensor] | None = None,
+    observe: Callable[[], Mapping[str, Any]] | None = None,
     cancel: Cancel | None = None,
     progress: OnProgress | None = None,
 ) -> Fit:
-    """Train the model, in place, and give it the weights that were best on dev.
+    """Train the model, in place, and give it the weights that were best on dev (or the last: `options.select`).
 
     `parameters`: "all", "encoder" (the decoder stays as it is), names, tensors (gates, say) or `ParameterGroup`s.
     `interventions` act in every pass. A function is called before each pass, with `training` True or False, and returns
     them.
-    `penalty` is added to the loss. Run again with the same folder to resume, or to read a finished fit. Whatever ends
+    `penalty`, a function of the step (the first is 0), is added to the loss. What `observe` returns at each evaluation
+    is written into the history. Run again with the same folder to resume, or to read a finished fit. Whatever ends
     the run (`cancel`, Ctrl-C, a NaN), the model has the best weights so far, and the folder the last checkpoint.
     """
     groups = choose_parameters(model, parameters)
-    run = TrainingRun(model, task, options or FitOptions(), FitFolder(folder), groups, interventions, penalty)
+    run = TrainingRun(model, task, options or FitOptions(), FitFolder(folder), groups, interventions, penalty, observe)
     return run.run(cancel, progress)
 
 
@@ -113,10 +115,11 @@ class TrainingRun:
         folder: FitFolder,
         groups: Sequence[ParameterGroup],
         interventions: Edits = (),
-        penalty: Callable[[], Tensor] | None = None,
+        penalty: Callable[[int], Tensor] | None = None,
+        observe: Callable[[], Mapping[str, Any]] | None = None,
     ):
         self.model, self.task, self.options, self.folder = model, task, options, folder
-        self.interventions, self.penalty = interventions, penalty
+        self.interventions, self.penalty, self.observe = interventions, penalty, observe
         self.trained = named(groups)
         self._check()
         self.optimizer = make_optimizer(groups, options)
@@ -226,7 +229,7 @@ class TrainingRun:
         for group in self.optimizer.param_groups:
             group["lr"] = group["peak"] * self.options.rate_factor(self.step)
         loss = self._loss()
-        objective = loss if self.penalty is None else loss + self.penalty()
+        objective = loss if self.penalty is None else loss + self.penalty(self.step)
         self._check_finite("loss", objective)
         self.scaler.scale(objective).backward()
         self.scaler.unscale_(self.optimizer)
@@ -269,9 +272,11 @@ class TrainingRun:
             score = self.task.evaluate(self.model, "dev", self._edits(False), **options)
         loss = self.loss_sum / self.n_losses if self.n_losses else None
         rate = self.options.rate * self.options.rate_factor(max(0, self.step - 1))
-        self.history.append({"step": self.step, "value": score.value, "loss": loss, "rate": rate})
+        observed = {} if self.observe is None else self.observe()
+        self.history.append({"step": self.step, "value": score.value, "loss": loss, "rate": rate, **observed})
         self.loss_sum, self.n_losses = 0.0, 0
-        if self.best is None or math.isnan(self.best.value) or score.is_better_than(self.best.value):
+        is_last = self.options.select == "last"
+        if is_last or self.best is None or math.isnan(self.best.value) or score.is_better_than(self.best.value):
             self.best = score
             self.best_tensors = {name: tensor.detach().clone() for name, tensor in self._state_tensors().items()}
             self._save(is_best=True)

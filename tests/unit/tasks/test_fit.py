@@ -118,7 +118,7 @@ def test_a_nan_stops_names_the_step_and_leaves_the_best_weights(tmp_path: Path) 
     model = gpt()
     steps = iter(range(100))
 
-    def penalty() -> Tensor:
+    def penalty(step: int) -> Tensor:
         return torch.tensor(float("nan") if next(steps) == 6 else 0.0)
 
     with pytest.raises(HeadscopeError, match=r"the loss is nan at step 7.*the checkpoint of step 4"):
@@ -209,11 +209,26 @@ def test_gates_alone_are_trained_with_a_rate_of_their_own(tmp_path: Path) -> Non
 
     groups = [ParameterGroup({"gates": gates}, rate=0.1)]
     options = FitOptions(steps=4, batch_size=2, evaluate_every=2, schedule="constant")
-    settings = {"parameters": groups, "interventions": edits, "penalty": lambda: 10 * gates.sum()}
+    settings = {"parameters": groups, "interventions": edits, "penalty": lambda step: 10 * gates.sum()}
     result = fit(model, language_task(metric="loss"), options, folder=tmp_path, **settings)
     assert not differing(before, weights(model))
     assert training_calls == [False, True, True, False, True, True, False]
     assert result.parameters().keys() == {"gates"}
+
+
+def test_the_last_weights_count_where_chosen_and_the_history_has_what_was_observed(tmp_path: Path) -> None:
+    options = FitOptions(**(OPTIONS.to_json() | {"rate": 1.0, "warmup": 0, "select": "last", "clip": 100.0}))
+    model, penalised = gpt(), []
+
+    def penalty(step: int) -> Tensor:
+        penalised.append(step)
+        return torch.tensor(0.0)
+
+    settings = {"penalty": penalty, "observe": lambda: {"n_steps": len(penalised)}}
+    result = fit(model, language_task(), options, folder=tmp_path, **settings)
+    assert result.best_step == 12 and result.best.value > result.history[0]["value"]  # the rate is far too high
+    assert language_task().evaluate(model).value == pytest.approx(result.best.value, rel=1e-6)
+    assert penalised == list(range(12)) and [row["n_steps"] for row in result.history] == [0, 4, 8, 12]
 
 
 def test_from_scratch_draws_the_weights_anew_from_the_seed(tmp_path: Path) -> None:
