@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from headscope.models import load as load
     from headscope.progress import Progress as Progress
     from headscope.progress import progress_bars as progress_bars
+    from headscope.pruning import prune as prune
     from headscope.reports import HeadsReport as HeadsReport
     from headscope.reports import heads as heads
     from headscope.scores import Scores as Scores

@@ -32,6 +32,7 @@ class PrunePoint:
 
     `lambda_` is by type of attention. `log_alpha` and `p_open` are of L0's gates, by layer. A row of `history` has
     "step", "loss", "open" (by type) and, where it was evaluated, "score". `weights` is a file in the sweep's folder.
+    `search` says how λ was found for `keep`, and how many heads were then added or removed by log α.
     """
 
     id: str
@@ -56,6 +57,7 @@ class PrunePoint:
     history: tuple[dict[str, Any], ...] = ()
     weights: str | None = None
     weights_sha256: str | None = None
+    search: Mapping[str, Any] | None = None
 
     def counts(self) -> dict[str, tuple[int, int]]:
         """How many heads survive, and of how many, by type of attention."""
@@ -85,6 +87,7 @@ class PrunePoint:
             "history": [dict(row) for row in self.history],
             "weights": self.weights,
             "weights_sha256": self.weights_sha256,
+            "search": None if self.search is None else dict(self.search),
         }
 
     @classmethod
@@ -226,16 +229,14 @@ class Sweep:
         tensors = self.weights(point)
         if not tensors:
             return model
-        module = copy.deepcopy(model.module)
-        own = dict(module.named_parameters()) | dict(module.named_buffers())
+        pruned = copy_model(model)
+        own = dict(pruned.module.named_parameters()) | dict(pruned.module.named_buffers())
         unknown = next((name for name in tensors if name not in own or own[name].shape != tensors[name].shape), None)
         if unknown is not None:
             raise InputError(f"{model.name} has no parameter {unknown!r} of this shape: the sweep is of another model.")
         with torch.no_grad():
             for name, tensor in tensors.items():
                 own[name].copy_(tensor)
-        pruned = Model(module, model.processor, name=model.name, verify=False)
-        pruned.verification = model.verification  # what was compared is the architecture
         return pruned
 
     # Writing
@@ -296,6 +297,13 @@ class Sweep:
                 f"{self.folder} holds a sweep with other settings ({name} was {old}, now {new}): resume it with the "
                 "same, or choose another folder."
             )
+
+
+def copy_model(model: Model) -> Model:
+    """A model with the same weights, which may then change."""
+    copied = Model(copy.deepcopy(model.module), model.processor, name=model.name, verify=False)
+    copied.verification = model.verification  # what was compared is the architecture
+    return copied
 
 
 def _checked_json(file: Path) -> dict[str, Any]:

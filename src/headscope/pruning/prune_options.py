@@ -1,0 +1,71 @@
+"""Settings of pruning: gates, training, fine-tuning, baselines."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, get_args
+
+from headscope.errors import InputError
+from headscope.pruning.head_gates import GateOptions
+from headscope.tasks.fit_options import FitOptions
+
+Trained = Literal["all", "gates", "encoder"]
+Method = Literal["l0", "importance", "relevance", "confidence", "random"]
+Allocation = Literal["own", "normalised", "l0"]
+
+
+@dataclass(frozen=True)
+class PruneOptions:
+    """Settings of `hs.prune`.
+
+    `training` is the L0 stage, where gates and `parameters` are trained together: "all" weights, "gates" alone, or
+    gates and the "encoder" beside a frozen decoder. `training.start="scratch"` draws the weights anew. `tuning` is the
+    training after it with the mask fixed; None leaves it out. `types` are the types of attention that are pruned: all
+    by default, "encoder" alone beside a frozen decoder. `dev_metric` is the metric on dev during training (cheap:
+    "loss"); by default the task's. `l0_seeds` repeats every λ.
+
+    `baselines` choose as many heads in other ways, at each L0 point, with and without fine-tuning, `seeds` times each.
+    They share heads out among layers by their own scores over the whole model ("own"), by scores divided by each
+    layer's norm ("normalised"), or take as many of each type of attention as L0 ("l0"). Baseline "l0" is L0's mask on
+    the weights from before L0. Scores are means over the first `ranking_examples` of train.
+
+    `keep` is found to within `keep_tolerance` (a share of the heads) in at most `keep_trials` trainings. The chosen
+    point is the smallest whose score is at most `score_tolerance` (a share) worse than the untouched model's.
+    """
+
+    parameters: Trained = "all"
+    types: tuple[str, ...] | None = None
+    gates: GateOptions = field(default_factory=GateOptions)
+    training: FitOptions = field(default_factory=FitOptions)
+    tuning: FitOptions | None = field(default_factory=lambda: FitOptions(steps=500))
+    dev_metric: str | None = None
+    l0_seeds: int = 1
+    baselines: tuple[Method, ...] = ()
+    allocations: tuple[Allocation, ...] = ("own", "l0")
+    seeds: int = 1
+    ranking_examples: int = 200
+    keep_tolerance: float = 0.02
+    keep_trials: int = 6
+    score_tolerance: float = 0.02
+
+    def __post_init__(self) -> None:
+        for name, choices in (("baselines", Method), ("allocations", Allocation)):
+            unknown = [choice for choice in getattr(self, name) if choice not in get_args(choices)]
+            if unknown:
+                raise InputError(f"{name} are some of {', '.join(get_args(choices))}; got {unknown[0]!r}.")
+        if self.parameters not in get_args(Trained):
+            raise InputError(f"parameters are 'all', 'gates' or 'encoder', got {self.parameters!r}.")
+        for name in ("l0_seeds", "seeds", "ranking_examples", "keep_trials"):
+            if getattr(self, name) < 1:
+                raise InputError(f"{name} is at least 1, got {getattr(self, name)}.")
+        if self.keep_tolerance < 0 or self.score_tolerance < 0:
+            raise InputError("keep_tolerance and score_tolerance are at least 0.")
+
+    def tuned_parameters(self) -> str:
+        """What fine-tuning trains: the encoder beside a frozen decoder, else all weights."""
+        return "encoder" if self.parameters == "encoder" else "all"
+
+    def l0_settings(self, lambda_by_type: Mapping[str, float], seed: int) -> dict[str, Any]:
+        """All that decides an L0 point."""
+        training = self.training.to_json() | {"seed": seed}
+        chosen = {"parameters": self.parameters, "gates": self.gates.to_json(), "dev_metric": self.dev_metric}
+        return {"lambda": dict(lambda_by_type), "training": training, **chosen}

@@ -1,0 +1,212 @@
+"""`prune`: which heads a model can do without, at several λ or for a share of heads, and the smaller model."""
+
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, get_args
+
+from headscope import files
+from headscope.errors import Cancelled, InputError
+from headscope.models import Model
+from headscope.progress import Cancel, OnProgress
+from headscope.pruning.attention_types import layers_of
+from headscope.pruning.prune_options import PruneOptions
+from headscope.pruning.sweep import UNTOUCHED, Plan, SweepRun
+from headscope.pruning.sweep_folder import PrunePoint, Sweep
+from headscope.tasks.learning_task import LearningTask
+from headscope.tasks.score import HIGHER_IS_BETTER
+from headscope.tasks.task_names import Split
+from headscope.tasks.trained_parameters import frozen_checksum
+from headscope.tasks.training_data import data_checksum
+
+Lambda = float | Mapping[str, float]
+# Where the search for a λ begins, in nats per head, and the factor by which it widens.
+_FIRST_LAMBDA, _WIDER = 0.02, 4.0
+
+
+def prune(
+    model: Model,
+    task: LearningTask,
+    folder: Path | str,
+    *,
+    keep: float | None = None,
+    lambdas: Lambda | Sequence[Lambda] = (),
+    options: PruneOptions | None = None,
+    smaller: bool = True,
+    progress: OnProgress | None = None,
+    cancel: Cancel | None = None,
+) -> Sweep:
+    """Learn which heads a model can do without, and write the smaller model; the model itself stays as it is.
+
+    `lambdas` are penalties in nats per open head, one or several, each a number for all types of attention or a number
+    by type ("encoder", "decoder", "cross", "self"): types without a λ are not pruned. `keep` is the share of heads that
+    survive instead, 0 to 1: λ is found by bisection. At each, gates are trained, hardened to 0 and 1, and the model is
+    fine-tuned without the pruned heads. Baselines and all settings are in `options`.
+
+    Scores are on test, or on dev where the task has no test. `folder` gets a folder for each point, and `baked/` and
+    `slim/` of the chosen point (`smaller=False`: neither). Run again to resume, or with other λ to add points; several
+    processes may work on one folder. Ctrl-C keeps the points that are finished, and the last checkpoint.
+
+    >>> from headscope import prune, tasks  # doctest: +SKIP
+    >>> task = tasks.language_modelling(train="train.txt", dev="dev.txt")  # doctest: +SKIP
+    >>> prune(model, task, "pruned", keep=0.5).chosen.total()  # doctest: +SKIP
+    (24, 48)
+    """
+    options = options or PruneOptions()
+    choices = _check(model, task, keep, lambdas, options)
+    sweep = _open(model, task, folder)
+    run = SweepRun(model, task, sweep, options, cancel=cancel, progress=progress)
+    try:
+        run.make([run.untouched()])
+        if keep is None:
+            run.make(_plans(run, [run.l0(_by_type(run, choice), seed) for choice in choices for seed in _seeds(run)]))
+        else:
+            run.make(_plans(run, [find_keep(run, keep, seed) for seed in _seeds(run)]))
+    except (KeyboardInterrupt, Cancelled):
+        _finish(run, keep, smaller)
+        raise
+    _finish(run, keep, smaller)
+    return sweep
+
+
+def find_keep(run: SweepRun, keep: float, seed: int) -> Plan:
+    """The plan of a point with a share of the heads: bisection of log λ on the number of open gates."""
+    options, target = run.options, run.n_kept(keep)
+    n_heads = run.n_kept(1.0)
+    low, high, value = 0.0, math.inf, _FIRST_LAMBDA * (len(run.layers) if options.gates.penalty == "mean" else 1)
+    trials: list[tuple[float, int, str]] = []
+    while len(trials) < options.keep_trials:
+        value = float(f"{value:.3g}")
+        plan = run.l0({layer.type: value for layer in run.layers}, seed)
+        run.make([plan])
+        n_open = run.n_open(run.sweep.point(plan.id).mask)
+        trials.append((value, n_open, plan.id))
+        if abs(n_open - target) <= options.keep_tolerance * n_heads:
+            break
+        low, high = (value, high) if n_open > target else (low, value)
+        value = _WIDER * low if high == math.inf else high / _WIDER if low == 0.0 else math.sqrt(low * high)
+    value, n_open, source = min(trials, key=lambda trial: abs(trial[1] - target))
+    tried = [[trial_value, trial_open] for trial_value, trial_open, _ in trials]
+    search = {"lambda": value, "open": n_open, "target": target, "of": n_heads, "trials": tried}
+    return run.exactly(keep, source, seed, search)
+
+
+def _plans(run: SweepRun, l0_plans: Sequence[Plan]) -> list[Plan]:
+    """L0 points, the same fine-tuned, and the baselines at each."""
+    options, plans = run.options, list(l0_plans)
+    if options.tuning is not None:
+        plans += [run.tuned(plan.id, options.training.seed) for plan in l0_plans]
+    if options.baselines and options.tuning is not None:
+        plans += [run.untouched(tuned=True, seed=seed) for seed in range(options.seeds)]
+    for plan in l0_plans:
+        for method in options.baselines:
+            allocations = [None] if method == "l0" else [*options.allocations]
+            if method == "random":
+                allocations = [name for name in allocations if name != "normalised"]
+            for allocation in allocations:
+                plans += _baseline_plans(run, method, allocation, plan.id)
+    return plans
+
+
+def _baseline_plans(run: SweepRun, method: str, allocation: str | None, like: str) -> list[Plan]:
+    """A baseline without fine-tuning (several seeds where they matter) and with it (for every seed)."""
+    seeds = range(run.options.seeds)
+    masks = seeds if method == "random" else seeds[:1]
+    plans = [run.baseline(method, allocation, like, seed=seed, tuned=False) for seed in masks]
+    if run.options.tuning is not None:
+        plans += [run.baseline(method, allocation, like, seed=seed, tuned=True) for seed in seeds]
+    return plans
+
+
+def _seeds(run: SweepRun) -> range:
+    first = run.options.training.seed
+    return range(first, first + run.options.l0_seeds)
+
+
+def _by_type(run: SweepRun, choice: Lambda) -> dict[str, float]:
+    if isinstance(choice, Mapping):
+        return dict(choice)
+    return {layer.type: float(choice) for layer in run.layers}
+
+
+def _check(
+    model: Model, task: LearningTask, keep: float | None, lambdas: Lambda | Sequence[Lambda], options: PruneOptions
+) -> list[Lambda]:
+    """Refuse what cannot work before anything is computed; the λ as a list."""
+    task.check(model)
+    task.data("train")
+    task.data("dev")
+    if options.dev_metric is not None:
+        task.check_metric(options.dev_metric)
+    choices: list[Lambda] = [lambdas] if isinstance(lambdas, int | float | Mapping) else list(lambdas)
+    if (keep is None) == (not choices):
+        raise InputError("prune takes either keep=… (a share of the heads) or lambdas=… (penalties), and one of them.")
+    if keep is not None and not 0 <= keep <= 1:
+        raise InputError(f"keep is a share of the heads, from 0 to 1, got {keep}.")
+    types = {layer.type for layer in layers_of(model)}
+    for choice in choices:
+        values = choice if isinstance(choice, Mapping) else {"": choice}
+        unknown = [name for name in values if name and name not in types]
+        if unknown:
+            raise InputError(
+                f"{model.name} has no attention of type {unknown[0]!r}: it has {', '.join(sorted(types))}."
+            )
+        if not values or any(not 0 <= value < math.inf for value in values.values()):
+            raise InputError(f"λ is a penalty in nats per open head, at least 0, got {choice}.")
+    return choices
+
+
+def _open(model: Model, task: LearningTask, folder: Path | str) -> Sweep:
+    """The sweep in the folder, begun where there is none; refused where it is of another model, task or data."""
+    data: dict[str, Any] = {}
+    for split in get_args(Split):
+        corpus = getattr(task, split)
+        if corpus is not None:
+            data[split] = {"name": corpus.name, "n": sum(1 for _ in corpus), "sha256": data_checksum(corpus)}
+    return Sweep.create(
+        folder,
+        model=model.name,
+        model_class=type(model.module).__name__,
+        task=task.name,
+        metric=task.metric,
+        higher_is_better=HIGHER_IS_BETTER[task.metric],
+        layers=layers_of(model),
+        data=data,
+        options={"weights": frozen_checksum(model.module, {}), "label_smoothing": task.label_smoothing},
+        baseline=UNTOUCHED,
+    )
+
+
+def _finish(run: SweepRun, keep: float | None, smaller: bool) -> None:
+    """Choose a point of those that are there, and write its smaller model."""
+    point = choose_point(run.sweep, keep, run.options.score_tolerance)
+    if point is None:
+        return
+    with files.lock(run.sweep.folder / "points"):
+        before = run.sweep.chosen
+        run.sweep.choose(point.id)
+        is_there = before is not None and before.id == point.id and (run.sweep.folder / "slim").exists()
+        if smaller and not is_there:
+            from headscope.pruning.smaller_model import write_smaller_models
+
+            write_smaller_models(run.sweep.load(run.model, point), point.mask, run.sweep.folder, task=run.task)
+
+
+def choose_point(sweep: Sweep, keep: float | None, tolerance: float) -> PrunePoint | None:
+    """The point whose model is written: that of `keep`, fine-tuned if it was; else the smallest of L0 that scores at
+    most `tolerance` (a share) worse than the untouched model; where there is none, the best.
+    """
+    points = [point for point in sweep.points if point.method == "l0" and point.parameters != "none"]
+    if keep is not None:
+        points = [point for point in points if point.keep == keep]
+    base = sweep.baseline
+    if not points or base is None:
+        return None
+    sign = 1.0 if HIGHER_IS_BETTER[base.score.metric] else -1.0
+    if keep is not None:
+        return max(points, key=lambda point: (point.tuning != "none", sign * point.score.value))
+    least = sign * base.score.value - tolerance * abs(base.score.value)
+    good = [point for point in points if sign * point.score.value >= least]
+    if good:
+        return min(good, key=lambda point: (point.total()[0], -sign * point.score.value))
+    return max(points, key=lambda point: sign * point.score.value)

@@ -1,0 +1,283 @@
+"""The points of a sweep: each is made by itself, once, by whichever process comes to it first."""
+
+import contextlib
+import json
+import shutil
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+
+from headscope import files
+from headscope.errors import HeadscopeError, InputError, LoadError
+from headscope.models import Model
+from headscope.progress import Cancel, OnProgress, Steps, stop_if
+from headscope.pruning.allocation import group_sizes, heads_of, keep_highest, keep_like, unit_layers
+from headscope.pruning.head_mask import HeadMask
+from headscope.pruning.l0_training import gated_layers, train_gates, tune
+from headscope.pruning.prune_options import PruneOptions
+from headscope.pruning.rankings import rank
+from headscope.pruning.sweep_folder import PrunePoint, Sweep, copy_model
+from headscope.scores import Scores
+from headscope.tasks.learning_task import LearningTask
+from headscope.tasks.score import Score
+
+# The untouched model, and what a point says it was fine-tuned with.
+UNTOUCHED, FIXED_MASK = "none", "fixed mask"
+_SETTINGS, _FIT = "settings.json", "fit"
+_REMEDY = "Remove its folder, and prune again."
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """A point to be made, the settings that decide it, and the points that it needs."""
+
+    id: str
+    settings: Mapping[str, Any]
+    make: Callable[[], PrunePoint]
+    needs: tuple[str, ...] = ()
+
+
+class SweepRun:
+    """Makes the points of a sweep. `model` is the original; it stays as it is."""
+
+    def __init__(
+        self,
+        model: Model,
+        task: LearningTask,
+        sweep: Sweep,
+        options: PruneOptions,
+        *,
+        cancel: Cancel | None = None,
+        progress: OnProgress | None = None,
+    ):
+        self.model, self.task, self.sweep, self.options = model, task, sweep, options
+        self.cancel, self.progress = cancel, progress
+        self.layers, self.whole = gated_layers(model, options), HeadMask.full(model)
+        self.split: Any = "test" if task.test is not None else "dev"
+        self._scores: dict[tuple[str, int], Scores] = {}
+
+    # Making points
+
+    def make(self, plans: Sequence[Plan]) -> None:
+        """Make the points that are not there yet. Several processes may do so at once: each takes free points."""
+        steps, waiting = Steps("points", len(plans), self.progress, self.cancel), list(plans)
+        while waiting:
+            finished = set(self.sweep.read()["points"])
+            ready = [plan for plan in waiting if finished.issuperset(plan.needs)]
+            free = next((plan for plan in ready if self._make(plan, wait=False)), None)
+            if free is None:  # other processes make all that can be made now
+                free = ready[0]
+                self._make(free, wait=True)
+            waiting.remove(free)
+            steps.add(note=free.id)
+
+    def _make(self, plan: Plan, *, wait: bool) -> bool:
+        """Make a point unless it is there; False where another process is making it."""
+        stop_if(self.cancel)
+        folder = self.sweep.point_folder(plan.id)
+        folder.mkdir(parents=True, exist_ok=True)
+        with contextlib.ExitStack() as stack:
+            try:
+                stack.enter_context(files.lock(folder, wait=wait))
+            except LoadError:
+                raise
+            except HeadscopeError:
+                return False
+            self._check_settings(plan)
+            if plan.id not in self.sweep.read()["points"]:
+                started = time.monotonic()
+                point = plan.make()
+                self.sweep.add(replace(point, seconds=time.monotonic() - started))
+            shutil.rmtree(folder / _FIT, ignore_errors=True)  # checkpoints that nothing needs any more
+        return True
+
+    def _check_settings(self, plan: Plan) -> None:
+        """Refuse a point, finished or not, that was begun with other settings."""
+        file = self.sweep.point_folder(plan.id) / _SETTINGS
+        settings = json.loads(json.dumps(plan.settings))
+        if not file.exists():
+            files.write_file(file, json.dumps(settings, indent=1).encode())
+            return
+        before = files.read_json(file, _REMEDY)
+        changed = [name for name in {**before, **settings} if before.get(name) != settings.get(name)]
+        if changed:
+            name = changed[0]
+            raise InputError(
+                f"{self.sweep.folder} has the point {plan.id} with other settings ({name} was {before.get(name)}, now "
+                f"{settings.get(name)}): prune with the same, or choose another folder."
+            )
+
+    # Plans
+
+    def untouched(self, *, tuned: bool = False, seed: int = 0) -> Plan:
+        """The model as it came; or fine-tuned for as long as baselines are, with all its heads."""
+        name = f"{UNTOUCHED}-tuned-s{seed}" if tuned else UNTOUCHED
+        return self._fixed(name, UNTOUCHED, lambda: self.whole, seed=seed, tuned=tuned)
+
+    def l0(self, lambda_by_type: Mapping[str, float], seed: int) -> Plan:
+        """L0 training at a λ."""
+        options = self.options
+        name = f"l0-{_lambda_name(lambda_by_type)}{_variant(options)}-s{seed}"
+
+        def make() -> PrunePoint:
+            model = copy_model(self.model)
+            settings = {"folder": self.sweep.point_folder(name) / _FIT, "seed": seed, **self._hooks()}
+            trained = train_gates(model, self.task, lambda_by_type, options, **settings)
+            point = self._point(name, "l0", trained.mask, model)
+            about = {"parameters": options.parameters, "start": options.training.start, "seed": seed}
+            gates = {"log_alpha": trained.log_alpha, "p_open": trained.p_open, "history": trained.history}
+            return replace(point, lambda_=dict(lambda_by_type), steps=options.training.steps, **about, **gates)
+
+        return Plan(name, options.l0_settings(lambda_by_type, seed), make)
+
+    def exactly(self, keep: float, source: str, seed: int, search: Mapping[str, Any]) -> Plan:
+        """An L0 point with heads added or removed by log α until exactly `keep` of them survive."""
+        name = f"l0-keep{keep:g}{_variant(self.options)}-s{seed}"
+
+        def make() -> PrunePoint:
+            point = self.sweep.point(source)
+            assert point.log_alpha is not None
+            scores = {
+                site.head(index): value for site, row in point.log_alpha.items() for index, value in enumerate(row)
+            }
+            sizes = group_sizes(self.layers, self.options.gates.per)
+            mask = keep_highest(self.whole, scores, self.n_kept(keep), group_sizes=sizes)
+            score, loss = self._evaluate(self.sweep.load(self.model, point), mask)
+            changed = {"removed": len(_lost(point.mask, mask)), "added": len(_lost(mask, point.mask))}
+            return replace(point, id=name, mask=mask, score=score, loss=loss, keep=keep, search={**search, **changed})
+
+        settings = {"keep": keep, "source": source}
+        return Plan(name, settings, make, (source,))
+
+    def tuned(self, source: str, seed: int) -> Plan:
+        """The weights of an L0 point fine-tuned with its mask fixed."""
+        name, options = f"{source}-tuned", self.options
+        assert options.tuning is not None
+        steps = options.tuning.steps
+
+        def make() -> PrunePoint:
+            point = self.sweep.point(source)
+            model = copy_model(self.sweep.load(self.model, point))
+            history = self._tune(model, name, point.mask, steps, seed)
+            pruned = self._point(name, "l0", point.mask, model)
+            about = {"start": point.start, "parameters": point.parameters, "lambda_": point.lambda_}
+            about |= {"keep": point.keep, "search": point.search, "seed": seed, "like": source}
+            return replace(pruned, tuning=FIXED_MASK, steps=point.steps + steps, history=history, **about)
+
+        return Plan(name, self._tuning_settings(steps, seed), make, (source,))
+
+    def baseline(self, method: str, allocation: str | None, like: str, *, seed: int, tuned: bool) -> Plan:
+        """As many heads as an L0 point has, chosen in another way on the weights from before."""
+        chosen = f"{method}-{allocation}" if allocation else f"{method}-mask"
+        name = f"{chosen}-like-{like}-s{seed}{'-tuned' if tuned else ''}"
+        fields = {"allocation": allocation, "like": like, "normalised": allocation == "normalised"}
+        return self._fixed(
+            name, method, lambda: self._choose(method, allocation, like, seed), seed=seed, tuned=tuned, **fields
+        )
+
+    def _fixed(
+        self, name: str, method: str, choose: Callable[[], HeadMask], *, seed: int, tuned: bool, **fields: Any
+    ) -> Plan:
+        """A mask on the model's own weights, fine-tuned or not."""
+        steps = self.baseline_steps() if tuned else 0
+
+        def make() -> PrunePoint:
+            mask, model = choose(), copy_model(self.model) if tuned else self.model
+            history = self._tune(model, name, mask, steps, seed) if tuned else ()
+            trained = {"parameters": self.options.tuned_parameters() if tuned else "none"}
+            trained |= {"tuning": FIXED_MASK if tuned else "none", "steps": steps, "history": history, "seed": seed}
+            return replace(self._point(name, method, mask, model), **trained, **fields)
+
+        settings: dict[str, Any] = {"method": method, "examples": self.options.ranking_examples}
+        if tuned:
+            settings |= self._tuning_settings(steps, seed)
+        like = fields.get("like")
+        return Plan(name, settings, make, () if like is None else (like,))
+
+    # Parts of points
+
+    def n_kept(self, keep: float) -> int:
+        """How many heads survive where this share of those with gates does."""
+        return round(keep * len(heads_of(self.layers)))
+
+    def n_open(self, mask: HeadMask) -> int:
+        """How many of the heads with gates survive."""
+        return len(set(mask.heads_kept()) & set(heads_of(self.layers)))
+
+    def baseline_steps(self) -> int:
+        """Fine-tuning of baselines is as long as all training of the weights of L0 points."""
+        assert self.options.tuning is not None
+        return self.options.tuning.steps + (0 if self.options.parameters == "gates" else self.options.training.steps)
+
+    def _choose(self, method: str, allocation: str | None, like: str, seed: int) -> HeadMask:
+        mask = self.sweep.point(like).mask
+        if method == "l0":
+            return mask
+        key = (method, seed if method == "random" else 0)
+        if key not in self._scores:
+            settings = {"n_examples": self.options.ranking_examples, "seed": seed, **self._hooks()}
+            self._scores[key] = rank(method, self.model, self.task, **settings)
+        own = set(heads_of(self.layers))
+        scores = {head: score for head, score in self._scores[key].items() if head in own}
+        sizes = group_sizes(self.layers, self.options.gates.per)
+        if allocation == "l0":
+            return keep_like(self.whole, scores, mask, group_sizes=sizes)
+        scores = unit_layers(scores) if allocation == "normalised" else scores
+        return keep_highest(self.whole, scores, self.n_open(mask), group_sizes=sizes)
+
+    def _tune(self, model: Model, name: str, mask: HeadMask, steps: int, seed: int) -> tuple[dict[str, Any], ...]:
+        settings = {"folder": self.sweep.point_folder(name) / _FIT, "steps": steps, "seed": seed, **self._hooks()}
+        return tune(model, self.task, mask, self.options, **settings)
+
+    def _tuning_settings(self, steps: int, seed: int) -> dict[str, Any]:
+        assert self.options.tuning is not None
+        tuning = self.options.tuning.to_json() | {"steps": steps, "seed": seed}
+        return {"tuning": tuning, "trained": self.options.tuned_parameters(), "dev_metric": self.options.dev_metric}
+
+    def _point(self, name: str, method: str, mask: HeadMask, model: Model) -> PrunePoint:
+        """A point with its score, and its weights where they are not the original's."""
+        score, loss = self._evaluate(model, mask)
+        changed = _changed(self.model, model)
+        weights: dict[str, Any] = self.sweep.write_weights(name, changed) if changed else {}
+        return PrunePoint(name, method, mask, score, self.split, loss=loss, **weights)
+
+    def _evaluate(self, model: Model, mask: HeadMask) -> tuple[Score, float]:
+        settings: dict[str, Any] = {"batch_size": self.options.training.batch_size, **self._hooks()}
+        edits = mask.interventions()
+        score = self.task.evaluate(model, self.split, edits, interval=True, **settings)
+        if self.task.metric == "loss":
+            return score, score.value
+        return score, self.task.evaluate(model, self.split, edits, metric="loss", **settings).value
+
+    def _hooks(self) -> dict[str, Any]:
+        return {"cancel": self.cancel, "progress": self.progress}
+
+
+def _changed(original: Model, model: Model) -> dict[str, torch.Tensor]:
+    """The parameters and buffers of a model that are not those of the original."""
+    before = original.module.state_dict()
+    own = dict(model.module.named_parameters()) | dict(model.module.named_buffers())
+    return {name: tensor for name, tensor in own.items() if name in before and not torch.equal(tensor, before[name])}
+
+
+def _lost(before: HeadMask, after: HeadMask) -> set:
+    return set(before.heads_kept()) - set(after.heads_kept())
+
+
+def _lambda_name(lambda_by_type: Mapping[str, float]) -> str:
+    """One number where all types have the same λ, else each with its name."""
+    values = set(lambda_by_type.values())
+    if len(values) == 1:
+        return f"{values.pop():g}"
+    return "+".join(f"{name}{value:g}" for name, value in lambda_by_type.items())
+
+
+def _variant(options: PruneOptions) -> str:
+    """What tells points of a folder apart beside λ: start, what was trained, and the types with gates."""
+    parts = ["scratch"] if options.training.start == "scratch" else []
+    parts += [] if options.parameters == "all" else [options.parameters]
+    parts += [] if options.types is None else ["+".join(options.types)]
+    return "".join(f"-{part}" for part in parts)
