@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
@@ -32,12 +33,19 @@ def bake(model: Model, edits: Sequence[Intervention], folder: str | Path) -> Pat
     """
     folder = Path(folder)
     refuse_foreign(folder, "a model", is_replaced=True)
+    baked = baked_model(model, edits)
+    with new_folder(folder) as partial:
+        save_model(baked.module, model.processor, partial)
+    return folder
+
+
+def baked_model(model: Model, edits: Sequence[Intervention]) -> Model:
+    """The same in memory: a copy of the model that behaves as the edited run does, compared with it."""
     if not isinstance(model.module, PreTrainedModel):
         raise InterventionError(f"only Hugging Face models can be baked, this is a {type(model.module).__name__}.")
     edits = [edits] if isinstance(edits, Intervention) else list(edits)
     _check_expressible(edits)
-    module = copy.deepcopy(model.module)
-    baked = Model(module, model.processor, name=str(folder))
+    baked = Model(copy.deepcopy(model.module), model.processor, name=model.name)
     with torch.no_grad():
         for (site, stage), chosen in resolve(edits, model.layout).items():
             layer = next(layer for layer in model.layout.layers if layer.site == site)
@@ -50,11 +58,17 @@ def bake(model: Model, edits: Sequence[Intervention], folder: str | Path) -> Pat
                     else:
                         _bake_coordinate(baked, model, layer, stage, intervention, head, chosen)
     _check_equal(model, edits, baked)
-    with new_folder(folder) as partial:
-        module.save_pretrained(partial)
-        if model.processor is not None:
-            model.processor.save_pretrained(partial)
-    return folder
+    return baked
+
+
+def save_model(module: Any, processor: Any, folder: Path) -> None:
+    """Save a network and what reads its inputs; a full disk is an `OSError`, whichever library meets it."""
+    try:
+        module.save_pretrained(folder)
+        if processor is not None:
+            processor.save_pretrained(folder)
+    except SafetensorError as error:
+        raise OSError(str(error)) from error
 
 
 def _check_expressible(edits: Sequence[Intervention]) -> None:
