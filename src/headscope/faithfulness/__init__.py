@@ -12,15 +12,15 @@ if TYPE_CHECKING:
     from headscope.faithfulness.adversary import reachable_divergence as reachable_divergence
     from headscope.faithfulness.adversary import row_divergence as row_divergence
     from headscope.faithfulness.attention_rows import AttentionRows as AttentionRows
-    from headscope.faithfulness.erasure import Erasure as Erasure
-    from headscope.faithfulness.erasure import erasure as erasure
-    from headscope.faithfulness.output_change import output_change as output_change
-    from headscope.faithfulness.output_change import permutation_changes as permutation_changes
-    from headscope.faithfulness.output_change import permutations as permutations
-    from headscope.faithfulness.output_change import replacement_change as replacement_change
-    from headscope.faithfulness.rank_agreement import RankAgreement as RankAgreement
-    from headscope.faithfulness.rank_agreement import rank_agreement as rank_agreement
+    from headscope.faithfulness.kendall_tau import RankAgreement as RankAgreement
+    from headscope.faithfulness.kendall_tau import rank_agreement as rank_agreement
+    from headscope.faithfulness.output_changes import output_change as output_change
+    from headscope.faithfulness.output_changes import permutation_changes as permutation_changes
+    from headscope.faithfulness.output_changes import permutations as permutations
+    from headscope.faithfulness.output_changes import replacement_change as replacement_change
     from headscope.faithfulness.replacements import REPLACEMENTS as REPLACEMENTS
+    from headscope.faithfulness.token_erasure import Erasure as Erasure
+    from headscope.faithfulness.token_erasure import erasure as erasure
     from headscope.faithfulness.token_importance import gradient_times_input as gradient_times_input
     from headscope.faithfulness.token_importance import leave_one_out as leave_one_out
 

@@ -9,7 +9,7 @@ from torch import Tensor
 from headscope.attention.divergence import jensen_shannon
 from headscope.errors import InputError
 from headscope.faithfulness.attention_rows import Answer, AttentionRows
-from headscope.faithfulness.output_change import answer_as_is, output_change
+from headscope.faithfulness.output_changes import answer_as_is, output_change
 from headscope.progress import Cancel, OnProgress, Steps
 
 

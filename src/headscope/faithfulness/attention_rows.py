@@ -1,6 +1,6 @@
 """The rows of attention that a test replaces, and the output that follows from other rows."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -47,6 +47,19 @@ class AttentionRows:
     def permutable(self) -> Tensor:
         """True where a weight may move [batch, row, key]: the key can be seen and is not special."""
         return self.visible if self.movable is None else self.visible & self.movable[:, None]
+
+    def part(self, places: Sequence[int]) -> "AttentionRows":
+        """The rows of some members of the batch."""
+        chosen = list(places)
+        names = ("movable", "real", "own", "answered")
+        others = {name: None if getattr(self, name) is None else getattr(self, name)[chosen] for name in names}
+        return AttentionRows(self.pattern[chosen], self.visible[chosen], **others)
+
+    @property
+    def weights(self) -> Tensor:
+        """The attention that each key gets [batch, key]: the mean over the rows that can see it."""
+        seen_by = self.visible if self.real is None else self.visible & self.real[..., None]
+        return (self.pattern * seen_by).sum(1) / seen_by.sum(1).clamp_min(1)
 
     def mean_over_rows(self, values: Tensor) -> Tensor:
         """The mean over real rows of one number per row: [..., batch, row] to [..., batch]."""

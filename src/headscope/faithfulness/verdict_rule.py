@@ -80,12 +80,16 @@ def need(permuted: np.ndarray, uniform: np.ndarray, seed_change: float | None = 
     return decide("need", np.minimum(permuted, uniform), floor, passes="above")
 
 
-def exclusive(share_of_reachable: np.ndarray) -> list[Part]:
+def exclusive(share_of_reachable: np.ndarray, *, was_searched: bool = True) -> list[Part]:
     """Whether no far pattern gives the same output: how far the farthest such pattern is [text, head], as a share of
-    the largest JSD that the rows allow.
+    the largest JSD that the rows allow. Without an adversary's search this can fail, not pass.
     """
     is_far = np.where(np.isfinite(share_of_reachable), share_of_reachable >= FAR, np.nan)
-    return decide("exclusive", is_far, SHARE_OF_TEXTS, passes="below")
+    parts = decide("exclusive", is_far, SHARE_OF_TEXTS, passes="below")
+    if was_searched:
+        return parts
+    reason = "no adversary was searched for: none of the patterns tried is far with the same output"
+    return [part if part.outcome == "fail" else replace(part, outcome="not tested", reason=reason) for part in parts]
 
 
 def decide(name: str, values: np.ndarray, threshold: float, *, passes: Literal["above", "below"]) -> list[Part]:
