@@ -1,9 +1,11 @@
 """One table of names: complete, unambiguous, and what the page, the docs and the reports read."""
 
+import inspect
 import runpy
 import subprocess
 import sys
 from pathlib import Path
+from string import Formatter
 from typing import get_args
 
 from headscope import glossary
@@ -26,6 +28,18 @@ def test_every_measure_role_edit_and_scale_has_its_names() -> None:
     assert glossary.SCALE_TERMS.keys() == set(get_args(Scale))
     builders = {**vars(heads), **vars(patterns), **vars(neurons)}
     assert all(callable(builders[name]) for name in glossary.EDIT_TERMS)
+
+
+def test_the_phrase_of_an_edit_names_parameters_of_its_function() -> None:
+    builders = {**vars(heads), **vars(patterns), **vars(neurons)}
+    for name, term in glossary.EDIT_TERMS.items():
+        by_place = [
+            parameter.name
+            for parameter in inspect.signature(builders[name]).parameters.values()
+            if parameter.kind is not inspect.Parameter.KEYWORD_ONLY
+        ]
+        assert list(term.parameters) == by_place, name
+        assert {field for _, field, _, _ in Formatter().parse(term.phrase) if field} <= set(term.parameters), name
 
 
 def test_no_two_measures_have_the_same_label_or_meaning() -> None:

@@ -1,6 +1,6 @@
 // Written by scripts/contract from the dataclasses on the Python side. Change those, not this.
 
-/** One run: what was read, what was edited, what there is to see, what the model answered. `edits` are the Python that makes them; `edited_heads` and `edited_weights` are what they act on. */
+/** One run: what was read, what was edited, what there is to see, what the model answered. `edits` are the Python that makes them; `edited_heads`, `edited_layers` and `edited_weights` are what they act on. */
 export interface TraceProps {
   id: string;
   model: string;
@@ -20,6 +20,7 @@ export interface TraceProps {
   other_layers: OtherLayerProps[];
   edited_heads: string[];
   edited_weights: EditedWeightsProps[];
+  edited_layers: EditedLayerProps[];
 }
 
 /** The tokens of one stack, column by column. `special` lists positions; `words` and `sentences` hold null there. `spaces` lists the positions before which the text has white space: what words and sentences are joined with. `looks` says what there is to look at: the part `image/NAME` or `sound/NAME`. `replaced` lists the positions whose token an edit put there. */
@@ -90,6 +91,13 @@ export interface EditedWeightsProps {
   head: string;
   queries: number[];
   keys: number[];
+}
+
+/** A layer whose MLP neurons or residual stream an edit changed: no single head of it was. */
+export interface EditedLayerProps {
+  stack: string;
+  layer: number;
+  part: "mlp" | "residual";
 }
 
 /** Thumbnails of all heads; `cells` tells how many queries and keys one cell of a layer's maps stands for. `note` says where they are less than exact. */
@@ -640,12 +648,14 @@ export interface RoleTerm {
   short: string;
 }
 
-/** An edit: its name in Python, its label, what it does, and an example. */
+/** An edit: its name in Python, its label, what it does, an example, and one edit in words. `phrase` holds arguments by name, in braces; `parameters` are those of the Python function, in order. Where the tokens of a phrase are not known, the label names the edit. */
 export interface EditTerm {
   name: string;
   label: string;
   meaning: string;
   example: string;
+  phrase: string;
+  parameters: string[];
 }
 
 /** A scale: its name in code and in links, its label, and what it shows. */
@@ -792,21 +802,36 @@ export const ROLE_TERMS: Record<string, RoleTerm> = {
 };
 
 export const EDIT_TERMS: Record<string, EditTerm> = {
-  "silence": {"name": "silence", "label": "silence head", "meaning": "sets the output of a head to zero", "example": "silence(\"L3H2\")"},
-  "scale": {"name": "scale", "label": "scale head", "meaning": "multiplies the output of a head", "example": "scale(\"L3H2\", 0.5)"},
-  "mean_ablate": {"name": "mean_ablate", "label": "mean-ablate head", "meaning": "replaces the output of a head by its mean", "example": "mean_ablate(\"L3H2\")"},
-  "patch": {"name": "patch", "label": "patch", "meaning": "replaces the output of a head, a layer or a stream by that of another run", "example": "patch(\"L3H2\", model.run(\"The farmer asked the cook\"))"},
-  "temperature": {"name": "temperature", "label": "temperature", "meaning": "divides the scores before the softmax: below 1 sharpens", "example": "temperature(\"L3H2\", 2.0)"},
-  "uniform": {"name": "uniform", "label": "uniform attention", "meaning": "spreads attention evenly over visible keys", "example": "uniform(\"L3H2\", tokens=[-1])"},
-  "distance_bias": {"name": "distance_bias", "label": "distance bias", "meaning": "adds this much to the scores per token of distance: negative favours near keys", "example": "distance_bias(\"L3H2\", -0.5)"},
-  "block": {"name": "block", "label": "block attention", "meaning": "removes attention from queries to keys", "example": "block(\"L3H2\", \"She\", \"nurse\")"},
-  "set_weight": {"name": "set_weight", "label": "set weight", "meaning": "sets an attention weight; the row is renormalised to sum to 1", "example": "set_weight(\"L3H2\", -1, 0, 0.9)"},
-  "set_row": {"name": "set_row", "label": "set row", "meaning": "sets all attention weights of a query", "example": "set_row(\"L3H2\", 1, [0.5, 0.5])"},
-  "replace_pattern": {"name": "replace_pattern", "label": "replace pattern", "meaning": "sets all attention weights of a head", "example": "replace_pattern(\"L3H2\", [[1.0, 0.0], [0.5, 0.5]])"},
-  "set_neuron": {"name": "set_neuron", "label": "set neuron", "meaning": "sets a neuron to a value", "example": "set_neuron(\"L2H0\", \"key\", 12, 0.0)"},
-  "scale_neuron": {"name": "scale_neuron", "label": "scale neuron", "meaning": "multiplies a neuron", "example": "scale_neuron(\"L2\", \"mlp\", 7, 2.0)"},
-  "add_neuron": {"name": "add_neuron", "label": "add to neuron", "meaning": "adds a value to a neuron", "example": "add_neuron(\"L2H0\", \"query\", 3, 1.5)"},
-  "replace_token": {"name": "replace_token", "label": "replace token", "meaning": "replaces an input token, by the mask token if none is named", "example": "replace_token(2, \"nurse\")"},
+  "silence": {"name": "silence", "label": "silence head", "meaning": "sets the output of a head to zero", "example": "silence(\"L3H2\")", "phrase": "silence {head}", "parameters": ["head"]},
+  "scale": {"name": "scale", "label": "scale head", "meaning": "multiplies the output of a head", "example": "scale(\"L3H2\", 0.5)", "phrase": "scale {head} by {factor}", "parameters": ["head", "factor"]},
+  "mean_ablate": {"name": "mean_ablate", "label": "mean-ablate head", "meaning": "replaces the output of a head by its mean", "example": "mean_ablate(\"L3H2\")", "phrase": "mean-ablate {head}", "parameters": ["head", "mean"]},
+  "patch": {"name": "patch", "label": "patch", "meaning": "replaces the output of a head, a layer or a stream by that of another run", "example": "patch(\"L3H2\", model.run(\"The farmer asked the cook\"))", "phrase": "patch {head} from {source}", "parameters": ["head", "source"]},
+  "temperature": {"name": "temperature", "label": "temperature", "meaning": "divides the scores before the softmax: below 1 sharpens", "example": "temperature(\"L3H2\", 2.0)", "phrase": "temperature {value} in {head}", "parameters": ["head", "value"]},
+  "uniform": {"name": "uniform", "label": "uniform attention", "meaning": "spreads attention evenly over visible keys", "example": "uniform(\"L3H2\", tokens=[-1])", "phrase": "uniform attention in {head}", "parameters": ["head"]},
+  "distance_bias": {"name": "distance_bias", "label": "distance bias", "meaning": "adds this much to the scores per token of distance: negative favours near keys", "example": "distance_bias(\"L3H2\", -0.5)", "phrase": "distance bias {slope} per token in {head}", "parameters": ["head", "slope"]},
+  "block": {"name": "block", "label": "block attention", "meaning": "removes attention from queries to keys", "example": "block(\"L3H2\", \"She\", \"nurse\")", "phrase": "block {queries} → {keys} in {head}", "parameters": ["head", "queries", "keys"]},
+  "set_weight": {"name": "set_weight", "label": "set weight", "meaning": "sets an attention weight; the row is renormalised to sum to 1", "example": "set_weight(\"L3H2\", -1, 0, 0.9)", "phrase": "{query} → {key} = {weight} in {head}", "parameters": ["head", "query", "key", "weight"]},
+  "set_row": {"name": "set_row", "label": "set row", "meaning": "sets all attention weights of a query", "example": "set_row(\"L3H2\", 1, [0.5, 0.5])", "phrase": "set row of {query} in {head}", "parameters": ["head", "query", "weights"]},
+  "replace_pattern": {"name": "replace_pattern", "label": "replace pattern", "meaning": "sets all attention weights of a head", "example": "replace_pattern(\"L3H2\", [[1.0, 0.0], [0.5, 0.5]])", "phrase": "replace pattern of {head}", "parameters": ["head", "pattern"]},
+  "set_neuron": {"name": "set_neuron", "label": "set neuron", "meaning": "sets a neuron to a value", "example": "set_neuron(\"L2H0\", \"key\", 12, 0.0)", "phrase": "{part} neuron {index} of {site} = {value}", "parameters": ["site", "part", "index", "value"]},
+  "scale_neuron": {"name": "scale_neuron", "label": "scale neuron", "meaning": "multiplies a neuron", "example": "scale_neuron(\"L2\", \"mlp\", 7, 2.0)", "phrase": "{part} neuron {index} of {site} × {factor}", "parameters": ["site", "part", "index", "factor"]},
+  "add_neuron": {"name": "add_neuron", "label": "add to neuron", "meaning": "adds a value to a neuron", "example": "add_neuron(\"L2H0\", \"query\", 3, 1.5)", "phrase": "{part} neuron {index} of {site} + {amount}", "parameters": ["site", "part", "index", "amount"]},
+  "replace_token": {"name": "replace_token", "label": "replace token", "meaning": "replaces an input token, by the mask token if none is named", "example": "replace_token(2, \"nurse\")", "phrase": "replace {position} by {token}", "parameters": ["position", "token"]},
+};
+
+export const EDIT_OPTIONS: Record<string, string> = {
+  "tokens": " at {tokens}",
+  "renormalise": ", row not renormalised",
+};
+
+export const EDITED_PARTS: Record<string, string> = {
+  "query": "query",
+  "key": "key",
+  "value": "value",
+  "mixed": "output",
+  "mlp": "MLP",
+  "neurons": "MLP",
+  "residual": "residual stream",
 };
 
 export const SCALE_TERMS: Record<string, ScaleTerm> = {

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 from headscope.lazy import public_names
 
 if TYPE_CHECKING:
+    from headscope.glossary.edits import EDIT_OPTIONS as EDIT_OPTIONS
     from headscope.glossary.edits import EDIT_TERMS as EDIT_TERMS
+    from headscope.glossary.edits import EDITED_PARTS as EDITED_PARTS
     from headscope.glossary.edits import EditTerm as EditTerm
     from headscope.glossary.measures import MEASURE_TERMS as MEASURE_TERMS
     from headscope.glossary.measures import MeasureTerm as MeasureTerm

@@ -14,7 +14,7 @@ from headscope.views.contract import (
     StackProps,
     TraceProps,
 )
-from headscope.views.edited import edited_heads, edited_weights, replaced_tokens
+from headscope.views.edited import edited_heads, edited_layers, edited_weights, replaced_tokens
 from headscope.views.layers import plain_texts
 from headscope.views.media import looks_like
 from headscope.views.neurons import no_neurons
@@ -48,6 +48,7 @@ def trace_part(trace: Trace, id: str = "") -> Part:
             other_layers=[OtherLayerProps(site.stack, site.layer, mixer) for site, mixer in trace.other_layers.items()],
             edited_heads=edited_heads(trace),
             edited_weights=edited_weights(trace),
+            edited_layers=edited_layers(trace),
         ),
     )
 

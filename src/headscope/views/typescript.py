@@ -87,7 +87,7 @@ def _type(hint: Any, known: dict[str, str]) -> str:
         return " | ".join(f'"{value}"' for value in inner)
     if origin in (Union, types.UnionType):
         return " | ".join(_type(member, known) for member in inner)
-    if origin is list:
+    if origin is list or (origin is tuple and inner[1:] == (...,)):
         member = _type(inner[0], known)
         return f"({member})[]" if "|" in member else f"{member}[]"
     if origin is tuple:

@@ -3,8 +3,8 @@
 import pytest
 
 import headscope as hs
-from headscope.views.contract import EditedWeightsProps
-from headscope.views.edited import edited_heads, edited_weights, replaced_tokens
+from headscope.views.contract import EditedLayerProps, EditedWeightsProps
+from headscope.views.edited import edited_heads, edited_layer_notes, edited_layers, edited_weights, replaced_tokens
 from headscope.views.trace_part import trace_part
 
 TEXT = "The doctor asked the nurse a question. She"
@@ -24,6 +24,29 @@ def test_heads_are_those_at_the_site_of_each_edit(gpt: hs.Model) -> None:
     own = hs.interventions.edit("L4H1", "mixed", lambda mixed: 2 * mixed)
     assert edited_heads(gpt.run(TEXT, interventions=[own])) == ["L4H1"]
     assert edited_heads(gpt.run(TEXT)) == []
+
+
+def test_edits_of_mlp_and_residual_stream_are_of_the_layer_and_of_no_head(gpt: hs.Model) -> None:
+    edits = [
+        hs.scale_neuron("L4", "mlp", 3, 2.0),
+        hs.set_neuron("L2", "mlp", 7, 1.0),
+        hs.add_neuron("L3", "residual", 0, 1.0),
+        hs.interventions.edit("L5", "residual", lambda stream: stream),
+        hs.patch("L1", gpt.run(TEXT, record="full"), stage="neurons"),
+        hs.set_neuron("L0H3", "key", 0, 1.0),
+    ]
+    trace = gpt.run(TEXT, interventions=edits)
+    assert edited_heads(trace) == ["L0H3"]
+    assert edited_layers(trace) == [
+        EditedLayerProps("main", 1, "mlp"),
+        EditedLayerProps("main", 2, "mlp"),
+        EditedLayerProps("main", 3, "residual"),
+        EditedLayerProps("main", 4, "mlp"),
+        EditedLayerProps("main", 5, "residual"),
+    ]
+    assert edited_layer_notes(trace) == ["edited: MLP of L1, L2, L4", "edited: residual stream of L3, L5"]
+    assert trace_part(trace).props.edited_layers == edited_layers(trace)
+    assert edited_layers(gpt.run(TEXT, interventions=[hs.silence("L3H2")])) == []
 
 
 def test_weights_of_single_tokens_are_named_by_position(gpt: hs.Model) -> None:

@@ -67,6 +67,20 @@ def test_a_figure_says_what_was_edited_and_marks_it():
     assert hs.model_view(gpt.run("The cat sat.")).figure(width="column").get_suptitle() == ""
 
 
+def test_a_figure_marks_the_layers_whose_mlp_was_edited():
+    gpt = hs.load("builtin:gpt")
+    trace = gpt.run("The cat sat.", interventions=[hs.set_neuron("L2", "mlp", 7, 4.0)])
+    figure = hs.model_view(trace).figure()
+    marked = [label.get_text() for label in figure.axes[0].get_yticklabels() if label.get_fontweight() == "bold"]
+    assert marked == ["L2"] and "edited: MLP of L2" in figure.get_supxlabel()
+    for view in (hs.head_view(trace, "L4H2"), hs.head_view(trace, "L4", form="matrix"), hs.neuron_view(trace, "L4H2")):
+        assert "edited: MLP of L2" in view.figure().get_supxlabel()
+    activations = gpt.activations(trace, interventions=[hs.set_neuron("L2", "mlp", 7, 4.0)])
+    figure = hs.activations_view(trace, activations).figure()
+    marked = [label.get_text() for label in figure.axes[0].get_yticklabels() if label.get_fontweight() == "bold"]
+    assert marked == ["L2"] and "edited: MLP of L2" in figure.get_supxlabel()
+
+
 def test_tokens_are_texts_not_formulas(tmp_path):
     figure = hs.head_view(NASTY).figure()
     texts = [text.get_text() for text in figure.axes[0].texts]

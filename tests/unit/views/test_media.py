@@ -102,6 +102,12 @@ def test_a_figure_colours_the_patches_by_the_pattern(vit):
     expected = 0.85 * np.clip((weights - low) / (high - low), 0, 1) ** 0.6
     assert np.abs(over.get_array()[..., 3] - expected).max() < 1e-6
     assert figure.axes[1].get_title() == f"L3H4  ≤ {weights.max():.2g}"
+    ends = [label.get_text() for label in figure.axes[-1].get_xticklabels()]
+    assert ends == ["weakest", "strongest patch (≤)"]
+    (single,) = (
+        label.get_text() for label in hs.head_view(vit, "L3H4", token=10).figure().axes[-1].get_xticklabels()[-1:]
+    )
+    assert single == f"{weights.max():.2g}"
 
 
 def test_a_figure_of_who_looks_and_of_arrows(vit):
@@ -125,8 +131,9 @@ def test_every_family_of_images_is_shown_over_its_picture(name):
     for site in sites:
         view = hs.head_view(trace, site)
         assert form_of(trace, view.selection) == "image"
-        for image in view.figure().axes:
-            assert image.images or not image.axison
+        *images, bar = view.figure().axes
+        assert all(image.images or not image.axison for image in images)
+        assert bar.get_xlabel() == "attention weight, 0.6-power scale"
     assert "which numbers are black" in part(trace, f"image/{stack}").props.note
 
 
@@ -147,8 +154,14 @@ def test_a_sound_has_a_waveform_and_a_spectrogram(tmp_path):
     for place in ("cross.L1", "encoder.L0"):
         view = hs.head_view(again, place)
         assert form_of(again, view.selection) == "time"
-        image = view.figure().axes[-1].images[0]
-        assert image.get_extent()[:2] == [0, 1.0]
+        *_, strip, bar = view.figure().axes
+        assert strip.images[0].get_extent()[:2] == [0, 1.0]
+        strongest = float(strip.get_ylabel().split("≤ ")[1])
+        site = view.selection.site
+        weights = again.pattern(strip.get_ylabel().split("\n")[0])
+        expected = weights.max() if site.startswith("cross") else weights.mean(0).max()
+        assert strongest == pytest.approx(expected, rel=0.06)
+        assert bar.get_xlabel().endswith("square-root scale")
     assert form_of(again, hs.head_view(again, "decoder.L1").selection) == "lines"
     assert 'data-key="sound/encoder"' in hs.head_view(again, "cross.L1").html()
 

@@ -229,7 +229,15 @@ def test_colours_are_those_of_the_page(name):
     assert theme["background"] == ("#ffffff" if name == "light" else page("background")[0])
 
 
-@pytest.mark.parametrize("name", ["model", "matrix", "activations"])
+@pytest.mark.parametrize("name", ["model", "matrix", "activations", "neuron"])
 def test_a_heat_map_has_a_colour_bar_that_names_its_scale(name: str) -> None:
     labels = [axes.get_xlabel() + axes.get_ylabel() for axes in VIEWS[name].figure().axes]
-    assert any("square-root scale" in label for label in labels)
+    assert any(("linear" if name == "neuron" else "square-root") + " scale" in label for label in labels)
+
+
+def test_neurons_of_all_tokens_have_a_colour_bar_with_numbers() -> None:
+    view = hs.neuron_view(vectors_of(TEXTS), "L0H1", every="key")
+    image, bar = view.figure().axes
+    _, full = image.images[0].get_clim()
+    numbers = [float(label.get_text()) for label in bar.get_xticklabels()]
+    assert numbers == pytest.approx([-full, -full / 2, 0, full / 2, full], rel=0.01)

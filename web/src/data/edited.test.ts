@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { editedNotes, weightsOf } from "./edited";
+import { editedNotes, isEditedLayer, weightsOf } from "./edited";
 import { readingOf } from "./reading";
 import { stack, trace } from "./trace.fixture";
 
@@ -42,5 +42,19 @@ describe("what edits act on", () => {
       "1 token replaced",
     ]);
     expect(editedNotes(trace(), ["L0H0"])).toEqual([]);
+  });
+
+  test("layers are named part by part, as no head of them was edited", () => {
+    const layers = trace({
+      edited_layers: [
+        { stack: "main", layer: 2, part: "mlp" },
+        { stack: "main", layer: 4, part: "mlp" },
+        { stack: "decoder", layer: 4, part: "residual" },
+      ],
+    });
+    expect(editedNotes(layers, ["L2H0"])).toEqual(["edited: MLP of L2, L4", "edited: residual stream of decoder.L4"]);
+    expect(isEditedLayer(layers, { stack: "main", layer: 2 })).toBe(true);
+    expect(isEditedLayer(layers, { stack: "main", layer: 3 })).toBe(false);
+    expect(isEditedLayer(layers, { stack: "decoder", layer: 2 })).toBe(false);
   });
 });

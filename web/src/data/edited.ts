@@ -1,6 +1,6 @@
 /** What the edits of a run act on, for views to mark: heads, and weights between the tokens as read. */
 
-import type { TraceProps } from "../contract";
+import { EDITED_PARTS, type EditedLayerProps, type SiteProps, type TraceProps } from "../contract";
 import type { Reading } from "./reading";
 import { headName } from "./trace";
 
@@ -10,7 +10,8 @@ export interface EditedWeight {
   key: number;
 }
 
-export type Edits = Pick<TraceProps, "edited_heads" | "edited_weights">;
+export type Edits = Pick<TraceProps, "edited_heads" | "edited_layers" | "edited_weights">;
+export const NO_EDITS: Edits = { edited_heads: [], edited_layers: [], edited_weights: [] };
 
 /** Marks beyond this many would hide what they mark. */
 const MOST = 400;
@@ -35,13 +36,29 @@ export function weightsOf(edits: Edits, head: string, queries: Reading, keys: Re
   return [...weights.values()];
 }
 
-/** Which heads of those in view are edited, and which tokens were replaced, in words. */
+/** Whether the MLP neurons or the residual stream of an attention layer's block were edited. */
+export function isEditedLayer(edits: Edits, { stack, layer }: Pick<SiteProps, "stack" | "layer">): boolean {
+  return edits.edited_layers.some((edited) => edited.stack === stack && edited.layer === layer);
+}
+
+/** What was edited of layers rather than of heads, part by part: `edited: MLP of L2, L4`. */
+export function editedLayerNotes(layers: EditedLayerProps[]): string[] {
+  const names = new Map<string, string[]>();
+  for (const { stack, layer, part } of layers) {
+    const label = EDITED_PARTS[part] ?? part;
+    names.set(label, [...(names.get(label) ?? []), `${stack === "main" ? "" : `${stack}.`}L${layer}`]);
+  }
+  return [...names].map(([part, sites]) => `edited: ${part} of ${sites.join(", ")}`);
+}
+
+/** Which heads of those in view are edited, which layers, and how many tokens were replaced, in words. */
 export function editedNotes(edits: Edits, heads: string[], readings: Pick<Reading, "isReplaced">[] = []): string[] {
   const edited = heads.filter((head) => edits.edited_heads.includes(head));
   const few = `${edited.slice(0, 6).join(", ")}${edited.length > 6 ? ` and ${edited.length - 6} more` : ""}`;
   const nReplaced = Math.max(0, ...readings.map(({ isReplaced }) => isReplaced.filter(Boolean).length));
   return [
     ...(edited.length ? [`edited: ${few}`] : []),
+    ...editedLayerNotes(edits.edited_layers),
     ...(nReplaced ? [`${nReplaced} ${nReplaced === 1 ? "token" : "tokens"} replaced`] : []),
   ];
 }

@@ -61,6 +61,7 @@ export function trace(more: Partial<TraceProps> = {}): TraceProps {
     difference: null,
     other_layers: [],
     edited_heads: [],
+    edited_layers: [],
     edited_weights: [],
     ...more,
   };

@@ -4,7 +4,7 @@
 import type { RunEvent } from "../contract";
 import { differencesOf, type SignedWindow } from "../data/activationDifferences";
 import { type ActivationsOf, activationsOf, type Window } from "../data/activations";
-import { editedNotes, headNames } from "../data/edited";
+import { editedNotes, headNames, isEditedLayer } from "../data/edited";
 import { positionOf, type Reading, readingOf } from "../data/reading";
 import { untilOf, writtenFrom } from "../data/steps";
 import { siteOf, stackOf } from "../data/trace";
@@ -283,6 +283,7 @@ class ActivationsView implements Mounted {
       pinned: this.pinned,
       hovered: this.hovered,
       here: this.layerInFocus() + 1,
+      edited: new Set(this.editedPlaces()),
     };
   }
 
@@ -298,6 +299,12 @@ class ActivationsView implements Mounted {
 
   private paint(raster: Raster, scale: number, content: Content): void {
     paint(raster, scale, themeOf(this.element), content);
+  }
+
+  private editedPlaces(): number[] {
+    const layers = this.of?.any?.props.layers ?? [];
+    const isEdited = (layer: number) => isEditedLayer(this.host.trace, { stack: this.stackName, layer });
+    return layers.flatMap((_, layer) => (isEdited(layer) ? [layer + 1] : []));
   }
 
   /** The layer in focus, by its number. */

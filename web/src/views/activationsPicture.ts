@@ -25,6 +25,8 @@ export interface Content {
   hovered: Cell | null;
   /** The place of the layer in focus. */
   here: number;
+  /** The places whose MLP or residual stream an edit changed. */
+  edited: ReadonlySet<number>;
 }
 
 export function paint(raster: Raster, scale: number, theme: Theme, content: Content): void {
@@ -86,12 +88,13 @@ function paintBar(raster: Raster, scale: number, theme: Theme, layout: Layout): 
   fillBox(raster, sized(bar, scale), theme.tertiary, 0.7);
 }
 
-function placeLabels(theme: Theme, { layout, places, here }: Content): Label[] {
+function placeLabels(theme: Theme, { layout, places, here, edited }: Content): Label[] {
   const { height } = layout.cell;
   const every = Math.max(1, Math.ceil(13 / height));
   return places.flatMap((text, place) => {
     const isHere = place === here;
-    if (place % every && !isHere) return [];
+    const isEdited = edited.has(place);
+    if (place % every && !isHere && !isEdited) return [];
     return {
       text,
       x: layout.left - 8,
@@ -99,8 +102,9 @@ function placeLabels(theme: Theme, { layout, places, here }: Content): Label[] {
       align: "right" as const,
       width: 120,
       size: Math.min(12, height + 3),
-      colour: isHere ? theme.ink : theme.secondary,
-      isBold: isHere,
+      colour: isEdited ? theme.warn : isHere ? theme.ink : theme.secondary,
+      isBold: isHere || isEdited,
+      isEdited,
     };
   });
 }

@@ -16,6 +16,8 @@ export interface Mark {
   y: number;
   align: "left" | "right" | "centre";
   isTitle?: boolean;
+  /** The layer that it names. */
+  site?: SiteProps;
 }
 
 export interface Grid {
@@ -155,7 +157,7 @@ function placeBlock(grid: Grid, block: Block, x: number, y: number, title: numbe
   block.layers.forEach((site, row) => {
     name(row);
     if (row % skip === 0) {
-      grid.marks.push({ text: `L${site.layer}`, x: first.x - 8, y: top + grid.size / 2, align: "right" });
+      grid.marks.push({ text: `L${site.layer}`, x: first.x - 8, y: top + grid.size / 2, align: "right", site });
     }
     for (let head = 0; head < site.n_heads; head++) grid.places.push({ site, head, x: first.x + head * pitch, y: top });
     top += pitch + grid.caption;

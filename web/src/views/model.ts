@@ -1,7 +1,7 @@
 /** The model view: every head of every layer as a small picture, on one screen. */
 
 import type { MapsProps, MethodProps, SiteProps } from "../contract";
-import { editedNotes, headNames } from "../data/edited";
+import { editedLayerNotes, editedNotes, headNames, isEditedLayer } from "../data/edited";
 import { along, Measures, number, spoken, titleOf } from "../data/measures";
 import { mediumOf } from "../data/media";
 import { diverging } from "../data/relevance";
@@ -17,7 +17,7 @@ import { blocksOf, type Grid, gridOf, headAt, neighbour, type Place, rankedOf, s
 import { Icons } from "./icons";
 import { type Label, Ruler } from "./labels";
 import { type Legend, lineLegend, rootLegend, signedLegend } from "./legend";
-import { editedTag, labelsOf } from "./modelLabels";
+import { editedTag, labelsOf, layerBar } from "./modelLabels";
 import { exactPairs, isPooled, type Pair, plainly, pooledPairs, toldPair } from "./pairs";
 import { pictureOf, Surface, titled } from "./surface";
 import { drawMapLines, drawSignedLines, furthest } from "./thumbnails";
@@ -257,7 +257,18 @@ class ModelView implements Mounted {
         fillBox(raster, scaled(editedTag(place, grid.size), scale), theme.warn);
       }
     }
+    this.paintEditedLayers(raster, theme, scale);
     if (colour) this.paintLegend(raster, theme, scale);
+  }
+
+  /** A bar beside the row of a layer whose MLP or residual stream was edited; heads in another order have no rows. */
+  private paintEditedLayers(raster: Raster, theme: Theme, scale: number): void {
+    const grid = this.grid as Grid;
+    if (!grid.marks.length) return;
+    for (const place of grid.places) {
+      if (place.head || !isEditedLayer(this.host.trace, place.site)) continue;
+      fillBox(raster, scaled(layerBar(place, grid.size), scale), theme.warn);
+    }
   }
 
   private paintLegend(raster: Raster, theme: Theme, scale: number): void {
@@ -297,6 +308,7 @@ class ModelView implements Mounted {
       theme,
       passes: (name) => this.passes(name),
       isEdited: (name) => this.isEdited(name),
+      isEditedLayer: (site) => isEditedLayer(this.host.trace, site),
     });
   }
 
@@ -443,6 +455,9 @@ class ModelView implements Mounted {
     const values = this.measures.striking(name, [sort, colour], 4);
     return [
       this.isEdited(name) ? `${name}, edited` : name,
+      ...editedLayerNotes(
+        this.host.trace.edited_layers.filter(({ stack, layer }) => stack === site.stack && layer === site.layer),
+      ),
       ...values.map((value) => `${spoken(value.name)} ${number(value.value)}`),
     ];
   }

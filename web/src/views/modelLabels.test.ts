@@ -28,6 +28,7 @@ const content = (sort: string, colour: string, legend: { x: number; width: numbe
   theme: LIGHT,
   passes: (name: string) => name !== "L0H1",
   isEdited: () => false,
+  isEditedLayer: (_: SiteProps) => false,
 });
 
 test("under a head stands what heads are sorted by, else coloured by, else what stands out in it", () => {
@@ -43,4 +44,12 @@ test("heads that the filter leaves out have no words, and the legend its ends", 
   expect(texts).toContain("0.20");
   expect(texts).not.toContain("0.90");
   expect(texts).toEqual(expect.arrayContaining(["0", "1.00"]));
+});
+
+test("the name of a layer whose MLP or residual stream was edited stands out, and says so", () => {
+  const labels = labelsOf({ ...content("", ""), isEditedLayer: ({ layer }) => layer === 0 });
+  const place = labels.findIndex(({ text }) => text === "L0");
+  expect(labels[place]).toMatchObject({ colour: LIGHT.warn, isBold: true });
+  expect(labels[place + 1]).toMatchObject({ text: "edited", colour: LIGHT.warn });
+  expect(labelsOf(content("", "")).map(({ text }) => text)).not.toContain("edited");
 });

@@ -1,11 +1,12 @@
 /** What is written on the model view: names of layers and heads, the legend, and words under each head. */
 
+import type { SiteProps } from "../contract";
 import { type Measures, number, spoken, titleOf } from "../data/measures";
 import { headName } from "../data/trace";
 import type { Box } from "../marks/cells";
 import type { Selection } from "../selection";
 import type { Theme } from "../theme";
-import type { Grid } from "./grid";
+import type { Grid, Mark } from "./grid";
 import type { Label, Ruler } from "./labels";
 
 interface Captioned {
@@ -23,6 +24,8 @@ interface Content extends Captioned {
   /** Whether the filter leaves a head in. */
   passes(name: string): boolean;
   isEdited(name: string): boolean;
+  /** Whether a layer's MLP or residual stream was edited. */
+  isEditedLayer(site: SiteProps): boolean;
 }
 
 /** The tag of an edited head, in the corner of its picture; smaller pictures have a frame alone. */
@@ -34,19 +37,15 @@ export function editedTag({ x, y }: { x: number; y: number }, size: number): Box
     : { x: x + size - EDITED.width, y, width: EDITED.width, height: EDITED.height };
 }
 
+/** Beside the heads of an edited layer. */
+export function layerBar({ x, y }: { x: number; y: number }, size: number): Box {
+  return { x: x - 6, y, width: 3, height: size };
+}
+
 export function labelsOf(content: Content): Label[] {
   const { grid, measures, selection, isDifference, legend, ruler, theme } = content;
   const { sort, colour } = selection;
-  const labels: Label[] = grid.marks.map((mark) => ({
-    text: mark.text,
-    x: mark.x,
-    y: mark.y,
-    align: mark.align,
-    width: 400,
-    size: mark.isTitle ? 12 : 11,
-    colour: mark.isTitle ? theme.secondary : theme.tertiary,
-    isBold: mark.isTitle ?? false,
-  }));
+  const labels = grid.marks.flatMap((mark) => markLabels(mark, content));
   if (colour && legend) {
     const { x, width } = legend;
     const about = measures.methods.find((candidate) => candidate.name === colour);
@@ -94,6 +93,24 @@ export function labelsOf(content: Content): Label[] {
     } else labels.push({ ...small, text: number(value), x: place.x + grid.size, y, align: "right", width: room });
   }
   return labels;
+}
+
+/** The name of a layer, a head or a stack; under that of an edited layer, that it was. */
+function markLabels(mark: Mark, { grid, theme, isEditedLayer }: Content): Label[] {
+  const isEdited = mark.site !== undefined && isEditedLayer(mark.site);
+  const { text, x, y, align } = mark;
+  const label: Label = {
+    text,
+    x,
+    y,
+    align,
+    width: 400,
+    size: mark.isTitle ? 12 : 11,
+    colour: isEdited ? theme.warn : mark.isTitle ? theme.secondary : theme.tertiary,
+    isBold: isEdited || (mark.isTitle ?? false),
+  };
+  if (!isEdited || grid.size < EDITED.least) return [label];
+  return [label, { ...label, text: EDITED.text, y: y + 12, size: EDITED.size }];
 }
 
 /** What is written under a head: what heads are sorted by, else coloured by, else what stands out in it. */

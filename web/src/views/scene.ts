@@ -1,6 +1,6 @@
 /** What the head view shows: the heads of one layer, which of their lines are drawn, and what there is to say about it. */
 
-import { type EditedWeight, type Edits, editedNotes, weightsOf } from "../data/edited";
+import { type EditedWeight, type Edits, editedNotes, NO_EDITS, weightsOf } from "../data/edited";
 import { LEAST_DIFFERENCE } from "../data/layer";
 import { type Between, betweenOf, Lines, possible, reachOf, SEEN } from "../data/lines";
 import type { Loaded } from "../data/load";
@@ -41,7 +41,7 @@ export class Scene {
     readonly selection: Selection,
     readonly answer: Relevance | null = null,
     readonly trees: Trees | null = null,
-    edits: Edits = { edited_heads: [], edited_weights: [] },
+    private readonly edits: Edits = NO_EDITS,
   ) {
     const { layer } = loaded;
     this.between = betweenOf(layer.queries, layer.keys, selection.pair);
@@ -159,8 +159,8 @@ export class Scene {
     const isNormed = what !== "scores";
     const [mean] = this.drawnHeads;
     if (mean && mean.head < 0) all.push(mean.name);
-    const edited = this.drawnHeads.filter((head) => head.isEdited).map((head) => head.name);
-    all.push(...editedNotes({ edited_heads: edited, edited_weights: [] }, edited, [layer.queries, layer.keys]));
+    const names = this.drawnHeads.map((head) => head.name);
+    all.push(...editedNotes(this.edits, names, [layer.queries, layer.keys]));
     if (hide.length && (layer.queries.isPartial || layer.keys.isPartial)) {
       all.push(
         `${hide.join(" and ")} ${hide.join() === "first" ? "token" : "tokens"} hidden${isNormed ? ", rows renormalised" : ""}`,

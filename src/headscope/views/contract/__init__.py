@@ -69,6 +69,7 @@ if TYPE_CHECKING:
     from headscope.views.contract.trace import AnswerProps as AnswerProps
     from headscope.views.contract.trace import CandidateProps as CandidateProps
     from headscope.views.contract.trace import DifferenceProps as DifferenceProps
+    from headscope.views.contract.trace import EditedLayerProps as EditedLayerProps
     from headscope.views.contract.trace import EditedWeightsProps as EditedWeightsProps
     from headscope.views.contract.trace import ModelProps as ModelProps
     from headscope.views.contract.trace import OtherLayerProps as OtherLayerProps

@@ -102,10 +102,19 @@ class EditedWeightsProps:
 
 
 @dataclass(frozen=True)
+class EditedLayerProps:
+    """A layer whose MLP neurons or residual stream an edit changed: no single head of it was."""
+
+    stack: str
+    layer: int
+    part: Literal["mlp", "residual"]
+
+
+@dataclass(frozen=True)
 class TraceProps:
     """One run: what was read, what was edited, what there is to see, what the model answered.
 
-    `edits` are the Python that makes them; `edited_heads` and `edited_weights` are what they act on.
+    `edits` are the Python that makes them; `edited_heads`, `edited_layers` and `edited_weights` are what they act on.
     """
 
     id: str
@@ -126,6 +135,7 @@ class TraceProps:
     other_layers: list[OtherLayerProps] = field(default_factory=list)
     edited_heads: list[str] = field(default_factory=list)
     edited_weights: list[EditedWeightsProps] = field(default_factory=list)
+    edited_layers: list[EditedLayerProps] = field(default_factory=list)
 
 
 @dataclass(frozen=True)

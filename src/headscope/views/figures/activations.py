@@ -8,9 +8,11 @@ import numpy as np
 from matplotlib.colors import Colormap
 from matplotlib.figure import Figure
 
+from headscope.sites import Site
 from headscope.traces.activations import Activations
 from headscope.traces.activations_difference import ActivationsDifference
 from headscope.views.activation_differences import followed_candidate
+from headscope.views.edited import edited_layer_notes, edited_layers
 from headscope.views.figures.canvas import (
     BAR_ROOM,
     Marks,
@@ -95,16 +97,25 @@ def draw_activations(view: "View", theme: Theme) -> Figure:
             word = one_line(str(grid.words[row, column]), 9)
             axes.text(first + column, row, word, ha="center", va="center", fontsize=6, color=colour, parse_math=False)
     axes.set_yticks(range(len(grid.rows)), grid.rows)
-    _name_tokens(axes, first, texts, has_words)
     axes.tick_params(colors=theme["secondary"], labelsize=7, length=0)
+    _mark_rows(view, axes, activations.stack, theme)
+    _name_tokens(axes, first, texts, has_words)
     for spine in axes.spines.values():
         spine.set_visible(False)
-    note = grid.note
+    note = "; ".join([grid.note, *edited_layer_notes(view.trace)])
     if len(texts) < len(activations.tokens):
         note += f"; tokens {first} to {first + len(texts) - 1} of {len(activations.tokens):,}"
     note = fill(f"{note}; {how_read(view)}", int(_LETTERS * width)) if is_two else note
     figure.supxlabel(note, fontsize=7, color=theme["secondary"], parse_math=False)
     return figure
+
+
+def _mark_rows(view: "View", axes: "Axes", stack: str, theme: Theme) -> None:
+    """The names of layers whose MLP or residual stream was edited stand out."""
+    edited = {str(Site(stack, layer.layer)) for layer in edited_layers(view.trace) if layer.stack == stack}
+    for label in axes.get_yticklabels():
+        if label.get_text() in edited:
+            label.set(color=theme["edited"], fontweight="bold")
 
 
 def _name_tokens(axes: "Axes", first: int, texts: list[str], has_words: bool) -> None:

@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, Any
 from headscope.errors import MissingExtraError
 from headscope.traces import Difference, Tokens
 from headscope.views.captions import caption_lines
+from headscope.views.edited import edited_layer_notes
 from headscope.views.trace_part import run_name
 
 try:
     import matplotlib
     from matplotlib import font_manager
-    from matplotlib.colors import Colormap, LinearSegmentedColormap
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.colors import Colormap, LinearSegmentedColormap, Normalize
     from matplotlib.figure import Figure
 except ImportError as error:
     raise MissingExtraError("pictures need matplotlib: pip install headscope[notebook].") from error
@@ -178,7 +180,9 @@ BAR_ROOM = 0.5
 def colour_bar(
     figure: Figure, image: Any, axes: Any, marks: Marks, label: str, theme: Theme, *, is_below: bool = False
 ) -> None:
-    """The legend of an image: its colours, numbers along them, and the quantity with its scale."""
+    """The legend of an image, or of a colour map: its colours, numbers along them, and the quantity with its scale."""
+    if isinstance(image, Colormap):
+        image = ScalarMappable(Normalize(0.0, 1.0), image)
     if is_below:  # of wide figures, which may be low
         width = min(0.9, 2.2 / figure.get_figwidth())
         bar = figure.colorbar(image, ax=axes, location="bottom", shrink=width, aspect=24, pad=0.04)
@@ -219,7 +223,7 @@ def how_read(view: "View") -> str:
     ]
     notes += [f"without {' and '.join(hidden)}, rows brought back to one"] if hidden else []
     notes += [selection.what] if selection.what != "pattern" else []
-    return ", ".join(notes)
+    return ", ".join([*notes, *edited_layer_notes(view.trace)])
 
 
 def one_line(text: str, most: int = LONGEST) -> str:

@@ -4,14 +4,24 @@ import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from matplotlib.colors import LinearSegmentedColormap, to_rgb
+from matplotlib.colors import LinearSegmentedColormap, ListedColormap, to_rgb
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from headscope.errors import InputError
 from headscope.traces.media import Picture
 from headscope.traces.patch_grids import Grid, grid_of
-from headscope.views.figures.canvas import Theme, canvas, how_read, names_of, ramp_of
+from headscope.views.figures.canvas import (
+    BAR_ROOM,
+    Marks,
+    Theme,
+    canvas,
+    colour_bar,
+    how_read,
+    names_of,
+    ramp_of,
+    root_marks,
+)
 from headscope.views.media import picture_of, rollout_to, sound_of
 from headscope.views.table import HeadWeights, spot
 
@@ -41,12 +51,14 @@ def draw_picture(view: "View", head_weights: HeadWeights, theme: Theme) -> Figur
     height, width = picture.pixels.shape[:2]
     side = INCHES if len(planes) > 1 else 2 * INCHES
     tall = side * height / width
-    figure, _ = canvas(view, theme, (side * n_columns + 0.4, min(LONGEST_INCHES, tall * n_rows + 0.8)), with_axes=False)
+    # Arrows alone say enough: under them the picture should be seen.
+    is_plain = view.selection.arrows and spot(view) is None
+    bar_room = 0.0 if is_plain else BAR_ROOM
+    size = (side * n_columns + 0.4, min(LONGEST_INCHES, tall * n_rows + 0.8) + bar_room)
+    figure, _ = canvas(view, theme, size, with_axes=False)
     places, token = _places(view, head_weights), spot(view)
     for number, (name, values) in enumerate(zip(planes, rows, strict=True)):
         axes = figure.add_subplot(n_rows, n_columns, number + 1)
-        # Arrows alone say enough: under them the picture should be seen.
-        is_plain = view.selection.arrows and token is None
         _draw_heat(axes, picture, grid, values, places, theme, is_plain=is_plain)
         if view.selection.arrows:
             _draw_arrows(axes, picture, grid, list(planes.values())[number], places, view.selection.mass, theme)
@@ -54,6 +66,10 @@ def draw_picture(view: "View", head_weights: HeadWeights, theme: Theme) -> Figur
             _frame(axes, picture, grid, int(places[token.index]) if layer.site.kind == "self" else -1, theme)
         strongest = float(np.nanmax(np.where(places >= 0, values, 0)))
         axes.set_title(f"{name}  ≤ {strongest:.2g}", fontsize=8, color=theme["ink"], parse_math=False)
+    if not is_plain:
+        marks = _overlay_marks(_patch_weights(rows[0], places, grid)) if len(rows) == 1 else _OVERLAY_MARKS
+        label = f"{_quantity(view)}, {ROOT:g}-power scale"
+        colour_bar(figure, _overlay(theme), figure.axes, marks, label, theme, is_below=True)
     notes = [note for note in (caption, how_read(view), picture.note) if note]
     figure.supxlabel("; ".join(notes), fontsize=7, color=theme["secondary"], parse_math=False)
     return figure
@@ -69,7 +85,7 @@ def draw_time(view: "View", head_weights: HeadWeights, theme: Theme) -> Figure:
     heights = [0.5] * (sound.envelope is not None) + [1.0] * (sound.spectrogram is not None)
     n_rows = head_weights.weights.n_queries
     heights += [max(0.6, 0.16 * n_rows) if is_cross else 0.35] * len(planes)
-    size = (6.4, min(LONGEST_INCHES, sum(heights) + 1.0))
+    size = (6.4, min(LONGEST_INCHES, sum(heights) + 1.0) + BAR_ROOM)
     figure, _ = canvas(view, theme, size, with_axes=False)
     panels: Any = figure.subplots(len(heights), 1, sharex=True, squeeze=False, gridspec_kw={"height_ratios": heights})
     axes = list(panels[:, 0])
@@ -88,18 +104,38 @@ def draw_time(view: "View", head_weights: HeadWeights, theme: Theme) -> Figure:
     for name, plane, values in zip(planes, planes.values(), rows, strict=True):
         panel, strip = next(place), plane if is_cross else values[None]
         extent = (0, sound.seconds, len(strip) - 0.5, -0.5)
-        strip = np.sqrt(np.clip(np.nan_to_num(strip) / max(1e-30, np.nanmax(strip)), 0, 1))
+        strongest = max(1e-30, float(np.nanmax(strip)))
+        strip = np.sqrt(np.clip(np.nan_to_num(strip) / strongest, 0, 1))
         panel.imshow(strip, aspect="auto", extent=extent, cmap=ramp_of(theme), interpolation="nearest")
         panel.set_yticks([])
         if is_cross and n_rows <= 60:
             panel.set_yticks(range(n_rows), names_of(head_weights.weights.queries), fontsize=6)
             for label in panel.get_yticklabels():
                 label.set_parse_math(False)
-        panel.set_ylabel(name, fontsize=7, color=theme["ink"], rotation=0, ha="right", va="center", parse_math=False)
+        panel.set_ylabel(
+            f"{name}\n≤ {strongest:.2g}",
+            fontsize=7,
+            color=theme["ink"],
+            rotation=0,
+            ha="right",
+            va="center",
+            parse_math=False,
+        )
     axes[-1].set_xlim(0, end)
     axes[-1].set_xlabel("seconds", fontsize=7, color=theme["secondary"])
     axes[-1].tick_params(labelbottom=True)
+    label = f"{_quantity(view)}, as a share of the strongest (≤ at the left), square-root scale"
+    colour_bar(figure, ramp_of(theme), axes, root_marks(0.0, 1.0), label, theme, is_below=True)
     notes = ["each token from nothing to the strongest" if is_cross else caption, how_read(view)]
+    notes += (
+        [
+            "spectrogram: the louder, the darker"
+            if theme["background"] == "#ffffff"
+            else "spectrogram: the louder, the brighter"
+        ]
+        if sound.spectrogram is not None
+        else []
+    )
     if end < sound.seconds:
         notes.append(f"{end:.2f} of {sound.seconds:.2f} s shown: the rest is silence")
     figure.supxlabel("; ".join(note for note in notes if note), fontsize=7, color=theme["secondary"], parse_math=False)
@@ -149,12 +185,9 @@ def _draw_heat(
     pixels = np.broadcast_to(pixels, (*pixels.shape[:2], 3))
     behind = np.array(to_rgb(theme["background"]))
     axes.imshow(pixels * (1 - FADED) + behind * FADED, interpolation="nearest")
-    weights = np.zeros(grid[0] * grid[1])
-    weights[places[places >= 0]] = np.nan_to_num(values[places >= 0], neginf=0.0)
+    weights = _patch_weights(values, places, grid)
     low, high = scale_of(weights)
-    share = np.clip((weights - low) / max(1e-30, high - low), 0, 1) ** ROOT
-    colours = LinearSegmentedColormap.from_list("heat", list(theme["ramp"][1:]))(share)
-    colours[:, 3] = COVER * share
+    colours = _overlay_colours(np.clip((weights - low) / max(1e-30, high - low), 0, 1) ** ROOT, theme)
     tall, wide = _patch_size(picture, grid)
     extent = (-0.5, grid[1] * wide - 0.5, grid[0] * tall - 0.5, -0.5)
     if not is_plain:
@@ -162,6 +195,44 @@ def _draw_heat(
     height, width = picture.pixels.shape[:2]
     axes.set(xlim=(-0.5, width - 0.5), ylim=(height - 0.5, -0.5))
     axes.axis("off")
+
+
+def _patch_weights(values: np.ndarray, places: np.ndarray, grid: Grid) -> np.ndarray:
+    """The number of each patch, row by row."""
+    weights = np.zeros(grid[0] * grid[1])
+    weights[places[places >= 0]] = np.nan_to_num(values[places >= 0], neginf=0.0)
+    return weights
+
+
+def _overlay_colours(share: np.ndarray, theme: Theme) -> np.ndarray:
+    """The colour over a patch [share, rgba]: the stronger, the less of the picture shows."""
+    colours = LinearSegmentedColormap.from_list("heat", list(theme["ramp"][1:]))(share)
+    colours[:, 3] = COVER * share
+    return colours
+
+
+def _overlay(theme: Theme) -> ListedColormap:
+    """The same as the colours of a legend, over the ground of the figure."""
+    colours = _overlay_colours(np.linspace(0, 1, 256), theme)
+    behind, cover = np.array(to_rgb(theme["background"])), colours[:, 3:]
+    return ListedColormap(colours[:, :3] * cover + behind * (1 - cover), "overlay")
+
+
+# Each head has a scale of its own: how far it goes stands over its picture.
+_OVERLAY_MARKS: Marks = [(0.0, "weakest"), (1.0, "strongest patch (≤)")]
+
+
+def _overlay_marks(weights: np.ndarray) -> Marks:
+    """Marks of the overlay's scale, in numbers: of one head alone."""
+    low, high = scale_of(weights)
+    return [(share**ROOT, f"{low + share * (high - low):.2g}") for share in (0.0, 0.25, 0.5, 1.0)]
+
+
+def _quantity(view: "View") -> str:
+    """What the colours stand for."""
+    if view.selection.rollout:
+        return "rollout"
+    return {"pattern": "attention weight", "scores": "score"}.get(view.selection.what, view.selection.what)
 
 
 def scale_of(weights: np.ndarray) -> tuple[float, float]:

@@ -10,9 +10,9 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from headscope.errors import InputError
-from headscope.sites import Head
+from headscope.sites import Head, Site
 from headscope.traces import Difference
-from headscope.views.edited import edited_heads
+from headscope.views.edited import edited_heads, edited_layer_notes, edited_layers
 from headscope.views.figures.canvas import (
     BAR_ROOM,
     Theme,
@@ -78,12 +78,13 @@ def draw_model(view: "View", theme: Theme) -> Figure:
         for head, (row, column) in places.items():
             axes.text(column * step, row * down - 1, str(head), fontsize=6, color=theme["secondary"], va="bottom")
     else:
-        sites = {row: str(head.site) for head, (row, _) in places.items()}
+        sites = {row: head.site for head, (row, _) in places.items()}
         axes.set_xticks(
             [(column + 0.46) * step for column in range(n_columns)], [f"H{column}" for column in range(n_columns)]
         )
-        axes.set_yticks([(row + 0.46) * down for row in sites], list(sites.values()))
+        axes.set_yticks([(row + 0.46) * down for row in sites], [str(site) for site in sites.values()])
         axes.xaxis.tick_top()
+        _mark_layers(view, axes, list(sites.values()), theme)
     figure.supxlabel("; ".join(_notes(view, full)), fontsize=7, color=theme["secondary"], parse_math=False)
     return figure
 
@@ -97,7 +98,16 @@ def _notes(view: "View", full: float) -> list[str]:
         notes = [how_read(view), f"full colour: a difference of {(full / 127) ** 2:.2g}, on the root scale"]
     notes += [f"by {selection.sort}, the highest first"] if selection.sort else []
     notes += [f"frames: {selection.colour}"] if selection.colour else []
-    return notes + (["dashed frames: edited heads"] if edited_heads(view.trace) else [])
+    notes += ["dashed frames: edited heads"] if edited_heads(view.trace) else []
+    return notes + edited_layer_notes(view.trace)
+
+
+def _mark_layers(view: "View", axes: "Axes", sites: list[Site], theme: Theme) -> None:
+    """The names of layers whose MLP or residual stream was edited stand out."""
+    edited = {(layer.stack, layer.layer) for layer in edited_layers(view.trace)}
+    for site, label in zip(sites, axes.get_yticklabels(), strict=True):
+        if (site.stack, site.layer) in edited:
+            label.set(color=theme["edited"], fontweight="bold")
 
 
 def _furthest(maps: Any) -> float:

@@ -3,16 +3,18 @@
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from matplotlib.colors import LinearSegmentedColormap
+from matplotlib.colors import Colormap, LinearSegmentedColormap
 from matplotlib.figure import Figure
 
 from headscope.traces import Difference
-from headscope.views.figures.canvas import Theme, canvas, names_of
+from headscope.views.edited import edited_layer_notes
+from headscope.views.figures.canvas import BAR_ROOM, Marks, Theme, canvas, colour_bar, names_of, signed_marks
 from headscope.views.neuron_export import neuron_order, terms_of
 from headscope.views.neurons import full_colour
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.image import AxesImage
 
     from headscope.views.neuron_differences import SignedTerms
     from headscope.views.neurons import Terms
@@ -43,7 +45,7 @@ def _draw_query(view: "View", theme: Theme) -> Figure:
     after = [name for name in ("value", "weighted") if name in heats]
     kinds = [*before, *numbers, "softmax", *after]
     widths = [2.2 if name in heats else 1.0 if name == "softmax" else 0.55 for name in kinds]
-    size = (max(3.4, 1.0 + 0.8 * sum(widths)), 1.5 + ROW_INCHES * (len(key_positions) + 2))
+    size = (max(3.4, 1.0 + 0.8 * sum(widths)), 1.5 + BAR_ROOM + ROW_INCHES * (len(key_positions) + 2))
     figure, _ = canvas(view, theme, size, with_axes=False)
     grid = figure.add_gridspec(
         3, len(kinds), width_ratios=widths, height_ratios=[1, len(key_positions), 1], hspace=0.02
@@ -66,10 +68,16 @@ def _draw_query(view: "View", theme: Theme) -> Figure:
             _numbers(axes, name, numbers[name], allowed, theme)
         if place == 0:
             _tokens(axes, [keys[int(at)] for at in key_positions], theme)
+    if heats:
+        colour_bar(figure, _signed_ramp(theme), figure.axes, _COLUMN_MARKS, _COLUMN_LABEL, theme, is_below=True)
     notes = _notes(view, terms, queries[terms.queries[0]], (len(key_positions), len(keys)))
     figure.supxlabel("; ".join(notes), fontsize=7, color=theme["secondary"], parse_math=False)
     return figure
 
+
+# Each column has a full colour of its own, which stands over it.
+_COLUMN_MARKS: Marks = [(0.0, "−full"), (0.5, "0"), (1.0, "+full")]
+_COLUMN_LABEL = "full: the ± over each column, linear scale"
 
 Heats = dict[str, tuple[str, np.ndarray, np.ndarray | None]]
 
@@ -125,7 +133,7 @@ def _notes(view: "View", terms: "Terms | SignedTerms", query: str, n_keys: tuple
     notes += [] if terms.softcap is None else [f"soft cap {terms.softcap:g}"]
     notes += [f"the {n_keys[0]} strongest of {n_keys[1]} keys"] if n_keys[0] < n_keys[1] else []
     notes += [_order_note(view)] if view.selection.order != "index" else []
-    return notes + terms.notes()
+    return notes + edited_layer_notes(view.trace) + terms.notes()
 
 
 def _draw_every(view: "View", theme: Theme) -> Figure:
@@ -135,14 +143,17 @@ def _draw_every(view: "View", theme: Theme) -> Figure:
     vectors = trace.tensor(selection.every, head).float().cpu().numpy()[:, neuron_order(view)]
     is_key = selection.every in ("key", "value")
     texts = names_of(trace.key_tokens(head) if is_key else trace.query_tokens(head))
-    height = min(12.0, 1.2 + ROW_INCHES * len(texts))
+    height = min(12.0, 1.2 + ROW_INCHES * len(texts)) + BAR_ROOM
     figure, axes = canvas(view, theme, (6.8, height))
     limit = full_colour(_tensor(vectors))
-    _heat(axes, vectors, limit, theme)
+    image = _heat(axes, vectors, limit, theme)
     if ROW_INCHES * len(texts) <= 12.0:
         _tokens(axes, texts, theme)
     words = {"query": "queries", "key": "keys", "value": "values", "mixed": "outputs"}[selection.every]
-    notes = [f"{words} of all tokens, ±{limit:.2g}"] + ([_order_note(view)] if selection.order != "index" else [])
+    marks = signed_marks(limit, is_root=False)
+    colour_bar(figure, image, axes, marks, f"neurons of {words}, linear scale", theme, is_below=True)
+    notes = [f"{words} of all tokens, ±{limit:.2g}", *edited_layer_notes(trace)]
+    notes += [_order_note(view)] if selection.order != "index" else []
     figure.supxlabel("; ".join(notes), fontsize=7, color=theme["secondary"], parse_math=False)
     return figure
 
@@ -156,14 +167,19 @@ def _order_note(view: "View") -> str:
     }[view.selection.order]
 
 
-def _heat(axes: "Axes", values: np.ndarray, limit: float, theme: Theme) -> None:
+def _signed_ramp(theme: Theme) -> Colormap:
     negative, positive = SIGNS[theme["background"]]
-    ramp = LinearSegmentedColormap.from_list("signed", [negative, theme["ramp"][0], positive])
-    axes.imshow(values, cmap=ramp, vmin=-limit, vmax=limit, aspect="auto", interpolation="nearest")
+    return LinearSegmentedColormap.from_list("signed", [negative, theme["ramp"][0], positive])
+
+
+def _heat(axes: "Axes", values: np.ndarray, limit: float, theme: Theme) -> "AxesImage":
+    ramp = _signed_ramp(theme)
+    image = axes.imshow(values, cmap=ramp, vmin=-limit, vmax=limit, aspect="auto", interpolation="nearest")
     axes.set(xticks=[], yticks=[])
     for spine in axes.spines.values():
         spine.set_color(theme["line"])
         spine.set_linewidth(0.5)
+    return image
 
 
 def _title(axes: "Axes", text: str, theme: Theme) -> None:

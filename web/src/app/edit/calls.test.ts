@@ -1,7 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { trace } from "../../data/trace.fixture";
 import { requestOf } from "../../request";
-import { Call, call, isOfModel, otherRun, parsed, spoken, summary } from "./calls";
+import { Call, call, isOfModel, otherRun, parsed } from "./calls";
 
 describe("reading and writing", () => {
   test.each([
@@ -45,31 +44,7 @@ describe("reading and writing", () => {
   });
 });
 
-describe("words", () => {
-  const [first, two] = trace().stacks[0]?.texts ?? [];
-  test.each([
-    ["silence('L0H1')", "silence L0H1"],
-    ["block('L0H1', [0], 1)", `block ${first} → ${two} in L0H1`],
-    ["block('L0H1', -99, 'x')", "block token -99 → x in L0H1"],
-    ["set_weight('L0H1', 1, 0, 0.8, renormalise=False)", `${two} → ${first} = 0.8 in L0H1, row's sum not kept at 1`],
-    ["temperature(None, 2.0)", "temperature 2 in all heads"],
-    ["set_neuron('L0', 'mlp', 7, 1.5)", "MLP neuron 7 of L0 = 1.5"],
-    ["scale_neuron('L0H1', 'key', 3, -2)", "key 3 of L0H1 × −2"],
-    ["replace_token(1)", `mask ${two}`],
-    ["replace_token(1, 'nurse')", `${two} becomes nurse`],
-    ["patch('L0H1', model.run('another text'))", "L0H1 from another text"],
-    ["something_new('L0H1')", "something_new('L0H1')"],
-  ])("%s", (text, phrase) => {
-    expect(spoken(text, trace())).toBe(phrase);
-  });
-
-  test("a run is named by what it goes without", () => {
-    expect(summary(["silence('L3H2')"])).toBe("silence L3H2");
-    expect(summary(["silence('L3H2')", "silence('L4H0')"])).toBe("silence L3H2 and L4H0");
-    expect(summary(["block('L3H2', [5], [2])"])).toBe("a look blocked in L3H2");
-    expect(summary(["scale('L3H2', 0.5)", "silence('L4H0')"])).toBe("scale L3H2 by 0.5 and 1 more");
-  });
-
+describe("another input", () => {
   test("edits of heads mean the same for another input, edits of tokens do not", () => {
     expect(isOfModel("silence('L3H2')")).toBe(true);
     expect(isOfModel("silence('L3H2', tokens=[1])")).toBe(false);

@@ -2,7 +2,7 @@
 
 import type { ChatMessage, ModelProps, PresetProps, RunRequest, Settings } from "../../contract";
 import { requestOf, sameRequest } from "../../request";
-import { summary } from "../edit/calls";
+import { summary } from "../edit/editWords";
 import { MOST_WRITTEN } from "../link";
 import { mediaName } from "./media";
 
