@@ -42,7 +42,9 @@ if TYPE_CHECKING:
     from headscope.progress import progress_bars as progress_bars
     from headscope.pruning import prune as prune
     from headscope.reports import HeadsReport as HeadsReport
+    from headscope.reports import TrustReport as TrustReport
     from headscope.reports import heads as heads
+    from headscope.reports import trust as trust
     from headscope.scores import Scores as Scores
     from headscope.sites import Head as Head
     from headscope.traces import Comparison as Comparison
@@ -66,6 +68,7 @@ _PACKAGES = (
     "compat",
     "corpora",
     "errors",
+    "faithfulness",
     "interventions",
     "models",
     "pruning",

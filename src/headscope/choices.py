@@ -14,6 +14,17 @@ OnError = Literal["fail", "skip"]
 Engine = Literal["local", "ray"]
 StudyName = Literal["vig", "voita", "raganato"]
 
+# What an atlas is made of, and how its points are laid out
+AtlasSpace = Literal["query_key", "value", "mixed", "residual"]
+Coordinates = Literal["raw", "translated", "scaled", "lifted"]
+KeyScale = Literal["norms", "correlation"]
+MapMethod = Literal["pca", "tsne", "umap"]
+
+# Whether attention explains an output: what the model is asked, whose rows are replaced, how a token is taken out
+TrustTask = Literal["sequence_classification", "tagging", "language_modelling", "masked_language_modelling"]
+QueryRows = Literal["answer", "all"]
+Removal = Literal["delete", "mask", "unknown"]
+
 # What a view shows
 Scale = Literal["model", "head", "neuron", "activations"]
 Side = Literal["query", "key"]

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from headscope import __version__
-from headscope.cli import doctor, examples, find, heads, models, serve, study, trace, usecases, view
+from headscope.cli import doctor, examples, find, heads, models, serve, study, trace, trust, usecases, view
 from headscope.cli.console import Commands, print_text
 from headscope.cli.shared_options import spread
 
@@ -38,6 +38,7 @@ app.command(epilog=serve.EXAMPLE)(spread(serve.serve))
 app.add_typer(view.app, name="view")
 app.command(epilog=trace.EXAMPLE)(spread(trace.trace))
 app.command(epilog=heads.EXAMPLE)(spread(heads.heads))
+app.command(epilog=trust.EXAMPLE)(spread(trust.trust))
 app.command(epilog=examples.EXAMPLE)(spread(examples.examples))
 app.command(epilog=study.EXAMPLE)(spread(study.study))
 app.command(epilog=find.EXAMPLE)(spread(find.find))

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from headscope.faithfulness.adversary import reachable_divergence as reachable_divergence
     from headscope.faithfulness.adversary import row_divergence as row_divergence
     from headscope.faithfulness.attention_rows import AttentionRows as AttentionRows
+    from headscope.faithfulness.head_tests import HeadTests as HeadTests
     from headscope.faithfulness.kendall_tau import RankAgreement as RankAgreement
     from headscope.faithfulness.kendall_tau import rank_agreement as rank_agreement
     from headscope.faithfulness.output_changes import output_change as output_change

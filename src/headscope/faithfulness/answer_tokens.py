@@ -8,11 +8,12 @@ import torch
 from torch import Tensor
 
 from headscope.analysis.attribution.logit_target import Question
+from headscope.choices import Removal
 from headscope.errors import CaptureError
 from headscope.faithfulness.model_attention import LetGo, answer_probabilities
 from headscope.faithfulness.questions import countable_tokens, with_inputs
 from headscope.faithfulness.token_importance import gradient_times_input, leave_one_out
-from headscope.faithfulness.token_selection import Removal, remove_tokens
+from headscope.faithfulness.token_selection import remove_tokens
 from headscope.interventions import Intervention, edit
 from headscope.models import Model
 from headscope.models.capture.passes import Pass

@@ -6,12 +6,13 @@ repeated, and in each copy another group has other rows. Memory is bounded by `C
 
 import copy
 from collections.abc import Callable, Iterator, Sequence
-from typing import Literal, get_args
+from typing import get_args
 
 import torch
 from torch import Tensor
 
 from headscope.analysis.attribution.logit_target import Question
+from headscope.choices import QueryRows
 from headscope.errors import BudgetError, CaptureError, InputError
 from headscope.faithfulness.attention_rows import AttentionRows
 from headscope.interventions import Intervention, edit
@@ -22,8 +23,6 @@ from headscope.models.capture.session import Observer
 from headscope.progress import Cancel
 from headscope.sites import Head, Site
 
-# Which queries have their rows replaced: those that the answer is read from, or all.
-QueryRows = Literal["answer", "all"]
 # Cells of head × query × key that are held at once, in a layer or in all rows of the groups.
 CELLS = 2**24
 # Copies of an input in one pass: beyond this a pass is no faster per copy.

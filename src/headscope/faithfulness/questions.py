@@ -5,11 +5,12 @@ place, or a masked token. Places are drawn at random, the same for the same text
 import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 import torch
 
 from headscope.analysis.attribution.logit_target import Question
+from headscope.choices import TrustTask as TaskName
 from headscope.corpora import Example, align
 from headscope.errors import InputError
 from headscope.faithfulness.kendall_tau import LEAST_TOKENS
@@ -21,7 +22,6 @@ from headscope.tasks import LearningTask
 from headscope.tasks.all_tasks import fitting_tasks
 from headscope.traces import Inputs
 
-TaskName = Literal["sequence_classification", "tagging", "language_modelling", "masked_language_modelling"]
 TASKS: tuple[TaskName, ...] = get_args(TaskName)
 # What of a text can be explained: too short a text is passed over with this reason.
 _TOO_SHORT = f"fewer than {LEAST_TOKENS} tokens to attend to, special ones and the answer's own aside"

@@ -2,10 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, get_args
 
 import torch
 
+from headscope.choices import Removal
 from headscope.errors import InputError
 from headscope.interventions import replace_token
 from headscope.models.inputs.token_replacement import replace_tokens
@@ -14,9 +15,7 @@ from headscope.traces import Inputs, Tokens
 if TYPE_CHECKING:
     from headscope.models import Model
 
-# How a token is taken out: deleted, or replaced by the tokenizer's mask or unknown token.
-Removal = Literal["delete", "mask", "unknown"]
-REMOVALS: tuple[Removal, ...] = ("delete", "mask", "unknown")
+REMOVALS: tuple[Removal, ...] = get_args(Removal)
 
 
 def keep_tokens(inputs: Inputs, stack: str, places: Sequence[int]) -> Inputs:

@@ -7,9 +7,10 @@ from typing import Any, Literal
 import torch
 
 from headscope.analysis.attribution.logit_target import Question
+from headscope.choices import TrustTask as TaskName
 from headscope.errors import InputError
-from headscope.faithfulness.head_figures import HeadFigures, HeadTests, head_figures
-from headscope.faithfulness.questions import TaskName, question_of
+from headscope.faithfulness.head_tests import HeadFigures, HeadTests, head_figures
+from headscope.faithfulness.questions import question_of
 from headscope.models import Model
 from headscope.progress import Cancel, OnProgress
 from headscope.runs import Measure, Tally

@@ -88,7 +88,7 @@ def exclusive(share_of_reachable: np.ndarray, *, was_searched: bool = True) -> l
     parts = decide("exclusive", is_far, SHARE_OF_TEXTS, passes="below")
     if was_searched:
         return parts
-    reason = "no adversary was searched for: none of the patterns tried is far with the same output"
+    reason = "no adversary was searched for, and none of the patterns tried is far with the same output"
     return [part if part.outcome == "fail" else replace(part, outcome="not tested", reason=reason) for part in parts]
 
 

@@ -36,7 +36,7 @@ def sentence(part: Part, figures: Mapping[str, float]) -> str:
     """One part in a sentence, with its figures (means over texts, by name)."""
     lead = _LEADS[part.name][part.outcome]
     if part.outcome == "not tested":
-        return f"{lead}: {part.reason}."
+        return f"{lead}: {part.reason.removesuffix('.')}."
     return f"{lead}: {_evidence(part, figures)}."
 
 

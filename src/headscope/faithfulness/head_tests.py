@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from headscope.analysis.attribution.logit_target import Question
+from headscope.choices import QueryRows, Removal
 from headscope.errors import InputError
 from headscope.faithfulness.adversary import (
     AdversaryOptions,
@@ -18,11 +19,11 @@ from headscope.faithfulness.adversary import (
 from headscope.faithfulness.answer_tokens import AnswerTokens
 from headscope.faithfulness.attention_rows import AttentionRows
 from headscope.faithfulness.kendall_tau import rank_agreement
-from headscope.faithfulness.model_attention import CELLS, ModelAttention, QueryRows, check_query_rows, untestable
+from headscope.faithfulness.model_attention import CELLS, ModelAttention, check_query_rows, untestable
 from headscope.faithfulness.output_changes import output_change, permutations
 from headscope.faithfulness.replacements import REPLACEMENTS
 from headscope.faithfulness.token_erasure import N_RANDOM, SHARE, erasure
-from headscope.faithfulness.token_selection import Removal, stand_in
+from headscope.faithfulness.token_selection import stand_in
 from headscope.faithfulness.verdict_rule import FAR
 from headscope.interventions import Intervention
 from headscope.models import Model
