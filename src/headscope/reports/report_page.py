@@ -5,6 +5,7 @@ import importlib.resources
 import json
 import math
 import re
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -49,11 +50,16 @@ def page(report: "HeadsReport") -> str:
         "about": summary,
         "footer": footer,
     }
-    filled = {name: html.escape(text) for name, text in parts.items()}
-    script, style = script_and_style()
-    filled |= {"style": style, "script": script, "data": _script_json(data_of(report))}
+    return fill_frame("heads.html", parts, *script_and_style(), data_of(report))
+
+
+def fill_frame(frame: str, texts: Mapping[str, str], script: str, style: str, data: dict[str, Any]) -> str:
+    """A page of its frame (a file of this package), its texts, and the data that its script draws."""
+    filled = {name: html.escape(text) for name, text in texts.items()}
+    filled |= {"style": style, "script": script, "data": _script_json(data)}
+    template = importlib.resources.files("headscope.reports").joinpath(frame).read_text(encoding="utf-8")
     # All at once: what is filled in is never looked at again.
-    return re.sub(r"\{\{(\w+)\}\}", lambda placeholder: filled[placeholder[1]], _frame())
+    return re.sub(r"\{\{(\w+)\}\}", lambda placeholder: filled[placeholder[1]], template)
 
 
 def script_and_style() -> tuple[str, str]:
@@ -138,7 +144,3 @@ def _script_json(data: dict[str, Any]) -> str:
     """JSON that no HTML parser takes for anything else, whatever tokens say."""
     text = json.dumps(plain(data), ensure_ascii=True, allow_nan=False, separators=(",", ":"))
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
-
-
-def _frame() -> str:
-    return importlib.resources.files("headscope.reports").joinpath("heads.html").read_text(encoding="utf-8")

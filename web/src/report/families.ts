@@ -21,6 +21,8 @@ const FAMILIES = new Map<string, Record<Theme["name"], Rgb>>(
   ).map(([key, light, dark]) => [key, { light: hex(light), dark: hex(dark) }]),
 );
 
+export const FAMILY_ORDER: readonly string[] = [...FAMILIES.keys()];
+
 /** Families whose colours the lines of stacks have. */
 const OF_STACKS = ["position", "copying", "syntax", "image"] as const;
 

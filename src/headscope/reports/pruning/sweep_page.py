@@ -1,0 +1,320 @@
+"""The report of a sweep as one HTML file: script, style and numbers in it, and nothing from anywhere else."""
+
+from collections.abc import Sequence
+from statistics import fmean
+from typing import TYPE_CHECKING, Any
+
+from headscope import __version__
+from headscope.pruning import PrunePoint, attention_type
+from headscope.reports.pruning import conclusions, published_results
+from headscope.reports.pruning.curves import (
+    RANDOM,
+    UNTOUCHED,
+    Panel,
+    Series,
+    heads_kept,
+    is_tuned,
+    series_label,
+    type_label,
+    types_label,
+)
+from headscope.reports.pruning.survivor_roles import SurvivorRoles, family_of
+from headscope.reports.pruning.sweep_tables import as_csv, point_rows
+from headscope.reports.report_page import fill_frame
+from headscope.tasks.score import HIGHER_IS_BETTER
+from headscope.views.saved_page import page_files
+
+if TYPE_CHECKING:
+    from headscope.reports.pruning.sweep_report import PruneReport
+
+
+def page(report: "PruneReport") -> str:
+    """The page, complete."""
+    about = report.about
+    points = [point for point in report.points if point.method != UNTOUCHED]
+    texts = {
+        "title": f"Which heads {about['model']} can do without",
+        "where": f"{about['model']}, {about['task'].replace('_', ' ')}",
+        "about": _about(report, points),
+        "footer": (
+            f"Headscope {__version__}. points.parquet and heads.parquet beside this page hold all numbers, prune.json "
+            "all settings."
+        ),
+    }
+    return fill_frame("sweep.html", texts, *script_and_style(), data_of(report))
+
+
+def script_and_style() -> tuple[str, str]:
+    """The script and the style that draw it, as `scripts/web` built them."""
+    return page_files(("prune.js", "prune.css"))
+
+
+def data_of(report: "PruneReport") -> dict[str, Any]:
+    """All that the page draws."""
+    about, metric = report.about, report.about["metric"]
+    label, unit = conclusions.METRIC_LABELS[metric]
+    return {
+        "metric": {"name": metric, "label": label, "unit": unit, "higher_is_better": HIGHER_IS_BETTER[metric]},
+        "types": [{"name": name, "label": type_label(name), "heads": count} for name, count in _types(about).items()],
+        "layers": about["layers"],
+        "baseline": None if report.baseline is None else _score(report.baseline),
+        "tuned_baseline": _tuned_baseline(report),
+        "panels": [_panel(report, panel) for panel in report.panels],
+        "types_figure": _types_figure(report),
+        "layers_figure": _layers_figure(report),
+        "roles": [roles for panel in report.panels if (roles := _roles(report, panel)) is not None],
+        "roles_about": report.roles_about,
+        "table": _table(report),
+        "points": [_point(report, point) for point in report.points],
+        "csv": as_csv(point_rows(report.points)),
+    }
+
+
+def _about(report: "PruneReport", points: Sequence[PrunePoint]) -> str:
+    about = report.about
+    n_heads = sum(layer["heads"] for layer in about["layers"])
+    splits = ", ".join(
+        f"{split} {data['name']} ({data['n']:,})" for split, data in about["data"].items() if data is not None
+    )
+    chosen = "" if report.chosen is None else f" The smaller model is of point {report.chosen}."
+    return (
+        f"{about['model_class']}, {n_heads} heads in {len(about['layers'])} attention layers. Data: {splits}. "
+        f"{len(points)} points{'' if points else ' so far'}.{chosen}"
+    )
+
+
+def _types(about: dict[str, Any]) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for layer in about["layers"]:
+        counts[layer["type"]] = counts.get(layer["type"], 0) + layer["heads"]
+    return counts
+
+
+def _score(point: PrunePoint) -> dict[str, Any]:
+    low, high = point.score.interval or (None, None)
+    return {"value": point.score.value, "low": low, "high": high, "n": point.score.n, "split": point.split}
+
+
+def _tuned_baseline(report: "PruneReport") -> dict[str, Any] | None:
+    """The model with all its heads after as much fine-tuning: the mean over seeds, and their extremes."""
+    scores = [point.score.value for point in report.points if point.method == UNTOUCHED and is_tuned(point)]
+    return {"value": fmean(scores), "low": min(scores), "high": max(scores), "n": len(scores)} if scores else None
+
+
+def _point(report: "PruneReport", point: PrunePoint) -> dict[str, Any]:
+    roles = report.roles.get(point.id)
+    return {
+        "id": point.id,
+        "label": _label(point),
+        "lambda": _lambda(point),
+        "seed": point.seed,
+        "counts": {name: list(pair) for name, pair in point.counts().items()},
+        "total": list(point.total()),
+        "score": _score(point),
+        "mask": {str(site): [int(survives) for survives in row] for site, row in point.mask.rows()},
+        "roles": None
+        if roles is None
+        else {
+            str(head): {"role": verdict.role, "family": family_of(verdict)} for head, verdict in roles.verdicts.items()
+        },
+        "is_chosen": point.id == report.chosen,
+    }
+
+
+def _label(point: PrunePoint) -> str:
+    if point.method != UNTOUCHED:
+        return series_label(point)
+    return "all heads, fine-tuned" if is_tuned(point) else "untouched model"
+
+
+def _lambda(point: PrunePoint) -> str:
+    """λ, or λ by type where types differ."""
+    if not point.lambda_:
+        return ""
+    values = {f"{value:.3g}" for value in point.lambda_.values()}
+    if len(values) == 1:
+        return values.pop()
+    return ", ".join(f"{type_label(name).lower()} {value:.3g}" for name, value in point.lambda_.items())
+
+
+# Figure 7: score against heads kept
+
+
+def _panel(report: "PruneReport", panel: Panel) -> dict[str, Any]:
+    every = tuple(_types(report.about))
+    return {
+        "key": panel.key,
+        "title": panel.title,
+        "axis": f"{types_label(panel.types, every).capitalize()} kept, of {panel.total}",
+        "total": panel.total,
+        "series": [_series(series, panel.types) for series in panel.series],
+        "conclusion": conclusions.cost(panel, report.baseline),
+        "published": _published_encoder() if panel.key == "encoder" else [],
+    }
+
+
+def _series(series: Series, types: tuple[str, ...]) -> dict[str, Any]:
+    return {
+        "label": series.label,
+        "method": series.method,
+        "is_tuned": series.is_tuned,
+        "is_own": series.is_own_allocation,
+        "is_scratch": series.curve[0].points[0].start == "scratch",
+        "curve": [
+            {
+                "heads": setting.heads,
+                "score": setting.score,
+                "low": setting.extremes[0],
+                "high": setting.extremes[1],
+                "points": [
+                    {"id": point.id, "heads": heads_kept(point, types), "score": point.score.value}
+                    for point in setting.points
+                ],
+            }
+            for setting in series.curve
+        ],
+    }
+
+
+def _published_encoder() -> list[str]:
+    return [
+        f"{data}: {heads} of 48 encoder heads kept, −{lost} BLEU."
+        for data, heads, lost in published_results.ENCODER_ONLY
+    ]
+
+
+# Figures 9 and 10: types of attention, and layers
+
+
+def _types_figure(report: "PruneReport") -> dict[str, Any]:
+    points = _from_trained(report)
+    return {
+        "curves": [
+            {
+                "type": name,
+                "points": [
+                    {"id": point.id, "total": point.total()[0], "heads": point.counts()[name][0]} for point in points
+                ],
+            }
+            for name in _types(report.about)
+        ],
+        "total": sum(_types(report.about).values()),
+        "conclusion": conclusions.types_conclusion(points) if points else "",
+        "published": published_results.TYPES,
+    }
+
+
+def _layers_figure(report: "PruneReport") -> list[dict[str, Any]]:
+    """By type: heads kept in each layer (a row) at each point (a column), most heads first."""
+    points = _from_trained(report)
+    if not points:
+        return []
+    grids = []
+    for name in _types(report.about):
+        sites = [site for site in points[0].mask.survivors if attention_type(site) == name]
+        rows = [
+            {
+                "site": str(site),
+                "heads": len(points[0].mask.survivors[site]),
+                "kept": [sum(point.mask.survivors[site]) for point in points],
+            }
+            for site in sites
+        ]
+        grids.append(
+            {
+                "type": name,
+                "columns": [{"id": point.id, "total": point.total()[0]} for point in points],
+                "rows": rows,
+                "conclusion": conclusions.layers_conclusion(points, name),
+            }
+        )
+    return grids
+
+
+def _from_trained(report: "PruneReport") -> list[PrunePoint]:
+    """L0's points over all types that began with the trained model, most heads first."""
+    points = [point for point in report.gated() if point.start == "trained" and point.parameters != "encoder"]
+    points = points or [point for point in report.gated() if point.start == "trained"]
+    return sorted(points, key=lambda point: -point.total()[0])
+
+
+# Figure 8: roles of the survivors
+
+
+def _roles(report: "PruneReport", panel: Panel) -> dict[str, Any] | None:
+    members = {point.id for series in panel.series for setting in series.curve for point in setting.points}
+    measured = [roles for name, roles in report.roles.items() if name in members]
+    drawn = [roles for roles in measured if roles.point.method == RANDOM]
+    chosen = sorted(
+        (roles for roles in measured if roles.point.method != RANDOM), key=lambda roles: -roles.point.total()[0]
+    )
+    whole = next((roles for roles in report.roles.values() if roles.point.method == UNTOUCHED), None)
+    if not chosen:
+        return None
+    bars = [] if whole is None else [_bar("untouched", [whole])]
+    for roles in chosen:
+        bars.append(_bar("L0", [roles]))
+        if rivals := conclusions.rivals_of(roles, drawn):
+            bars.append(_bar("random", rivals))
+    return {
+        "title": panel.title,
+        "bars": bars,
+        "conclusion": conclusions.roles_conclusion(whole, chosen, drawn),
+        "published": published_results.ROLES,
+    }
+
+
+def _bar(label: str, members: Sequence[SurvivorRoles]) -> dict[str, Any]:
+    """Survivors by the family of their role, the mean over the members, and the extremes of those with a role."""
+    families = {name for roles in members for name in roles.families()}
+    with_role = [roles.n_with_role() for roles in members]
+    return {
+        "label": label,
+        "heads": members[0].point.total()[0],
+        "n_seeds": len(members),
+        "families": {name: fmean(roles.families().get(name, 0) for roles in members) for name in sorted(families)},
+        "low": min(with_role),
+        "high": max(with_role),
+    }
+
+
+# Table 2
+
+
+def _table(report: "PruneReport") -> dict[str, Any]:
+    rows = _table_rows(report)
+    return {
+        "rows": [
+            {
+                "lambda": next((_lambda(point) for point in row if point is not None), ""),
+                "counts": {name: pair[0] for name, pair in next(point for point in row if point).counts().items()},
+                "scores": [None if point is None else _score(point) for point in row],
+                "ids": [None if point is None else point.id for point in row],
+            }
+            for row in rows
+        ],
+        "published": [
+            {
+                "data": row.data,
+                "counts": {"encoder": row.encoder, "decoder": row.decoder, "cross": row.cross},
+                "scores": [row.trained, row.scratch],
+            }
+            for row in published_results.TABLE_2
+        ],
+        "source": published_results.SOURCE,
+        "conclusion": conclusions.scratch_conclusion(rows),
+    }
+
+
+def _table_rows(report: "PruneReport") -> list[tuple[PrunePoint | None, PrunePoint | None]]:
+    """L0's points from the trained model and from scratch, those with as many heads of each type in one row."""
+    points = [point for point in report.gated() if point.parameters != "encoder"] or report.gated()
+    scratch = [point for point in points if point.start == "scratch"]
+    rows: list[tuple[PrunePoint | None, PrunePoint | None]] = []
+    for point in points:
+        if point.start == "trained":
+            partner = next((other for other in scratch if other.counts() == point.counts()), None)
+            scratch = [other for other in scratch if other is not partner]
+            rows.append((point, partner))
+    rows += [(None, point) for point in scratch]
+    return sorted(rows, key=lambda row: -next(point for point in row if point is not None).total()[0])

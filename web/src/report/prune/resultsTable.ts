@@ -1,0 +1,64 @@
+/** Heads by type and the score from the trained model and from scratch, with the published rows (table 2). */
+
+import { byId, make } from "../elements";
+import { isKnown } from "../figures";
+import type { PrunePage } from "./prunePage";
+import { type PublishedRow, type ResultRow, type ScoreJson, scoreText } from "./sweep";
+
+export function drawTable(page: PrunePage): void {
+  const { table, types, metric, baseline } = page.sweep;
+  const isTranslation = types.length === 3 && metric.name === "bleu";
+  byId("table-note").textContent = [table.conclusion, isTranslation ? table.source : ""].filter(Boolean).join(" ");
+  byId("table-head").replaceChildren(
+    make("th", {}, [""]),
+    make("th", { class: "n" }, ["λ"]),
+    ...types.map(({ label }) => make("th", { class: "n" }, [label])),
+    make("th", { class: "n" }, [`${metric.label}, from trained`]),
+    make("th", { class: "n" }, [`${metric.label}, from scratch`]),
+  );
+  const whole = baseline ? [untouched(page, baseline)] : [];
+  const published = isTranslation ? table.published.map((row) => publishedRow(page, row)) : [];
+  byId("table-body").replaceChildren(...whole, ...table.rows.map((row) => resultRow(page, row)), ...published);
+}
+
+function untouched(page: PrunePage, baseline: ScoreJson): HTMLElement {
+  const counts = page.sweep.types.map(({ heads }) => number(String(heads)));
+  return make("tr", {}, [
+    make("td", {}, ["Untouched model"]),
+    number(""),
+    ...counts,
+    scoreCell(page, baseline),
+    number("–"),
+  ]);
+}
+
+function resultRow(page: PrunePage, { lambda, counts, scores }: ResultRow): HTMLElement {
+  const { types } = page.sweep;
+  return make("tr", {}, [
+    make("td", {}, ["Here"]),
+    number(lambda),
+    ...types.map(({ name }) => number(String(counts[name] ?? "–"))),
+    ...scores.map((score) => scoreCell(page, score)),
+  ]);
+}
+
+function publishedRow(page: PrunePage, { data, counts, scores }: PublishedRow): HTMLElement {
+  return make("tr", { class: "published" }, [
+    make("td", {}, [`Published, ${data}`]),
+    number(""),
+    ...page.sweep.types.map(({ name }) => number(String(counts[name] ?? "–"))),
+    ...scores.map((score) => number(isKnown(score) ? score.toFixed(2) : "–")),
+  ]);
+}
+
+/** A score with its 95 % interval, where there is one. */
+function scoreCell({ sweep }: PrunePage, score: ScoreJson | null): HTMLElement {
+  if (!score) return number("–");
+  const { metric } = sweep;
+  const interval = isKnown(score.low) ? ` (${scoreText(metric, score.low)} to ${scoreText(metric, score.high)})` : "";
+  return number(`${scoreText(metric, score.value)}${interval}`);
+}
+
+function number(text: string): HTMLElement {
+  return make("td", { class: "n" }, [text]);
+}
