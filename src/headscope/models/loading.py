@@ -13,6 +13,8 @@ from transformers import AutoConfig, AutoFeatureExtractor, AutoImageProcessor, A
 
 from headscope.errors import HeadscopeError, LoadError, MissingExtraError
 from headscope.models.model import Model
+from headscope.models.slim_layers import slim_class
+from headscope.models.slim_plan import read_plan
 
 BUILTIN = Path(__file__).parent.parent / "builtin"
 _NEEDS_PACKAGE = re.compile(r"requires the (?:🤗 )?([\w -]+?) library")
@@ -80,6 +82,9 @@ def _load(
     if device_map is not None:
         options["device_map"] = device_map
     kind = _kind(config, trust_remote_code)
+    plan = read_plan(Path(place)) if is_folder else None
+    if plan is not None:
+        kind = slim_class(kind, plan)
     module, info = _read(
         lambda: kind.from_pretrained(place, **hub, **options, output_loading_info=True), place, is_folder, "weights"
     )

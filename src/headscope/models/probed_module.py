@@ -1,6 +1,5 @@
 """A module whose attention is known: where it attends, what it has, and the probe that finds out."""
 
-import inspect
 import threading
 import warnings
 from collections.abc import Mapping
@@ -14,7 +13,7 @@ from headscope.errors import CaptureError, HeadscopeWarning, InputError
 from headscope.models.capture import seam
 from headscope.models.capture.hooks import watch_layers, watch_pass
 from headscope.models.capture.probe import Probe
-from headscope.models.capture.probe_inputs import probe_inputs
+from headscope.models.capture.probe_inputs import forward_arguments, probe_inputs
 from headscope.models.capture.probe_layout import layout_of
 from headscope.models.capture.verification import (
     Verification,
@@ -25,6 +24,7 @@ from headscope.models.capture.verification import (
 )
 from headscope.models.layout import AttentionLayer, Layout
 from headscope.models.output_projection import OutputProjection
+from headscope.models.slim_layers import slim_plan_of
 from headscope.sites import Head
 
 
@@ -46,7 +46,9 @@ class ProbedModule:
         self.module, self.processor = module, processor
         self.name = name or getattr(getattr(module, "config", None), "name_or_path", "") or type(module).__name__
         self.warnings: list[str] = []
-        self._names = {id(part): path for path, part in module.named_modules()}
+        parts = dict(module.named_modules())
+        self._names = {id(part): path for path, part in parts.items()}
+        self.routed_configs = seam.attention_configs(parts.values())
         self._layout: Layout | None = None
         self.verification = Verification(notes=("verify=False",) if verify is False else ("its first run does it",))
         self._verify_at_load, self._has_verified_decoding = verify, False
@@ -84,7 +86,22 @@ class ProbedModule:
     @property
     def coverage(self) -> str:
         """Which attention modules are captured, how, and whether that was verified, in one line."""
-        return f"{self.layout.coverage}; {self.verification.line}"
+        plan = slim_plan_of(self.module)
+        return f"{self.layout.coverage}; {self.verification.line}" + (f"; {plan.line}" if plan is not None else "")
+
+    @property
+    def original_heads(self) -> dict[Head, Head]:
+        """For each head its place in the model that this one was made from with fewer heads: itself in any other."""
+        plan = slim_plan_of(self.module)
+        if plan is None:
+            return {head: head for head in self.heads}
+        originals: dict[Head, Head] = {}
+        for module in dict.fromkeys(layer.module for layer in self.layout.layers):
+            before = [layer for layer in plan.layers if layer.module == module]
+            for layer, planned in zip(self.layout.of_module(module), before, strict=True):
+                site = planned.original_site
+                originals |= {layer.site.head(place): site.head(head) for place, head in enumerate(planned.heads)}
+        return {head: originals[head] for head in self.heads}
 
     @property
     def verified(self) -> bool | None:
@@ -288,7 +305,7 @@ class ProbedModule:
                 "its first run does it."
             )
             return
-        taken = set(inspect.signature(type(self.module).forward).parameters)
+        taken = set(forward_arguments(self.module))
         may_reach_more = taken & {"pixel_values", "input_features", "input_ids"} - self.layout.seen_inputs
         if self.layout.missed and not may_reach_more:  # otherwise an input of another kind may still reach the rest
             self.warn(f"not all attention is captured: {self.layout.coverage}.")

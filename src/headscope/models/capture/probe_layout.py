@@ -22,6 +22,7 @@ from headscope.models.layout import (
     is_cross_attention,
     stack_of,
 )
+from headscope.models.slim_layers import NoHeads
 from headscope.sites import Kind, Site
 
 
@@ -177,6 +178,7 @@ def _layer(probe: Probe, seen: Seen, site: Site, key_stack: str) -> AttentionLay
 def _missed(module: nn.Module, layers: list[AttentionLayer], others: tuple[OtherLayer, ...]) -> tuple[str, ...]:
     """The modules that look like attention and computed none."""
     seen = {layer.module for layer in layers} | {layer.module for layer in others}
+    seen |= {name for name, part in module.named_modules() if isinstance(part, NoHeads)}
     names = [name for name in attention_modules(module) if not any(_covers(name, other) for other in seen)]
     return tuple(name for name in names if not any(_covers(other, name) for other in seen))
 
@@ -243,6 +245,9 @@ def _other_layers(probe: Probe, layers: list[AttentionLayer], blocks: dict[Site,
 
 def _mixer(module: nn.Module, block: str, layers: list[AttentionLayer]) -> str:
     """The part of a block that stands where other blocks have attention: by its name, else the largest other part."""
+    without = [name for name, part in module.get_submodule(block).named_modules() if isinstance(part, NoHeads)]
+    if without:
+        return f"{block}.{without[0]}"
     parts = dict(module.get_submodule(block).named_children())
     usual: set[str] = set()
     for layer in layers:
