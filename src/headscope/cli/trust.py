@@ -27,6 +27,9 @@ def trust(
     task: Annotated[
         TrustTask | None, typer.Option(help="What the model is asked. Default: what it can do, classes first.")
     ] = None,
+    heads: Annotated[
+        list[str] | None, typer.Option(help="Heads or layers to test, as L3H2 or L3; repeatable. Default: all heads.")
+    ] = None,
     query_rows: Annotated[
         QueryRows, typer.Option(help="Replace the attention of the answer's position, or of all positions.")
     ] = "answer",
@@ -69,7 +72,7 @@ def trust(
     loaded = corpus_options.model(model, loading)
     note_first_example(examples)
     with note_what_is_kept(output), progress_bars() as progress:
-        report = report_of(loaded, examples, task, output, tests=tests, progress=progress, **options)
+        report = report_of(loaded, examples, task, output, heads=heads, tests=tests, progress=progress, **options)
     if print_options.json:
         print_json(report.to_json() | {"folder": str(output), "page": str(report.page)})
     else:

@@ -1,6 +1,6 @@
 """The tests of every head as a measure of a run: one value per head, text and figure, kept shard by shard."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any, Literal
 
@@ -33,19 +33,21 @@ class TrustMeasure(Measure):
         task: TaskName,
         tests: HeadTests,
         *,
+        heads: Sequence[Head] | None = None,
         progress: OnProgress | None = None,
         cancel: Cancel | None = None,
     ):
         self.name = scope
         self.scope: Scope = scope
         self.task: TaskName = task
-        self.tests = tests
+        self.tests, self.heads = tests, heads
         self.progress, self.cancel = progress, cancel
         self.settings: dict[str, Any] = {"task": task, **asdict(tests)}
+        self.settings["heads"] = None if heads is None else list(map(str, heads))
 
     def start(self, model: Model) -> None:
         """Find the groups of heads that are replaced together."""
-        self.model, self.groups = model, head_groups(model, self.scope)
+        self.model, self.groups = model, head_groups(model, self.scope, self.heads)
 
     def update(self, batch: CorpusBatch) -> Tallies:
         """Test every text of a batch."""
@@ -71,12 +73,12 @@ class TrustMeasure(Measure):
             yield Tally([head], [place], [[1.0]], [[1.0]], key=REASON + reason)
 
 
-def head_groups(model: Model, scope: Scope) -> list[list[Head]]:
-    """The heads that are replaced together."""
+def head_groups(model: Model, scope: Scope, heads: Sequence[Head] | None = None) -> list[list[Head]]:
+    """The heads that are replaced together: these heads, the layers that they are in, or all heads of the model."""
+    chosen = list(model.heads if heads is None else heads)
     if scope == "heads":
-        return [[head] for head in model.heads]
+        return [[head] for head in chosen]
     if scope == "model":
         return [list(model.heads)]
-    sites = dict.fromkeys(head.site for head in model.heads)
-    groups = [[head for head in model.heads if head.site == site] for site in sites]
-    return groups
+    sites = dict.fromkeys(head.site for head in chosen)
+    return [[head for head in model.heads if head.site == site] for site in sites]

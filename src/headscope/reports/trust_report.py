@@ -27,7 +27,7 @@ from headscope.reports.report_page import plain
 from headscope.reports.trust_page import trust_page
 from headscope.runs.run_folder import Folder
 from headscope.runs.shard import arrow
-from headscope.sites import ByHead, parse
+from headscope.sites import ByHead, Head, Site, find, parse
 from headscope.tasks import LearningTask, Score, sequence_classification, tagging
 
 FORMAT = "headscope-trust"
@@ -104,6 +104,7 @@ def trust(
     task: "LearningTask | str | None" = None,
     folder: str | Path | None = None,
     *,
+    heads: Sequence[str | Head | Site] | None = None,
     limit: int | None = None,
     every: int = 1,
     tests: HeadTests | None = None,
@@ -114,7 +115,8 @@ def trust(
 ) -> TrustReport:
     """Whether the attention of every head explains the model's output on a corpus: tests, verdicts, and a page.
 
-    `task` is one of `headscope.tasks` or its name; by default what the model can do. `others` are models that differ
+    `task` is one of `headscope.tasks` or its name; by default what the model can do. `heads` are those to test (a layer
+    stands for all of its heads); by default all. `others` are models that differ
     from it in their seed alone: a change of the output then counts from the change between seeds on. `tests` says how
     heads are tested. The run is kept in `folder` and goes on where it was stopped; without one in a temporary folder.
     """
@@ -127,18 +129,20 @@ def trust(
     examples = corpus_subset(source, limit, every)
     score = _score(loaded, name, task, examples)
     place = Path(tempfile.mkdtemp(prefix="headscope-trust-")) if folder is None else Path(folder)
+    chosen = None if heads is None else [head for choice in heads for head in find(choice, loaded.heads)]
     going: dict[str, Any] = {"progress": progress, "cancel": cancel}
     wide = replace(tests, adversary=None, erasure_share=None)
     measures = [
-        TrustMeasure("heads", name, tests, **going),
-        TrustMeasure("layers", name, wide, **going),
+        TrustMeasure("heads", name, tests, heads=chosen, **going),
+        TrustMeasure("layers", name, wide, heads=chosen, **going),
         TrustMeasure("model", name, wide, **going),
     ]
     run = runs.run(
         loaded, examples, measures, place / "run", shard_size=_SHARD, batch_size=_SHARD, truncate=truncate, **going
     )
     noise = seed_change(loaded, others, name, examples, seed=tests.seed, truncate=truncate, **going) if others else None
-    report = _report(loaded, run, examples, name, tests, place, {"seed_change": noise, "score": score})
+    about = _about(loaded, run, examples, name, tests) | {"seed_change": noise, "score": score}
+    report = _report(loaded, run, chosen, place, about)
     _write(report)
     return report
 
@@ -157,33 +161,18 @@ def check_folder(folder: str | Path) -> None:
     refuse_foreign(folder, "a report of trust", ours=ours, writes={_FILE, _PAGE, _TABLE, "run"})
 
 
-def _report(
-    model: Model,
-    run: runs.Run,
-    examples: Corpus,
-    task: TaskName,
-    tests: HeadTests,
-    folder: Path,
-    measured: dict[str, Any],
-) -> TrustReport:
+def _about(model: Model, run: runs.Run, examples: Corpus, task: TaskName, tests: HeadTests) -> dict[str, Any]:
+    """What was tested, on what, and what was left out."""
     refusals = [shard["heads"] for shard in run.shard_records("refusals") if "heads" in shard]
     n_examples = run.manifest["corpus"]["n_examples"]
-    n_refused = sum(count for count, _ in refusals)
-    if n_refused == n_examples:
-        raise InputError(f"none of {n_examples} texts could be tested, the first because {refusals[0][1]}")
-
-    def of(scope: Scope, was_searched: bool) -> list[HeadTrust]:
-        heads = [group[0] for group in head_groups(model, scope)]
-        options: dict[str, Any] = {"was_searched": was_searched, "seed_change": measured["seed_change"]}
-        return verdicts(run.table(scope), scope, heads, **options)
-
-    heads = of("heads", tests.adversary is not None)
-    notes = (
-        [f"{n_refused} of {n_examples} texts were not tested, the first because {refusals[0][1]}"] if refusals else []
-    )
-    n_over = len(run.skipped_examples())
+    n_refused, n_over = sum(count for count, _ in refusals), len(run.skipped_examples())
+    if n_refused + n_over == n_examples:
+        first = f", the first because {refusals[0][1]}" if refusals else ""
+        raise InputError(f"none of {n_examples} texts could be tested{first}")
+    untested = f"{n_refused} of {n_examples} texts were not tested"
+    notes = [f"{untested}, the first because {refusals[0][1]}"] if refusals else []
     notes += [f"{n_over} texts that the model could not take were passed over."] if n_over else []
-    about = {
+    return {
         "model": Path(model.name).name if Path(model.name).is_dir() else model.name,
         "weights": run.manifest["model"]["weights"],
         "corpus": examples.name,
@@ -191,9 +180,19 @@ def _report(
         "task": task,
         "tests": asdict(tests),
         "notes": [*model.warnings, *notes],
-        **measured,
     }
-    by_head = ByHead((_head(trust.name), trust) for trust in heads)
+
+
+def _report(
+    model: Model, run: runs.Run, heads: Sequence[Head] | None, folder: Path, about: dict[str, Any]
+) -> TrustReport:
+    def of(scope: Scope, was_searched: bool) -> list[HeadTrust]:
+        first_heads = [group[0] for group in head_groups(model, scope, heads)]
+        options: dict[str, Any] = {"was_searched": was_searched, "seed_change": about["seed_change"]}
+        return verdicts(run.table(scope), scope, first_heads, **options)
+
+    trusts = of("heads", about["tests"]["adversary"] is not None)
+    by_head = ByHead((_head(trust.name), trust) for trust in trusts)
     return TrustReport(folder, about, by_head, of("layers", False), of("model", False)[0])
 
 
@@ -241,5 +240,8 @@ def _rows(scope: str, trusts: Iterable[HeadTrust]) -> list[dict[str, Any]]:
     return rows
 
 
-def _head(name: str) -> Any:
-    return parse(name)
+def _head(name: str) -> Head:
+    address = parse(name)
+    if not isinstance(address, Head):
+        raise HeadscopeError(f"{name} is not a head.")
+    return address
