@@ -25,6 +25,19 @@ TrustTask = Literal["sequence_classification", "tagging", "language_modelling", 
 QueryRows = Literal["answer", "all"]
 Removal = Literal["delete", "mask", "unknown"]
 
+# Tasks and pruning
+TaskName = Literal[
+    "translation",
+    "language_modelling",
+    "masked_language_modelling",
+    "sequence_classification",
+    "tagging",
+    "image_classification",
+]
+TrainedWithGates = Literal["all", "gates", "encoder"]
+TrainedPrecision = Literal["fp32", "bf16", "fp16"]
+StartWeights = Literal["trained", "scratch"]
+
 # What a view shows
 Scale = Literal["model", "head", "neuron", "activations"]
 Side = Literal["query", "key"]
