@@ -65,6 +65,8 @@ class Edits:
     def vectors(self, site: Site, call: AttentionCall, at: At, key_at: At) -> AttentionCall:
         """A call with its queries, keys and values edited."""
         n_heads = call.query.shape[1]
+        if not self._resolved and call.key.shape[1] == call.value.shape[1]:
+            return call
         query = self.apply(site, "query", call.query, at)
         key, value = call.key, call.value
         # Heads of a group share keys and values: an edit of one head's must not touch the others'.

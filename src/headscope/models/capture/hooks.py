@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
 from headscope.models.capture.longformer import dense_patterns
+from headscope.models.capture.probe_inputs import forward_arguments
 from headscope.models.capture.seam import current_session
 from headscope.models.capture.session import Session
 from headscope.models.layout import AttentionLayer, Layout
@@ -28,8 +29,7 @@ def session_of(model: "ProbedModule") -> Session | None:
 
 def watch_pass(model: "ProbedModule") -> RemovableHandle:
     """Tell the session that a pass begins; probe the model first if these inputs reach parts not seen yet."""
-    forward = inspect.signature(type(model.module).forward)
-    names = [name for name in forward.parameters if name != "self"]
+    names = forward_arguments(model.module)
 
     def begin(module: nn.Module, args: tuple, kwargs: dict[str, Any]):
         session = session_of(model)

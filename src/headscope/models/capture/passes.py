@@ -3,7 +3,6 @@
 (The probe, the verification and `bake` call it too, because they compare with the plain module.)
 """
 
-import inspect
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
@@ -18,6 +17,7 @@ from headscope.errors import CaptureError, HeadscopeError
 from headscope.interventions import Intervention
 from headscope.models.capture.edit_checks import check_tokens, intervention_list, resolve
 from headscope.models.capture.nan_check import check_output
+from headscope.models.capture.probe_inputs import forward_arguments
 from headscope.models.capture.session import Observer, Session
 from headscope.models.capture.to_traces import traces_of
 from headscope.models.inputs.batch import Batch, collate
@@ -163,7 +163,7 @@ class Pass:
         """Arguments that keep a forward pass small: no cache, and only the logits that are read."""
         if not isinstance(self.model.module, PreTrainedModel):
             return {}
-        names = inspect.signature(type(self.model.module).forward).parameters
+        names = forward_arguments(self.model.module)
         options: dict[str, Any] = {}
         if hasattr(self.model.config, "use_cache") and ("use_cache" in names or "kwargs" in names):
             options["use_cache"] = False

@@ -1,6 +1,8 @@
 """Small made-up inputs that reach all of a model's attention."""
 
 import inspect
+from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import torch
@@ -10,10 +12,20 @@ N_TOKENS = 7
 N_TARGET = 5
 
 
+def forward_arguments(module: nn.Module) -> tuple[str, ...]:
+    """The names of what a model's forward takes, in order."""
+    return _arguments(type(module).forward)
+
+
+@lru_cache(maxsize=64)  # every load asks for those of its model several times
+def _arguments(forward: Callable) -> tuple[str, ...]:
+    return tuple(name for name in inspect.signature(forward).parameters if name != "self")
+
+
 def probe_inputs(module: nn.Module) -> dict[str, Tensor] | None:
     """Inputs by the model's own argument names, or None if its configuration does not tell how they look."""
     config = getattr(module, "config", None)
-    names = set(inspect.signature(type(module).forward).parameters)
+    names = forward_arguments(module)
     main = getattr(module, "main_input_name", "input_ids")
     main_names = [main] if isinstance(main, str) else list(main)
     inputs: dict[str, Tensor] = {}

@@ -3,7 +3,7 @@
 Outside a session it is plain SDPA. Inside, the session that the calling context carries does the work.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
-from transformers import AttentionInterface, AttentionMaskInterface
+from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedModel
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import (
     bidirectional_mask_function,
@@ -208,15 +208,28 @@ def _shared_bias(position_bias: Tensor, session: "Session | None") -> Bias:
     return Bias("dense", position_bias, *position_bias.shape[-2:])
 
 
+def attention_configs(parts: Iterable[nn.Module]) -> list[Any]:
+    """Every configuration that says which attention function some of these parts of a model call."""
+    known = {id(part.config): part.config for part in parts if isinstance(part, PreTrainedModel)}
+    configs = list(known.values())
+    for config in configs:  # grows meanwhile
+        for name in config.sub_configs:
+            section = getattr(config, name, None)
+            if section is not None and id(section) not in known:
+                known[id(section)] = section
+                configs.append(section)
+    return configs
+
+
 @contextmanager
 def quiet_transformers() -> Iterator[None]:
     """Silence the log line that says a model does not take an attention function: coverage says it better."""
-    level = logging.get_verbosity()
-    logging.set_verbosity_error()
+    logger = logging.get_logger("transformers.modeling_utils")
+    was_disabled, logger.disabled = logger.disabled, True
     try:
         yield
     finally:
-        logging.set_verbosity(level)
+        logger.disabled = was_disabled
 
 
 AttentionInterface.register(NAME, attend)

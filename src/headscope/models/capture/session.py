@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 # Up to this many cells of head × query × key a layer is computed whole, as the model's own eager code does, and equal
 # to it to the last bit; beyond, in tiles.
 EXACT_CELLS = 2**22
+# Where nothing is edited, nobody asks for places.
+_NOWHERE = At(torch.empty(0, 0, dtype=torch.long))
 
 
 class Observer:
@@ -264,7 +266,8 @@ class Session:
             self._attend_whole(captured, at)
             assert captured.pattern is not None
             weights = captured.pattern.to(call.query.dtype)
-            weights = nn.functional.dropout(weights, p=call.dropout, training=call.module.training)
+            if call.dropout and call.module.training:
+                weights = nn.functional.dropout(weights, p=call.dropout)
             captured.mixed = weights @ expand_heads(call.value, n_heads)
         elif self.grad:
             raise BudgetError("gradients need whole attention maps: shorten the input, or leave grad=False.")
@@ -342,8 +345,7 @@ class Session:
         """Where the rows and the keys of a call of `module` stand in the input, and which heads it computes."""
         real = self.positions.learn(layer, batch, mask)
         if not self.edits and not self.record:
-            index = torch.empty(batch, 0, dtype=torch.long)
-            return At(index), At(index)
+            return _NOWHERE, _NOWHERE
         before = self.parts.offset(layer)
         first_head = layer.head_modules.index(module) if module in layer.head_modules else 0
         shape = (batch, n_queries, n_keys)

@@ -1,6 +1,5 @@
 """Inputs that bring out what can go wrong in a capture: padding, windows, cached decoding, images of two sizes."""
 
-import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -8,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from headscope.models.capture.probe_inputs import config_field, probe_inputs
+from headscope.models.capture.probe_inputs import config_field, forward_arguments, probe_inputs
 
 SHORT, LONG = 7, 12
 WINDOW_LIMIT = 64
@@ -70,12 +69,15 @@ class VerificationInput:
 
 
 def load_inputs(module: nn.Module) -> list[VerificationInput]:
-    """What to compare on at load: the first of these that the model can run. Two forwards' worth of work."""
+    """What to compare on at load: the first of these that the model can run, without a cache, as a pass runs it."""
     base = probe_inputs(module)
     if base is None:
         return []
     padded = _padded(module, base)
-    return [*([padded] if padded else []), VerificationInput("one input", base)]
+    cases = [*([padded] if padded else []), VerificationInput("one input", base)]
+    if not takes(module, "use_cache"):
+        return cases
+    return [replace(case, inputs=dict(case.inputs) | {"use_cache": False}) for case in cases]
 
 
 def whole_inputs(module: nn.Module) -> list[VerificationInput]:
@@ -105,7 +107,7 @@ def decodes(module: nn.Module) -> bool:
 
 def takes(module: nn.Module, name: str) -> bool:
     """Whether a model's forward has an argument of this name."""
-    return name in inspect.signature(type(module).forward).parameters
+    return name in forward_arguments(module)
 
 
 def _padded(module: nn.Module, base: dict[str, Tensor]) -> VerificationInput | None:
@@ -126,7 +128,7 @@ def _padded(module: nn.Module, base: dict[str, Tensor]) -> VerificationInput | N
     mask[1, padding] = 0
     batch[1, padding] = _padding_id(module)
     inputs: dict[str, Tensor] = {"input_ids": batch, "attention_mask": mask}
-    real = {"main": mask.bool(), "encoder": mask.bool(), "text": mask.bool()}
+    real = dict.fromkeys(("main", "encoder", "text"), mask.bool())
     if "decoder_input_ids" in base:
         target = base["decoder_input_ids"]
         inputs["decoder_input_ids"] = torch.cat([target, target.roll(1, dims=1)])

@@ -2,7 +2,7 @@
 
 import random
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -79,11 +79,11 @@ def _seed(device: torch.device) -> None:
 
 
 @contextmanager
-def unchanged(model: "ProbedModule") -> Iterator[None]:
-    """Leaves random states, the module's mode and gradients as they were."""
+def unchanged(model: "ProbedModule", *, is_training: bool) -> Iterator[None]:
+    """Leaves random states, the module's mode and gradients as they were; `is_training`: some part of it is."""
     python_state, numpy_state = random.getstate(), np.random.get_state()
-    devices = [model.device] if model.device.type == "cuda" else []
-    is_training = any(part.training for part in model.module.modules())
+    device = model.device
+    devices = [device] if device.type == "cuda" else []
     try:
         with (
             torch.random.fork_rng(devices=devices),
@@ -103,17 +103,19 @@ def own_attention(model: "ProbedModule", implementation: str) -> Iterator[str]:
     if not isinstance(module, PreTrainedModel):
         yield "its own code"
         return
-    with seam.quiet_transformers():
-        try:
-            used = implementation
+    chosen = [(config, config._attn_implementation) for config in model.routed_configs]
+    used = implementation
+    try:
+        with seam.quiet_transformers():
             try:
                 module.set_attn_implementation(implementation)
             except (ValueError, ImportError):
                 used = "sdpa" if implementation == "eager" else "eager"
                 module.set_attn_implementation(used)
-            yield used
-        finally:
-            module.set_attn_implementation(seam.NAME)
+        yield used
+    finally:
+        for config, name in chosen:
+            config._attn_implementation_internal = name  # set_attn_implementation goes through the whole model again
 
 
 class _PatternObserver(Observer):
@@ -147,21 +149,21 @@ def _watch_modules(model: "ProbedModule", run: ObservedRun, *, with_modules: boo
 
         return hook
 
-    with ExitStack() as hooks:
-        for name in n_heads:
-            handle = model.module.get_submodule(name).register_forward_hook(keep(name))
-            hooks.callback(handle.remove)
+    handles = [model.module.get_submodule(name).register_forward_hook(keep(name)) for name in n_heads]
+    try:
         yield
+    finally:
+        for handle in handles:
+            handle.remove()
 
 
 def is_pattern(tensor: Any, n_heads: int) -> bool:
     """Whether a tensor holds attention weights [batch, head, query, key]."""
     if not isinstance(tensor, Tensor) or tensor.ndim != 4 or tensor.shape[1] != n_heads or not tensor.numel():
         return False
-    if not tensor.is_floating_point() or bool((tensor < 0).any()):
+    if not tensor.is_floating_point() or float(tensor.min()) < 0:
         return False
-    sums = tensor.sum(-1)
-    return bool((sums < 1.05).all()) and bool((sums > 0.5).any())
+    return 0.5 < float(tensor.sum(-1).max()) < 1.05  # a NaN is neither
 
 
 def _named_tensors(outputs: Any, prefix: str = "") -> Iterator[tuple[str, Tensor]]:
