@@ -1,5 +1,6 @@
 """A real server in a process of its own, as a user starts it."""
 
+import functools
 import os
 import re
 import socket
@@ -10,11 +11,27 @@ import urllib.request
 from http.cookiejar import CookieJar
 from pathlib import Path
 
+SOURCE = Path(__file__).parents[2] / "src" / "headscope"
+
+
+@functools.cache
+def check_source(python: str = sys.executable) -> None:
+    """Refuse to test another headscope than this tree's: that of another checkout, or one that was installed."""
+    code = "import headscope, pathlib; print(pathlib.Path(headscope.__file__).resolve().parent)"
+    # From a folder of its own, as `headscope` is started: a script does not look in the folder that it is started in.
+    process = subprocess.run([python, "-c", code], capture_output=True, text=True, check=True, cwd=Path(python).parent)
+    if Path(process.stdout.strip()) != SOURCE.resolve():
+        raise RuntimeError(
+            f"`headscope` would start {process.stdout.strip()}, and the tests are of {SOURCE}: "
+            f"run `pip install -e .` here, or set PYTHONPATH={SOURCE.parent}."
+        )
+
 
 class Server:
     """`headscope serve` with the built-in models, signed in to; stopped on leaving."""
 
     def __init__(self, log: Path, *arguments: str) -> None:
+        check_source()
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             port = probe.getsockname()[1]

@@ -1,5 +1,6 @@
 """Two runs in the workbench: chosen, aligned, side by side, subtracted, left."""
 
+import re
 from urllib.parse import urlencode
 
 from playwright.sync_api import expect
@@ -162,3 +163,39 @@ def test_a_saved_difference_opens_without_a_server(bench: Workbench, offline: Wo
     bar = offline.page.get_by_role("group", name="Comparison")
     expect(bar).to_contain_text("She / He")
     expect(offline.page.get_by_role("status").filter(has_text="lines drawn")).to_contain_text("full colour")
+
+
+def test_side_by_side_each_run_has_a_legend_of_its_own(bench: Workbench):
+    open_comparison(bench, view="neuron", at="L5H0", compare="side")
+    for run in "AB":
+        header = bench.page.get_by_label(f"Run {run}", exact=True)
+        expect(header.get_by_role("img")).to_have_attribute(
+            "aria-label", re.compile("^Colours: neurons of each column")
+        )
+        expect(header).to_contain_text("10 keys")
+    bench.choose("Scale", "Head")
+    legends = bench.page.locator("main").get_by_role("img", name=re.compile("^Colours: "))
+    expect(legends).to_have_count(2)  # and none in the line over both
+    # Equal headers: what corresponds stands at the same height.
+    tops = [bench.page.locator(place).bounding_box() for place in (".half .view", ".beside .view")]
+    assert tops[0] and tops[1] and abs(tops[0]["y"] - tops[1]["y"]) < 1
+
+
+def test_what_keeps_two_runs_from_being_compared_is_said_beside_the_button(bench: Workbench):
+    page = bench.page
+    bench.open(text=SHE)
+    page.get_by_role("button", name="Compare", exact=True).click()
+    form = page.get_by_role("form", name="Another text")
+    expect(form.get_by_text("Change the text to compare it with the run on screen.")).to_be_visible()
+    expect(form.get_by_role("button", name="Compare")).to_have_accessible_description(re.compile("^Change the text"))
+    page.get_by_label("The other text").fill(HE)
+    expect(form.get_by_text("Change the text")).to_have_count(0)
+    bench.open(text=SHE, **{"with": urlencode({"model": "builtin:bert"})})
+    bar = page.get_by_role("group", name="Comparison")
+    difference = bar.get_by_role("button", name="Difference")
+    expect(difference).to_have_attribute("aria-disabled", "true")
+    reason = difference.evaluate(
+        "button => document.getElementById(button.getAttribute('aria-describedby')).textContent"
+    )
+    assert reason.startswith("Difference: ")
+    expect(bar.get_by_role("status")).to_contain_text(reason.removeprefix("Difference: "))

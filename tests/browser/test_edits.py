@@ -119,10 +119,10 @@ def test_what_is_copied_as_python_gives_the_same_numbers(bench: Workbench, gpt: 
     assert edit_texts[0] == "silence L3H2" and re.match(r"block \S+ → \S+ in L3H2", edit_texts[1])
     assert (
         "= 0.25 in L3H2" in edit_texts[2]
-        and edit_texts[3] == "query 0 of L3H2 × 2"
-        and edit_texts[4].startswith("mask ")
+        and edit_texts[3] == "query neuron 0 of L3H2 × 2"
+        and edit_texts[4].endswith(" by the mask token")
     )
-    assert edit_texts[5] == "L3H2 from The farmer asked the cook a question."
+    assert edit_texts[5] == "patch L3H2 from The farmer asked the cook a question."
     page_trace = bench.page.evaluate(f"async () => {{ {DECODE} return decoded('{raw(bench, 'trace')}') }}")
     edit(bench, "Copy as Python")
     code = bench.page.evaluate("navigator.clipboard.readText()")
@@ -177,14 +177,14 @@ def test_edits_are_switched_moved_and_shared_by_their_address(bench: Workbench) 
     bench.page.get_by_role("switch", name="silence L3H2").uncheck()
     bench.ready()
     bench.links_to(edit="off:silence('L3H2')")
-    bench.page.get_by_role("button", name="Move up: L3H2 looks at all alike").click(force=True)
+    bench.page.get_by_role("button", name="Move up: uniform attention in L3H2").click(force=True)
     bench.links_to(edit="uniform('L3H2')")
     address = bench.page.url
     bench.visit(address)
-    assert stack(bench) == ["L3H2 looks at all alike", "silence L3H2"]
+    assert stack(bench) == ["uniform attention in L3H2", "silence L3H2"]
     assert not bench.page.get_by_role("switch", name="silence L3H2").is_checked()
     assert bench.page.get_by_role("button", name="Uniform", exact=True).get_attribute("aria-pressed") == "true"
-    bench.page.get_by_role("button", name="Take out: L3H2 looks at all alike").click(force=True)
+    bench.page.get_by_role("button", name="Take out: uniform attention in L3H2").click(force=True)
     bench.ready()
     expect(bench.page.get_by_role("region", name="What it did")).to_have_count(0)
     edit(bench, "Clear")

@@ -218,3 +218,25 @@ def test_a_search_can_be_stopped(bench):
     expect(panel(bench)).to_contain_text("Stopped.")
     bench.press("Escape")
     expect(panel(bench)).to_have_count(0)
+
+
+def test_an_empty_form_looks_for_its_example(bench, gpt):
+    bench.open(text=NURSE)
+    bench.press("f")
+    expect(panel(bench).get_by_label("From", exact=True)).to_have_attribute("placeholder", "e.g. She")
+    expect(panel(bench).get_by_label("To", exact=True)).to_have_attribute("placeholder", "e.g. doctor")
+    rows = press_find(bench)
+    assert list(rows) == [
+        str(head) for head, _, _ in hs.find_heads(gpt.run(NURSE), example=("She", "doctor")).above(10)
+    ]
+
+
+def test_a_search_that_cannot_be_made_says_why_on_the_panel(bench, word_model):
+    bench.open(word_model, text="the cat sat on the mat")
+    bench.press("f")
+    effect = panel(bench).get_by_role("group", name="Find by").get_by_role("button", name="Effect")
+    if effect.get_attribute("aria-disabled") is None:
+        raise AssertionError("this model predicts something: the test needs one that does not")
+    reason = "Effect: This model predicts nothing here: an effect is on the probability of a prediction"
+    expect(panel(bench).get_by_text(reason)).to_be_visible()
+    expect(effect).to_have_accessible_description(reason)

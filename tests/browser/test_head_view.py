@@ -179,10 +179,16 @@ def test_matrix_and_lines_across(bench):
     bench.button(re.compile("Lines: ")).click()
     bench.choose("Tokens run", "across")
     bench.page.keyboard.press("Escape")
+    bench.links_to(axis="horizontal")
     across = bench.stage()
+    # Queries above keys, one under the other; side by side before.
+    query, key = bench.label("She").all()
+    boxes = [label.bounding_box() for label in (query, key)]
+    assert boxes[0] and boxes[1] and abs(boxes[0]["x"] - boxes[1]["x"]) < 2 and abs(boxes[0]["y"] - boxes[1]["y"]) > 50
     bench.choose("Drawn as", "Matrix")
-    matrix = bench.stage()
-    assert len({down, across, matrix}) == 3
+    bench.links_to(**{"as": "matrix"})
+    expect(bench.status).to_contain_text("L3H2, 10 × 10")
+    assert len({down, across, bench.stage()}) == 3
 
 
 def test_contributions_and_scores_are_shown_instead_of_weights(bench, gpt):

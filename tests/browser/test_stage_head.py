@@ -188,3 +188,39 @@ def test_a_translation_opens_on_cross_attention_under_its_two_sentences(bench: W
     bench.button(re.compile("Model: builtin:translate")).click()
     models.get_by_role("button", name=re.compile("builtin:gpt")).click()
     bench.links_to(model="builtin:gpt", mean=None)
+
+
+IN_LAYER = "set_neuron('L2', 'mlp', 7, 4.0)"
+
+
+def test_an_edit_of_an_mlp_marks_the_layer_and_no_head(bench: Workbench) -> None:
+    bench.open(text=NURSE, at="L3H2", edit=IN_LAYER)
+    expect(edited_bar(bench)).to_contain_text("MLP neuron 7 of L2 = 4")
+    expect(bench.status).to_contain_text("edited: MLP of L2")
+    expect(bench.label("edited")).to_have_count(1)  # under the name of the layer; heads have a tag of that text
+    name = bench.label("L2").bounding_box()
+    tag = bench.label("edited").bounding_box()
+    assert name and tag and abs(name["y"] - tag["y"]) < 20 and tag["x"] < bench.heads()["L2H0"][0]
+    x, y = bench.head_at("L2H1")
+    bench.page.mouse.move(x, y)
+    expect(bench.page.get_by_role("tooltip")).to_contain_text("edited: MLP of L2")
+    for view in ("head", "neuron", "activations"):
+        bench.choose("Scale", view.capitalize())
+        expect(bench.status).to_contain_text("edited: MLP of L2")
+    expect(bench.label("L2")).to_have_css("text-decoration-line", "underline")
+
+
+def test_a_layer_whose_residual_stream_was_edited_is_named_in_the_list_of_layers(bench: Workbench) -> None:
+    bench.open(text=NURSE, view="head", at="L3H2", edit="set_neuron('L3', 'residual', 7, 4.0)")
+    expect(edited_bar(bench)).to_contain_text("residual stream neuron 7 of L3 = 4")
+    layers = bench.page.get_by_label("Layer", exact=True)
+    expect(layers.locator("option:checked")).to_have_text("Layer 3 (edited)")
+    assert sum("edited" in name for name in layers.locator("option").all_inner_texts()) == 1
+    expect(bench.page.locator("aside.right h2").first).not_to_contain_text("edited")
+
+
+def test_a_saved_page_marks_the_edited_layer_too(offline: Workbench, tmp_path: Path) -> None:
+    trace = hs.load("builtin:gpt").run(NURSE, interventions=[hs.set_neuron("L2", "mlp", 7, 4.0)])
+    offline.visit(hs.model_view(trace).save(tmp_path / "model.html").as_uri())
+    expect(offline.status).to_contain_text("edited: MLP of L2")
+    expect(offline.label("edited")).to_have_count(1)

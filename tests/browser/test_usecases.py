@@ -42,6 +42,7 @@ def test_a_use_case_can_be_stopped_and_one_that_does_not_fit_says_why(bench):
     expect(dialog).to_have_count(0)
     unfit = bench.page.get_by_role("region", name="Use cases").get_by_role("button", name="Locating heads")
     expect(unfit).to_have_attribute("aria-disabled", "true")
-    expect(unfit).to_have_attribute("title", "needs a model that reads pairs, such as builtin:bert")
+    expect(unfit.get_by_text("needs a model that reads pairs, such as builtin:bert")).to_be_visible()
+    expect(unfit).to_have_accessible_description("needs a model that reads pairs, such as builtin:bert")
     unfit.click(force=True)  # it is said to be disabled, and stays one that can be reached
     expect(bench.page.get_by_role("dialog")).to_have_count(0)

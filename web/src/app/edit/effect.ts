@@ -28,7 +28,8 @@ export function candidatesAt(part: Part<EffectProps>, place: number): Candidate[
 /** A change of log-probability: always with its sign. */
 export function signed(change: number): string {
   if (change === 0) return "0";
-  const text = Math.abs(change) < 0.005 ? Math.abs(change).toExponential(0) : Math.abs(change).toFixed(2);
+  const text =
+    Math.abs(change) < 0.005 ? Math.abs(change).toExponential(0).replace("-", "−") : Math.abs(change).toFixed(2);
   return `${change < 0 ? "−" : "+"}${text}`;
 }
 

@@ -1,5 +1,15 @@
 import { describe, expect, test } from "vitest";
-import { EMPTY_QUERY, type FindQuery, lacking, optionsOf, parseQuery, queryText, unfitPattern } from "./findQuery";
+import { stack } from "../../data/trace.fixture";
+import {
+  EMPTY_QUERY,
+  exampleIn,
+  type FindQuery,
+  lacking,
+  optionsOf,
+  parseQuery,
+  queryText,
+  unfitPattern,
+} from "./findQuery";
 
 const query = (change: Partial<FindQuery>): FindQuery => ({ ...structuredClone(EMPTY_QUERY), ...change });
 const word = (text: string, at: number[] | null = null) => ({ text, at });
@@ -66,4 +76,10 @@ describe("patterns that a model cannot have", () => {
     expect(unfitPattern(pattern, null, true)).toBe("");
     expect(unfitPattern({ ...pattern, kinds: [], looks_ahead: true }, null, true)).toBe("this model cannot look ahead");
   });
+});
+
+test("an empty form has an example of two words that the input has", () => {
+  const texts = ["<s>", "The", " nurse", " asked", ".", " She", " said", "!"];
+  expect(exampleIn({ stacks: [stack("main", texts)] })).toEqual({ from: "said", to: "nurse" });
+  expect(exampleIn({ stacks: [stack("main", ["1", "."])] })).toEqual({ from: "", to: "" });
 });

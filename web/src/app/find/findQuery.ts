@@ -1,6 +1,6 @@
 /** What heads are looked for: as the form holds it, as the server takes it, as a link carries it. */
 
-import type { ModelProps, PatternOffer, RunRequest } from "../../contract";
+import type { ModelProps, PatternOffer, RunRequest, TraceProps } from "../../contract";
 import { requestOf } from "../../request";
 import type { Stretch } from "../../views/painting";
 
@@ -136,6 +136,14 @@ function isPlace(value: unknown): value is number {
 
 function choice<Value extends string>(raw: unknown, known: Value[], usual: Value): Value {
   return known.includes(raw as Value) ? (raw as Value) : usual;
+}
+
+/** Two words of the input to look from and to, for a form that is still empty: a late one and an early one. */
+export function exampleIn({ stacks }: Pick<TraceProps, "stacks">): { from: string; to: string } {
+  const tokens = stacks.find(({ kind }) => kind === "text")?.texts.map((text) => text.trim()) ?? [];
+  const words = [...new Set(tokens.filter((text) => /^\p{L}{2,}$/u.test(text)))];
+  const to = words.find((text) => text.length > 3) ?? words[0] ?? "";
+  return { from: words.findLast((text) => text !== to) ?? "", to };
 }
 
 /** Why a pattern cannot occur in any input of a model that takes these kinds; empty where it can, or that is unknown. */
