@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from headscope.analysis import find_heads as find_heads
     from headscope.analysis import measure as measure
     from headscope.analysis import relevance as relevance
+    from headscope.atlases import Atlas as Atlas
+    from headscope.atlases import atlas as atlas
+    from headscope.atlases import open_atlas as open_atlas
     from headscope.corpora import corpus as corpus
     from headscope.errors import HeadscopeError as HeadscopeError
     from headscope.errors import HeadscopeWarning as HeadscopeWarning
@@ -63,6 +66,7 @@ if TYPE_CHECKING:
 
 _PACKAGES = (
     "analysis",
+    "atlases",
     "attention",
     "cli",
     "compat",

@@ -13,6 +13,7 @@ Ablation = Literal["zero", "mean"]
 OnError = Literal["fail", "skip"]
 Engine = Literal["local", "ray"]
 StudyName = Literal["vig", "voita", "raganato"]
+StudyPrecision = Literal["fp32", "bf16"]
 
 # What an atlas is made of, and how its points are laid out
 AtlasSpace = Literal["query_key", "value", "mixed", "residual"]

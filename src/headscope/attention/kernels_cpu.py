@@ -19,7 +19,7 @@ _LOWEST = np.int32(np.iinfo(np.int32).min)
 _OPTIONS: dict[str, Any] = {"nogil": True, "fastmath": {"reassoc", "contract", "nsz"}, "error_model": "numpy"}
 
 
-def _compile(function: Callable) -> Any:
+def compiled(function: Callable) -> Any:
     """The function, to be compiled at its first call."""
     try:
         return njit(cache=True, **_OPTIONS)(function)
@@ -27,7 +27,7 @@ def _compile(function: Callable) -> Any:
         return njit(**_OPTIONS)(function)
 
 
-@_compile
+@compiled
 def _insert(best: NDArray, places: NDArray, number: int, limit: int, value: int, place: int) -> int:
     """Put a value in its place among the best so far, after equal ones; gives how many there are now."""
     if number == limit:
@@ -42,7 +42,7 @@ def _insert(best: NDArray, places: NDArray, number: int, limit: int, value: int,
     return number + 1
 
 
-@_compile
+@compiled
 def _largest(bits: NDArray) -> int:
     largest = bits[0]
     for j in range(bits.shape[0]):
@@ -50,7 +50,7 @@ def _largest(bits: NDArray) -> int:
     return largest
 
 
-@_compile
+@compiled
 def _strongest(bits: NDArray, cell: int, maxima: NDArray, best: NDArray, keys: NDArray) -> int:
     """The largest of a row in order, ties to the lower key, and how many there are; and the largest of every cell."""
     n_top = len(best)
@@ -70,7 +70,7 @@ def _strongest(bits: NDArray, cell: int, maxima: NDArray, best: NDArray, keys: N
     return n_best
 
 
-@_compile
+@compiled
 def _means(weights: NDArray, scores: NDArray, places: NDArray, here: np.float32, total: NDArray) -> Any:
     """The mean score and the mean distance from here under the weights, which are added to the total."""
     score, distance = np.float32(0), np.float32(0)
@@ -82,7 +82,7 @@ def _means(weights: NDArray, scores: NDArray, places: NDArray, here: np.float32,
     return score, distance
 
 
-@_compile
+@compiled
 def add_tile(
     pattern: NDArray,
     tile_scores: NDArray,
