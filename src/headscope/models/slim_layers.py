@@ -45,8 +45,8 @@ class NoHeads(nn.Module):
             projection: Any = self.get_submodule(self.headscope_output)
             bias = projection.bias
             n_outputs = projection.weight.shape[1 if type(projection).__name__ == "Conv1D" else 0]
-            output = hidden.new_zeros(n_outputs) if bias is None else bias.to(hidden.dtype)
-            output = output.expand(*hidden.shape[:-1], n_outputs)
+            output = hidden.new_zeros(*hidden.shape[:-1], n_outputs)
+            output = output if bias is None else output + bias
         if not self.headscope_n_outputs:
             return output
         return (output, *[None] * (self.headscope_n_outputs - 1))

@@ -11,6 +11,7 @@ from headscope.models import Model
 from headscope.progress import Cancel, OnProgress
 from headscope.pruning.attention_types import layers_of
 from headscope.pruning.prune_options import PruneOptions
+from headscope.pruning.smaller_model import write_smaller_models
 from headscope.pruning.sweep import UNTOUCHED, Plan, SweepRun
 from headscope.pruning.sweep_folder import PrunePoint, Sweep
 from headscope.tasks.learning_task import LearningTask
@@ -187,9 +188,7 @@ def _finish(run: SweepRun, keep: float | None, smaller: bool) -> None:
         run.sweep.choose(point.id)
         is_there = before is not None and before.id == point.id and (run.sweep.folder / "slim").exists()
         if smaller and not is_there:
-            from headscope.pruning.smaller_model import write_smaller_models
-
-            write_smaller_models(run.sweep.load(run.model, point), point.mask, run.sweep.folder, task=run.task)
+            write_smaller_models(run.sweep.load(run.model, point), point.mask, run.sweep.folder)
 
 
 def choose_point(sweep: Sweep, keep: float | None, tolerance: float) -> PrunePoint | None:

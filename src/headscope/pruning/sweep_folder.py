@@ -22,7 +22,9 @@ from headscope.tasks.score import Score
 
 INDEX = "prune.json"
 VERSION = 1
-OURS = frozenset({INDEX, "points", "chosen.json", "baked", "slim", "report.html", "points.parquet", "heads.parquet"})
+OURS = frozenset(
+    {INDEX, "points", "chosen.json", "baked", "slim", "smaller.json", "report.html", "points.parquet", "heads.parquet"}
+)
 _REMEDY = "Prune again in another folder."
 
 

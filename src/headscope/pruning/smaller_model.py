@@ -1,0 +1,157 @@
+"""The smaller model: pruned heads folded into the weights (`baked/`), and taken out of them (`slim/`), side by side."""
+
+import json
+import secrets
+import shutil
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from headscope import files
+from headscope.errors import CaptureError, HeadscopeWarning, InputError, InterventionError, LoadError
+from headscope.models import Model, bake
+from headscope.models.slimming import slim
+from headscope.pruning.head_mask import HeadMask
+from headscope.pruning.size_and_speed import (
+    ForwardFlops,
+    forward_flops,
+    forward_seconds,
+    n_parameters,
+    sized_inputs,
+    weight_bytes,
+)
+
+FILE = "smaller.json"
+VERSION = 1
+_REMEDY = "Write the smaller models again."
+
+
+@dataclass(frozen=True)
+class ModelCost:
+    """What a model costs: parameters, bytes of its weight files, operations and median seconds of a forward pass."""
+
+    parameters: int
+    bytes: int
+    flops: ForwardFlops
+    seconds: float
+
+
+@dataclass(frozen=True)
+class SmallerModels:
+    """What `write_smaller_models` wrote. `batch` and `length` are of the input that was timed.
+
+    `slim` is None where the model cannot be made slim, and `slim_refused` says why. A slim folder that `is_plain` loads
+    with Transformers alone; any other, with `headscope.load`. The baked model costs what the original costs.
+    """
+
+    heads: tuple[int, int]
+    baked: ModelCost
+    slim: ModelCost | None
+    slim_refused: str
+    is_plain: bool
+    batch: int
+    length: int
+    device: str
+
+    @classmethod
+    def open(cls, folder: Path | str) -> "SmallerModels":
+        """What is known of the smaller models in a folder."""
+        file = Path(folder).expanduser() / FILE
+        if not file.exists():
+            raise LoadError(f"there is no {FILE} in {folder}: `headscope prune` writes it, with baked/ and slim/.")
+        data = files.read_json(file, _REMEDY)
+        if data.pop("version", None) != VERSION or not files.take_checksum({"version": VERSION, **data}, file, _REMEDY):
+            raise LoadError(f"{file} is damaged, or of another version of Headscope. {_REMEDY}")
+        data.pop("checksum")
+        return cls(**data | {"heads": tuple(data["heads"]), "baked": _cost(data["baked"]), "slim": _cost(data["slim"])})
+
+
+def write_smaller_models(
+    model: Model,
+    mask: HeadMask,
+    folder: Path | str,
+    *,
+    batch: int = 8,
+    length: int = 128,
+    rounds: int = 5,
+) -> SmallerModels:
+    """Write the model without the pruned heads: `baked/` (the same sizes) and `slim/` (fewer weights) in a folder.
+
+    Both are compared with the model whose pruned heads are switched off before they appear, and take the place of
+    earlier ones together. Their sizes and their speed, beside each other, are in `smaller.json`.
+    Where the model cannot be made slim exactly, `slim/` is left out with a warning that says why.
+    """
+    mask.check(model)
+    folder = Path(folder).expanduser()
+    if batch < 1 or length < 1 or rounds < 1:
+        raise InputError(f"batch, length and rounds are at least 1, got {batch}, {length} and {rounds}.")
+    with _replaced_together(folder) as staging:
+        bake(model, mask.interventions(), staging / "baked")
+        refused = ""
+        try:
+            slim(model, mask.heads_kept(), staging / "slim")
+        except (InterventionError, CaptureError) as error:
+            refused = str(error)
+            warnings.warn(f"only baked/ was written: {refused}", HeadscopeWarning, stacklevel=2)
+        smaller = _measure(model, mask, staging, refused, batch, length, rounds)
+        whole = files.with_checksum(json.loads(json.dumps({"version": VERSION, **asdict(smaller)})))
+        files.write_file(staging / FILE, json.dumps(whole, indent=1).encode())
+    return smaller
+
+
+def _measure(
+    model: Model, mask: HeadMask, folder: Path, refused: str, batch: int, length: int, rounds: int
+) -> SmallerModels:
+    from headscope.models.loading import load
+    from headscope.models.slim_layers import slim_plan_of
+
+    inputs = sized_inputs(model, batch=batch, length=length)
+    models = [model]
+    if not refused:
+        models.append(load(folder / "slim", device=model.device, dtype=model.dtype))
+    seconds = forward_seconds(models, inputs, rounds=rounds)
+    names = ["baked", "slim"]
+    costs = [
+        ModelCost(n_parameters(own), weight_bytes(folder / name), forward_flops(own, inputs), own_seconds)
+        for name, own, own_seconds in zip(names, models, seconds, strict=False)
+    ]
+    plan = None if refused else slim_plan_of(models[1].module)
+    is_plain = plan is not None and plan.is_plain
+    n_tokens = max((tensor.shape[1] for tensor in inputs.values() if not tensor.is_floating_point()), default=0)
+    slim_cost = None if refused else costs[1]
+    return SmallerModels(mask.total(), costs[0], slim_cost, refused, is_plain, batch, n_tokens, str(model.device))
+
+
+@contextmanager
+def _replaced_together(folder: Path) -> Iterator[Path]:
+    """A folder to write in; when the block ends without an error, its contents take the place of those of `folder`."""
+    names = ("baked", "slim", FILE)
+    for name in ("baked", "slim"):
+        there = folder / name
+        if there.exists() and not (there / "config.json").exists():
+            files.refuse_foreign(there, "a model", is_replaced=True)
+    staging = folder / f"{files.UNFINISHED}{secrets.token_hex(8)}.partial"
+    try:
+        staging.mkdir(parents=True)
+        yield staging
+        (staging / "before").mkdir()
+        for name in names:
+            if (folder / name).exists():
+                (folder / name).rename(staging / "before" / name)
+            if (staging / name).exists():
+                (staging / name).rename(folder / name)
+    except OSError as error:
+        if isinstance(error, LoadError):
+            raise
+        raise LoadError(f"could not write the smaller models to {folder}: {error.strerror or error}.") from error
+    finally:
+        shutil.rmtree(staging, ignore_errors=True)
+
+
+def _cost(data: dict[str, Any] | None) -> Any:
+    if data is None:
+        return None
+    return ModelCost(data["parameters"], data["bytes"], ForwardFlops(**data["flops"]), data["seconds"])
