@@ -3,7 +3,7 @@
 import functools
 import inspect
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import MISSING, dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Annotated, Any, get_args, get_type_hints
 
@@ -95,7 +95,8 @@ def spread(command: Callable[..., None]) -> Callable[..., None]:
             kinds = get_type_hints(groups[parameter.name], include_extras=True)
             for field in _options(groups[parameter.name]):
                 kind = inspect.Parameter.KEYWORD_ONLY
-                yield inspect.Parameter(field.name, kind, default=field.default, annotation=kinds[field.name])
+                default = inspect.Parameter.empty if field.default is MISSING else field.default
+                yield inspect.Parameter(field.name, kind, default=default, annotation=kinds[field.name])
 
     @functools.wraps(command)
     def run_command(**values: Any) -> None:

@@ -38,7 +38,10 @@ def cost(panel: Panel, baseline: PrunePoint | None) -> str:
     """What pruning two thirds costs, and whether L0's choice is better than chance."""
     series = main_series(panel)
     metric = series.curve[0].points[0].score.metric
-    setting = min(series.curve, key=lambda setting: abs(setting.heads / panel.total - _SHARE))
+    settings = [setting for setting in series.curve if setting.heads < panel.total]
+    if not settings:
+        return f"{series.label[:1].upper()}{series.label[1:]}: no head is pruned at any point."
+    setting = min(settings, key=lambda setting: abs(setting.heads / panel.total - _SHARE))
     heads = types_label(panel.types, tuple(setting.points[0].counts()))
     sentence = (
         f"With {_number(setting.heads)} of {panel.total} {heads} kept ({series.label}), {METRIC_LABELS[metric][0]} is "
@@ -155,7 +158,7 @@ def _against_random(panel: Panel) -> str:
         (point, drawn[source])
         for setting in chosen.curve
         for point in setting.points
-        if (source := point.like or point.id) in drawn
+        if (source := point.like or point.id) in drawn and _is_partly_pruned(point)
     ]
     if not pairs:
         return ""
@@ -169,10 +172,10 @@ def _against_random(panel: Panel) -> str:
 
 def _spread(setting: CurvePoint, metric: str) -> str:
     low, high = setting.extremes
+    interval = setting.points[0].score.interval
     if len(setting.points) > 1:
         n_seeds = _count(len(setting.points), "seed")
         return f"mean of {n_seeds}, {score_text(metric, low)} to {score_text(metric, high)}"
-    interval = setting.points[0].score.interval
     if interval is None:
         return "one seed: how much it varies is not known"
     low, high = interval

@@ -5,6 +5,8 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from headscope import __version__
+from headscope.analysis.measures.roles import Verdict
+from headscope.glossary import role_short
 from headscope.pruning import PrunePoint, attention_type
 from headscope.reports.pruning import conclusions, published_results
 from headscope.reports.pruning.curves import (
@@ -65,6 +67,7 @@ def data_of(report: "PruneReport") -> dict[str, Any]:
         "roles": [roles for panel in report.panels if (roles := _roles(report, panel)) is not None],
         "roles_about": report.roles_about,
         "table": _table(report),
+        "smaller": _smaller(report),
         "points": [_point(report, point) for point in report.points],
         "csv": as_csv(point_rows(report.points)),
     }
@@ -115,10 +118,16 @@ def _point(report: "PruneReport", point: PrunePoint) -> dict[str, Any]:
         "roles": None
         if roles is None
         else {
-            str(head): {"role": verdict.role, "family": family_of(verdict)} for head, verdict in roles.verdicts.items()
+            str(head): {"role": verdict.role, "family": family_of(verdict), "short": _short(verdict)}
+            for head, verdict in roles.verdicts.items()
         },
         "is_chosen": point.id == report.chosen,
     }
+
+
+def _short(verdict: Verdict) -> str:
+    """A role in a few letters, so that colour is not all that says it."""
+    return role_short(verdict.findings[0].kind, verdict.findings[0].role) if verdict.findings else ""
 
 
 def _label(point: PrunePoint) -> str:
@@ -318,3 +327,31 @@ def _table_rows(report: "PruneReport") -> list[tuple[PrunePoint | None, PrunePoi
             rows.append((point, partner))
     rows += [(None, point) for point in scratch]
     return sorted(rows, key=lambda row: -next(point for point in row if point is not None).total()[0])
+
+
+# The smaller model
+
+
+def _smaller(report: "PruneReport") -> dict[str, Any] | None:
+    """What the original and the slim model cost; `baked/` costs what the original costs."""
+    smaller = report.smaller
+    if smaller is None:
+        return None
+    costs = {"original": smaller.baked} | ({} if smaller.slim is None else {"slim": smaller.slim})
+    return {
+        "point": report.chosen,
+        "heads": list(smaller.heads),
+        "rows": [
+            {
+                "name": name,
+                "parameters": cost.parameters,
+                "bytes": cost.bytes,
+                "flops": cost.flops.total,
+                "seconds": cost.seconds,
+            }
+            for name, cost in costs.items()
+        ],
+        "timed": f"{smaller.batch} × {smaller.length} tokens on {smaller.device}, median of several passes",
+        "refused": smaller.slim_refused,
+        "is_plain": smaller.is_plain,
+    }

@@ -11,6 +11,7 @@ from headscope.files import write_file
 from headscope.models import Model
 from headscope.progress import Cancel, OnProgress
 from headscope.pruning import PrunePoint, Sweep
+from headscope.pruning.smaller_model import FILE, SmallerModels
 from headscope.reports.corpus_subset import corpus_subset
 from headscope.reports.pruning.curves import Panel, is_gated, is_tuned, panels_of
 from headscope.reports.pruning.survivor_roles import N_EXAMPLES, SurvivorRoles, points_to_measure, survivor_roles
@@ -35,6 +36,7 @@ class PruneReport:
     panels: tuple[Panel, ...]
     roles: Mapping[str, SurvivorRoles] = field(default_factory=dict)
     roles_about: str = ""
+    smaller: SmallerModels | None = None
 
     def __repr__(self) -> str:
         return f"PruneReport({self.about['model']!r}, {self.about['task']}: {len(self.points)} points; {self.page})"
@@ -75,6 +77,8 @@ def prune_report(
     if (model is None) != (source is None):
         raise InputError("roles need both the original model and a corpus: give both, or neither.")
     about, points, baseline = sweep.read(), sweep.points, sweep.baseline
+    if Path(about["model"]).is_dir():  # who reads the page has no use for the folder that the model lies in
+        about["model"] = Path(about["model"]).name
     roles: dict[str, SurvivorRoles] = {}
     roles_about = "Roles were not measured: give the report a corpus."
     if model is not None:
@@ -82,9 +86,14 @@ def prune_report(
         roles_about = f"Roles on {examples.survey().n_examples:,} examples of {examples.name}."
         for point in points_to_measure(points):
             roles[point.id] = survivor_roles(sweep, model, point, examples, progress=progress, cancel=cancel)
-    report = PruneReport(sweep.folder, about, tuple(points), baseline, tuple(panels_of(points)), roles, roles_about)
+    panels, smaller = tuple(panels_of(points)), _smaller_models(sweep.folder)
+    report = PruneReport(sweep.folder, about, tuple(points), baseline, panels, roles, roles_about, smaller)
     _write(report)
     return report
+
+
+def _smaller_models(folder: Path) -> SmallerModels | None:
+    return SmallerModels.open(folder) if (folder / FILE).exists() else None
 
 
 def _write(report: PruneReport) -> None:

@@ -9,6 +9,7 @@ import type { PrunePage } from "./prunePage";
 import { drawTable } from "./resultsTable";
 import { drawRoles } from "./roleBars";
 import { drawScores } from "./scorePanel";
+import { drawSmaller } from "./smallerModel";
 import { drawSurvivors } from "./survivors";
 import type { Point, SweepJson } from "./sweep";
 import { drawLayers, drawTypes } from "./typesFigure";
@@ -63,6 +64,7 @@ class SweepReport implements PrunePage {
     drawTypes(this);
     drawLayers(this);
     drawTable(this);
+    drawSmaller(this);
   }
 
   private setTheme(theme: Theme): void {

@@ -9,16 +9,18 @@ export function drawTable(page: PrunePage): void {
   const { table, types, metric, baseline } = page.sweep;
   const isTranslation = types.length === 3 && metric.name === "bleu";
   byId("table-note").textContent = [table.conclusion, isTranslation ? table.source : ""].filter(Boolean).join(" ");
+  const hasScratch = isTranslation || table.rows.some(({ scores }) => scores[1]);
   byId("table-head").replaceChildren(
     make("th", {}, [""]),
     make("th", { class: "n" }, ["λ"]),
     ...types.map(({ label }) => make("th", { class: "n" }, [label])),
     make("th", { class: "n" }, [`${metric.label}, from trained`]),
-    make("th", { class: "n" }, [`${metric.label}, from scratch`]),
+    hasScratch ? make("th", { class: "n" }, [`${metric.label}, from scratch`]) : "",
   );
   const whole = baseline ? [untouched(page, baseline)] : [];
   const published = isTranslation ? table.published.map((row) => publishedRow(page, row)) : [];
   byId("table-body").replaceChildren(...whole, ...table.rows.map((row) => resultRow(page, row)), ...published);
+  if (!hasScratch) for (const row of document.querySelectorAll("#table-body tr")) row.lastElementChild?.remove();
 }
 
 function untouched(page: PrunePage, baseline: ScoreJson): HTMLElement {

@@ -70,7 +70,7 @@ function cellOf(page: PrunePage, point: Point, head: string, survives: boolean):
   const colour = role ? familyColour(page.theme, role.family) : page.theme.accent;
   const lines = [head, survives ? (role?.role ?? "survives") : "pruned"];
   const style = survives ? `background:${css(colour)};color:${inkOn(colour)}` : null;
-  return make("span", { class: survives ? "cell" : "cell pruned", style, "data-head": head }, [], {
+  return make("span", { class: survives ? "cell" : "cell pruned", style, "data-head": head }, [role?.short ?? ""], {
     pointerenter: (event) => page.tip.show(event, lines),
     pointerleave: () => page.tip.hide(),
   });

@@ -87,7 +87,7 @@ export interface Point {
   score: ScoreJson;
   /** By layer, 1 where a head survives. */
   mask: Record<string, number[]>;
-  roles: Record<string, { role: string; family: string }> | null;
+  roles: Record<string, { role: string; family: string; short: string }> | null;
   is_chosen: boolean;
 }
 
@@ -104,6 +104,16 @@ export interface PublishedRow {
   scores: (number | null)[];
 }
 
+/** What the original model and the slim one cost. */
+export interface Smaller {
+  point: string | null;
+  heads: [number, number];
+  rows: { name: string; parameters: number; bytes: number; flops: number; seconds: number }[];
+  timed: string;
+  refused: string;
+  is_plain: boolean;
+}
+
 export interface SweepJson {
   metric: Metric;
   types: { name: string; label: string; heads: number }[];
@@ -117,6 +127,7 @@ export interface SweepJson {
   roles: RolesFigure[];
   roles_about: string;
   table: { rows: ResultRow[]; published: PublishedRow[]; source: string; conclusion: string };
+  smaller: Smaller | null;
   points: Point[];
   csv: string;
 }

@@ -1,0 +1,332 @@
+"""`headscope prune`: which heads a model can do without, what it costs, and the smaller model."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from headscope.choices import StartWeights, TaskName, TrainedPrecision, TrainedWithGates
+from headscope.cli.console import print_json, print_note, print_text, printable
+from headscope.cli.corpus_options import ReportFolder, parse_columns
+from headscope.cli.load_model import Loading
+from headscope.cli.progress import note_what_is_kept, progress_bars
+from headscope.cli.shared_options import ModelName, PrintOptions
+from headscope.errors import Cancelled, HeadscopeError, InputError
+
+if TYPE_CHECKING:
+    from headscope.progress import OnProgress
+    from headscope.pruning import PruneOptions, PrunePoint, Sweep
+    from headscope.reports import PruneReport
+    from headscope.tasks import LearningTask
+
+EXAMPLE = (
+    "Example: headscope prune builtin:gpt --task language_modelling --train train.txt --dev dev.txt --keep 0.5 "
+    "--steps 200 -o pruned"
+)
+_DATA = "a file, a folder of images, or dataset:NAME:SPLIT of the Hugging Face Hub"
+# Dev is evaluated so many times during training, if that is not every 100 steps or more often.
+_EVALUATIONS = 5
+
+
+@dataclass(frozen=True)
+class TaskData:
+    """What the model is trained for and judged by."""
+
+    task: Annotated[TaskName, typer.Option(help="What the model is trained for and judged by.")]
+    train: Annotated[str, typer.Option(help=f"Training data: {_DATA}.")]
+    dev: Annotated[str, typer.Option(help="Data to evaluate on during training, likewise.")]
+    test: Annotated[str | None, typer.Option(help="Data to score finished models on, likewise. Default: dev.")] = None
+    metric: Annotated[
+        str | None,
+        typer.Option(help="Metric. Default: bleu, bits_per_byte, loss, accuracy or f1, as is usual for the task."),
+    ] = None
+    dev_metric: Annotated[
+        str | None, typer.Option(help="Metric on dev during training. Default: loss for translation, else --metric.")
+    ] = None
+    columns: Annotated[
+        str | None,
+        typer.Option(
+            help="Columns by index (from 0) or name, as text=0,target=1. Fields: text, pair, target, label. "
+            "For tagging: the names of the tag columns, as pos,chunk. Default: detected."
+        ),
+    ] = None
+
+    def learning_task(self) -> "LearningTask":
+        """The task with its data, opened."""
+        from headscope import tasks
+
+        columns = parse_columns(self.columns, "conll2000" if self.task == "tagging" else None)
+        splits = {"train": self.train, "dev": self.dev, "test": self.test}
+        data = {split: _source(source) for split, source in splits.items() if source is not None}
+        return getattr(tasks, self.task)(**data, metric=self.metric, columns=columns)
+
+    def metric_on_dev(self) -> str | None:
+        """BLEU takes minutes at each evaluation: the loss is enough to choose weights by."""
+        return self.dev_metric or ("loss" if self.task == "translation" else None)
+
+
+@dataclass(frozen=True)
+class HeadChoice:
+    """How many heads are to survive."""
+
+    keep: Annotated[float | None, typer.Option(help="Share of heads that survive, 0 to 1. Finds λ by bisection.")] = (
+        None
+    )
+    penalty: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--lambda",
+            help="Penalty λ, in nats per open head; repeatable. A number, or one by type of attention, as "
+            "encoder=0.05,cross=0.01: types without one are not pruned.",
+        ),
+    ] = None
+
+    def lambdas(self) -> "list[float | dict[str, float]]":
+        """The penalties; an error where they contradict `--keep` or are none."""
+        if (self.keep is None) == (not self.penalty):
+            raise InputError(
+                "give either --keep (the share of heads that survive, 0 to 1) or --lambda (a penalty in nats per open "
+                "head; repeatable)."
+            )
+        if self.keep is not None and not 0 <= self.keep <= 1:
+            raise InputError(f"--keep is a share of the heads, from 0 to 1, got {self.keep:g}.")
+        return [_penalty(text) for text in self.penalty or ()]
+
+
+@dataclass(frozen=True)
+class Training:
+    """How gates and weights are trained."""
+
+    steps: Annotated[int, typer.Option(help="Training steps with gates, for each λ.", min=1)] = 1000
+    tuning_steps: Annotated[
+        int | None,
+        typer.Option(
+            help="Steps of fine-tuning after it, with the mask fixed. 0: none. Default: half of --steps.", min=0
+        ),
+    ] = None
+    parameters: Annotated[
+        TrainedWithGates,
+        typer.Option(help="Train gates and all weights, gates alone, or gates and encoder beside a frozen decoder."),
+    ] = "all"
+    start: Annotated[StartWeights, typer.Option(help="Begin with the trained weights, or draw them anew.")] = "trained"
+    batch_size: Annotated[int, typer.Option(help="Examples per step.", min=1)] = 32
+    rate: Annotated[float, typer.Option(help="Highest learning rate of the weights.")] = 1e-4
+    precision: Annotated[TrainedPrecision, typer.Option(help="Precision of training (autocast).")] = "fp32"
+    seed: Annotated[int, typer.Option(help="Seed of data order, dropout and gates.")] = 0
+
+
+@dataclass(frozen=True)
+class Comparisons:
+    """What L0's choice of heads is compared with."""
+
+    baselines: Annotated[
+        str | None,
+        typer.Option(
+            help="Other ways to choose as many heads, with and without the same fine-tuning: some of importance, "
+            "relevance, confidence, random, l0 (L0's mask on the original weights), with commas between. Default: none."
+        ),
+    ] = None
+    seeds: Annotated[int, typer.Option(help="Seeds of each baseline.", min=1)] = 1
+    no_roles: Annotated[
+        bool, typer.Option("--no-roles", help="Do not measure the roles of the surviving heads again.")
+    ] = False
+    roles_corpus: Annotated[
+        Path | None,
+        typer.Option(help="Corpus to measure roles on; only a treebank shows syntactic roles. Default: dev."),
+    ] = None
+
+
+def prune(
+    model: ModelName,
+    output: ReportFolder,
+    *,
+    data: TaskData,
+    choice: HeadChoice,
+    training: Training,
+    comparisons: Comparisons,
+    loading: Loading,
+    print_options: PrintOptions,
+) -> None:
+    """Find the heads that a model can do without, what it costs, and write the smaller model.
+
+    Writes baked/ and slim/ (the smaller model), report.html, Parquet and checkpoints.
+    """
+    lambdas = choice.lambdas()
+    options = _options(training, comparisons, data)
+    task = data.learning_task()
+    if data.dev_metric is not None:
+        task.check_metric(data.dev_metric)
+    corpus = _roles_corpus(comparisons, task)
+    from headscope.pruning import prune as prune_heads
+    from headscope.reports import prune_report
+
+    _check_folder(output)
+    loaded = loading.model(model)
+    task.check(loaded)
+
+    def report(roles: bool, progress: "OnProgress | None" = None) -> "PruneReport":
+        wanted = roles and corpus is not None
+        return prune_report(output, loaded if wanted else None, corpus if wanted else None, progress=progress)
+
+    with note_what_is_kept(output), progress_bars() as progress:
+        try:
+            sweep = prune_heads(
+                loaded, task, output, keep=choice.keep, lambdas=lambdas, options=options, progress=progress
+            )
+        except (KeyboardInterrupt, Cancelled):
+            _note_best(output, report)
+            raise
+        finished = report(True, progress)
+    if print_options.json:
+        print_json(_document(sweep, finished))
+    else:
+        _show(sweep, finished, model)
+
+
+def _options(training: Training, comparisons: Comparisons, data: TaskData) -> "PruneOptions":
+    from headscope.pruning import PruneOptions
+    from headscope.tasks import FitOptions
+
+    tuning_steps = training.steps // 2 if training.tuning_steps is None else training.tuning_steps
+    shared: dict[str, Any] = {
+        "batch_size": training.batch_size,
+        "rate": training.rate,
+        "precision": training.precision,
+        "seed": training.seed,
+    }
+
+    def fit(steps: int, **settings: Any) -> FitOptions:
+        return FitOptions(steps=steps, evaluate_every=max(1, min(100, steps // _EVALUATIONS)), **settings, **shared)
+
+    baselines: Any = tuple(name.strip() for name in (comparisons.baselines or "").split(",") if name.strip())
+    return PruneOptions(
+        parameters=training.parameters,
+        training=fit(training.steps, start=training.start),
+        tuning=fit(tuning_steps) if tuning_steps else None,
+        dev_metric=data.metric_on_dev(),
+        baselines=baselines,
+        seeds=comparisons.seeds,
+    )
+
+
+def _source(text: str) -> str | Path:
+    return text if text.startswith("dataset:") else Path(text)
+
+
+def _penalty(text: str) -> float | dict[str, float]:
+    """`0.05`, or `encoder=0.05,cross=0.01`."""
+    try:
+        if "=" not in text:
+            return _at_least_0(text)
+        return {name.strip(): _at_least_0(value) for name, value in (part.split("=") for part in text.split(","))}
+    except ValueError as error:
+        raise InputError(
+            f"--lambda {text} is not a penalty: write a number that is at least 0, as 0.05, or numbers by type of "
+            "attention, as encoder=0.05,cross=0.01."
+        ) from error
+
+
+def _at_least_0(text: str) -> float:
+    value = float(text)
+    if not 0 <= value < float("inf"):
+        raise ValueError(text)
+    return value
+
+
+def _roles_corpus(comparisons: Comparisons, task: "LearningTask") -> Any:
+    """What roles are measured on; None where they are not."""
+    if comparisons.no_roles:
+        return None
+    if comparisons.roles_corpus is None:
+        return task.dev
+    from headscope.corpora import corpus
+
+    return corpus(comparisons.roles_corpus)
+
+
+def _check_folder(output: Path) -> None:
+    from headscope.files import refuse_foreign
+    from headscope.pruning.sweep_folder import OURS
+
+    refuse_foreign(output, "a sweep", ours=OURS, writes=OURS)
+
+
+# What is printed
+
+
+def _note_best(output: Path, report: "Callable[[bool], PruneReport]") -> None:
+    """After Ctrl-C: the report of what is finished, and which point is the best so far."""
+    from headscope.pruning import Sweep
+
+    try:
+        report(False)
+        sweep = Sweep.open(output)
+        best = sweep.chosen
+    except HeadscopeError as problem:  # stopped before there was anything, or a full disk
+        print_note(f"There is no report yet: {problem}")
+        return
+    if best is None:
+        print_note("No point with pruned heads is finished yet.")
+        return
+    print_note(f"The best so far is {_in_words(best)}. {_where(sweep)}")
+
+
+def _in_words(point: "PrunePoint") -> str:
+    n_kept, n_heads = point.total()
+    return f"{point.id}: {n_kept} of {n_heads} heads, {point.score.metric} {_score(point)}"
+
+
+def _score(point: "PrunePoint") -> str:
+    from headscope.reports.pruning.conclusions import score_text
+
+    return score_text(point.score.metric, point.score.value)
+
+
+def _where(sweep: "Sweep") -> str:
+    folders = [name for name in ("baked", "slim") if (sweep.folder / name).is_dir()]
+    return f"Its model is in {' and '.join(str(sweep.folder / name) for name in folders)}." if folders else ""
+
+
+def _document(sweep: "Sweep", report: "PruneReport") -> dict[str, Any]:
+    chosen = sweep.chosen
+    points = [point.to_json() for point in report.points]
+    for point in points:
+        point.pop("history")
+    folders = {name: str(sweep.folder / name) for name in ("baked", "slim") if (sweep.folder / name).is_dir()}
+    about = {name: report.about[name] for name in ("model", "task", "metric", "higher_is_better", "baseline", "data")}
+    files = {"folder": str(sweep.folder), "page": str(report.page), **folders}
+    return {**about, "chosen": None if chosen is None else chosen.id, "points": points, **files}
+
+
+def _show(sweep: "Sweep", report: "PruneReport", model: str) -> None:
+    from headscope.reports.pruning.conclusions import cost, score_text
+
+    metric = report.about["metric"]
+    title = Text(f"Heads of {printable(report.about['model'])} and {metric}")
+    table = Table(title=title, title_justify="left", title_style="bold")
+    types = _types(report)
+    for name in ("point", "heads kept", *types, metric, "95 % interval"):
+        table.add_column(name, justify="left" if name == "point" else "right")
+    for point in report.points:
+        low_high = point.score.interval
+        interval = "" if low_high is None else " to ".join(score_text(metric, value) for value in low_high)
+        n_kept, n_heads = point.total()
+        counts = [f"{survivors}/{heads}" for survivors, heads in point.counts().values()] if types else []
+        mark = " (chosen)" if point.id == report.chosen else ""
+        table.add_row(point.id + mark, f"{n_kept}/{n_heads}", *counts, _score(point), interval)
+    print_text(table)
+    for panel in report.panels:
+        print_text(cost(panel, report.baseline))
+    for name, about in (("baked", "all weights, heads folded away"), ("slim", "smaller weights")):
+        if (sweep.folder / name).is_dir():
+            print_text(Text.assemble((f"{name}: ", "bold"), f"{sweep.folder / name} ({about})"))
+    print_text(Text.assemble(("page: ", "bold"), str(report.page)))
+
+
+def _types(report: "PruneReport") -> list[str]:
+    types = list(report.points[0].counts()) if report.points else []
+    return types if len(types) > 1 else []

@@ -1,0 +1,96 @@
+"""`headscope prune`: what it writes and prints, what it refuses before the model is loaded, how it stops."""
+
+import json
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+from headscope import choices, pruning
+from headscope.errors import Cancelled
+from headscope.pruning import Sweep
+from headscope.pruning.prune_options import Trained
+from headscope.tasks import all_tasks
+from headscope.tasks.fit_options import Precision, Start
+
+TRAIN = "the cat sat\na dog sat on it\nshe was tired\nit was a cat\n"
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> list[str]:
+    (tmp_path / "train.txt").write_text(TRAIN)
+    (tmp_path / "dev.txt").write_text("the dog was tired\nshe sat\n")
+    return ["--train", str(tmp_path / "train.txt"), "--dev", str(tmp_path / "dev.txt"), "--task", "language_modelling"]
+
+
+@pytest.fixture
+def quick() -> list[str]:
+    return ["--steps", "2", "--tuning-steps", "1", "--batch-size", "2"]
+
+
+def test_the_choices_are_those_of_tasks_and_pruning() -> None:
+    assert set(get_args(choices.TaskName)) == {task.name for task in all_tasks.TASKS}
+    assert choices.TrainedWithGates == Trained
+    assert (choices.TrainedPrecision, choices.StartWeights) == (Precision, Start)
+
+
+def test_heads_are_pruned_and_the_smaller_model_and_the_report_are_written(call, models, data, quick, tmp_path) -> None:
+    output = tmp_path / "pruned"
+    result = call("prune", models / "gpt", *data, *quick, "--keep", 0.5, "-o", output)
+    assert result.exit_code == 0, result.output
+    for name in ("prune.json", "report.html", "points.parquet", "heads.parquet", "baked/config.json", "slim"):
+        assert (output / name).exists(), name
+    assert "4/8" in result.stdout and "(chosen)" in result.stdout and str(output / "report.html") in result.stdout
+    chosen = Sweep.open(output).chosen
+    assert chosen is not None and chosen.keep == 0.5 and chosen.total() == (4, 8)
+    assert "gpt" in (output / "report.html").read_text().partition("<h1>")[2][:80]
+    # The same command resumes: everything is there, and the document for machines lists it.
+    again = call("prune", models / "gpt", *data, *quick, "--keep", 0.5, "-o", output, "--json", "--no-roles")
+    document = json.loads(again.stdout)
+    assert document["chosen"] == chosen.id and document["slim"] == str(output / "slim")
+    assert document["points"][0]["id"] == "none" and document["points"][0]["total"] == [8, 8]
+
+
+def test_what_cannot_be_done_is_refused_before_the_model_is_loaded(refusal, data, tmp_path) -> None:
+    def refused(*arguments: object) -> str:
+        return refusal("prune", "nowhere", *data, "-o", tmp_path / "x", *arguments)
+
+    assert "either --keep" in refused() and "either --keep" in refused("--keep", 0.5, "--lambda", 1)
+    assert "0 to 1, got 2" in refused("--keep", 2)
+    assert "--lambda -1 is not a penalty" in refused("--lambda", -1)
+    assert "encoder=0.05,cross=0.01" in refused("--lambda", "cross=much")
+    assert "no metric 'bleu': choose one of bits_per_byte" in refused("--keep", 0.5, "--metric", "bleu")
+    assert "no metric 'f1'" in refused("--keep", 0.5, "--dev-metric", "f1")
+    assert "got 'magic'" in refused("--keep", 0.5, "--baselines", "magic")
+    assert "nothing.txt" in refused("--keep", 0.5, "--test", tmp_path / "nothing.txt")
+    (tmp_path / "x").mkdir()
+    (tmp_path / "x" / "mine.txt").write_text("mine")
+    assert "mine.txt" in refused("--keep", 0.5)
+
+
+def test_dev_data_are_needed(refusal, data, tmp_path) -> None:
+    train = data[:2]
+    message = refusal("prune", "nowhere", *train, "--task", "tagging", "--keep", 0.5, "-o", tmp_path / "x")
+    assert "Missing option '--dev'" in message
+
+
+def test_a_model_that_cannot_do_the_task_is_refused(refusal, models, data, tmp_path) -> None:
+    message = refusal("prune", models / "bert", *data, "--lambda", 0.1, "-o", tmp_path / "x")
+    assert "language_modelling needs" in message and not (tmp_path / "x").exists()
+    message = refusal("prune", models / "gpt", *data, "--lambda", "cross=0.1", "-o", tmp_path / "x")
+    assert "no attention of type 'cross': it has self" in message
+
+
+def test_when_stopped_the_best_so_far_is_kept(call, models, data, quick, tmp_path, monkeypatch) -> None:
+    output, prune_heads = tmp_path / "pruned", pruning.prune
+
+    def stopped(*arguments, **options):
+        prune_heads(*arguments, **options)
+        raise Cancelled("it was stopped on request.")
+
+    monkeypatch.setattr(pruning, "prune", stopped)
+    result = call("prune", models / "gpt", *data, *quick, "--lambda", 0.1, "-o", output)
+    assert result.exit_code == 130
+    assert "The best so far is l0-0.1-s0" in result.stderr and str(output / "slim") in result.stderr
+    assert "the same command goes on from there" in result.stderr
+    assert (output / "report.html").is_file()
