@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from headscope.models import Model as Model
     from headscope.models import bake as bake
     from headscope.models import load as load
+    from headscope.models import slim as slim
     from headscope.progress import Progress as Progress
     from headscope.progress import progress_bars as progress_bars
     from headscope.pruning import prune as prune

@@ -13,5 +13,6 @@ if TYPE_CHECKING:
     from headscope.models.loading import builtin_models as builtin_models
     from headscope.models.loading import load as load
     from headscope.models.model import Model as Model
+    from headscope.models.slimming import slim as slim
 
 __getattr__, __dir__ = public_names(__name__)

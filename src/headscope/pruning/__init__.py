@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from headscope.pruning.head_mask import HeadMask as HeadMask
     from headscope.pruning.prune_options import PruneOptions as PruneOptions
     from headscope.pruning.pruning_run import prune as prune
+    from headscope.pruning.smaller_model import SmallerModels as SmallerModels
+    from headscope.pruning.smaller_model import write_smaller_models as write_smaller_models
     from headscope.pruning.sweep_folder import PrunePoint as PrunePoint
     from headscope.pruning.sweep_folder import Sweep as Sweep
 
