@@ -22,7 +22,7 @@ describe("cells of a difference", () => {
     expect(signedCells.words(1, 0).text).toBe("+3.00");
     expect(signedCells.words(1, 2).text).toBe("−2.00");
     expect(signedCells.told().title).toBe("A − B: norm of the residual stream");
-    expect(signedCells.told().notes).toContain("full colour: a difference of 3.00, on the root scale");
+    expect(signedCells.told().notes).toContain("full colour: a difference of 3.00, square-root scale");
     expect(signedCells.tip(1, 0)).toContain("norm  +3.00: 4 less 1");
   });
 

@@ -96,7 +96,7 @@ export class SignedCells implements Cells {
     const [full, { most, own }] = [this.most(), this.extent()];
     if (most === 0) notes.push("no difference in anything shown");
     else if (most < ROUNDING * own) notes.push("no difference beyond rounding");
-    else notes.push(`full colour: a difference of ${full < 0.001 ? exact(full) : number(full)}, on the root scale`);
+    else notes.push(`full colour: a difference of ${full < 0.001 ? exact(full) : number(full)}, square-root scale`);
     return { title: `A − B: ${title}`, notes: [...notes, ...noteOnSum(known, this.stream)] };
   }
 

@@ -348,7 +348,7 @@ class ModelView implements Mounted {
       const full = ((Math.max(LEAST, most) / 127) ** 2).toPrecision(2);
       notes.push(
         most
-          ? `full colour: a difference of ${Number(full)}, on the root scale`
+          ? `full colour: a difference of ${Number(full)}, square-root scale`
           : "nothing changed: both runs attend alike",
       );
       if (this.maps?.props.note) notes.push(this.maps.props.note);

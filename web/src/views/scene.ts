@@ -174,7 +174,7 @@ export class Scene {
     if (this.unchanged) return all;
     if (this.isDifference) {
       const isRoot = this.selection.form === "matrix";
-      all.push(`full colour: a difference of ${number(layer.full)}${isRoot ? ", on the root scale" : ""}`);
+      all.push(`full colour: a difference of ${number(layer.full)}${isRoot ? ", square-root scale" : ""}`);
       if (this.furthest < layer.full * SEEN) all.push(`none here is larger than ${number(this.furthest)}`);
       return all;
     }

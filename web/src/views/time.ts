@@ -211,8 +211,8 @@ export class TimeForm implements Form {
         : "what each frame gets, on average over all frames";
     const notes = [
       this.hasRows
-        ? "each picture from nothing to its strongest weight, on a root scale"
-        : "each strip from nothing to its strongest, on a root scale",
+        ? "each picture from nothing to its strongest weight, square-root scale"
+        : "each strip from nothing to its strongest, square-root scale",
     ];
     const [from, to] = this.seen;
     if (from > 0 || to < sound.seconds) {

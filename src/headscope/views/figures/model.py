@@ -95,7 +95,7 @@ def _notes(view: "View", full: float) -> list[str]:
     is_heat = selection.thumbnails == "heat"
     notes = ["max-pooled" if is_heat else f"the {_STRONGEST} strongest lines of each head"]
     if isinstance(view.trace, Difference):
-        notes = [how_read(view), f"full colour: a difference of {(full / 127) ** 2:.2g}, on the root scale"]
+        notes = [how_read(view), f"full colour: a difference of {(full / 127) ** 2:.2g}, square-root scale"]
     notes += [f"by {selection.sort}, the highest first"] if selection.sort else []
     notes += [f"frames: {selection.colour}"] if selection.colour else []
     notes += ["dashed frames: edited heads"] if edited_heads(view.trace) else []
