@@ -20,7 +20,7 @@ from headscope.models.capture.verification import (
     verify_whole,
 )
 from headscope.models.capture.verification_inputs import load_inputs, whole_inputs
-from headscope.models.capture.verification_runs import is_pattern
+from headscope.models.capture.verification_runs import is_pattern, own_attention
 
 
 def model_of(name: str) -> Model:
@@ -262,3 +262,34 @@ def test_what_a_pattern_looks_like() -> None:
     assert not is_pattern(pattern, 4)
     assert not is_pattern(pattern - 1, 2)
     assert not is_pattern(pattern * 3, 2)
+    assert not is_pattern(torch.where(torch.eye(3, dtype=torch.bool), torch.nan, pattern), 2)
+
+
+@pytest.mark.parametrize("name", ["clip", "llava", "t5"])
+def test_every_part_gets_its_attention_function_back(name: str) -> None:
+    model = model_of(name)
+    parts = [part for part in model.module.modules() if isinstance(part, hf.PreTrainedModel)]
+    before = [part.config._attn_implementation for part in parts]
+    assert seam.NAME in before
+    with pytest.raises(RuntimeError, match="stopped"), own_attention(model, "eager") as used:
+        assert used == "eager"
+        assert {part.config._attn_implementation for part in parts} == {"eager"}
+        raise RuntimeError("stopped")
+    assert [part.config._attn_implementation for part in parts] == before
+
+
+def test_equal_numbers_do_not_differ_and_a_nan_is_seen_beside_infinities() -> None:
+    numbers = torch.tensor([[1.0, torch.inf, -torch.inf, torch.nan]])
+    assert verification._difference(numbers, numbers.clone()) == 0
+    assert verification._difference(numbers, torch.zeros(1, 4)) == float("inf")
+    assert verification._difference(numbers[:, :1], numbers[:, :1] + 0.5) == 0.5
+    assert verification._difference(numbers[:, :1], numbers[:, :1].double()) == 0
+    assert verification._has_nan(numbers)
+    assert not verification._has_nan(numbers[:, :3])
+    assert not verification._has_nan(torch.full((4,), 6e4, dtype=torch.float16))  # its sum is infinite
+
+
+def test_at_load_a_model_runs_without_a_cache_as_a_pass_runs_it() -> None:
+    assert [case.inputs["use_cache"] for case in load_inputs(FAMILIES["gpt2"].build())] == [False, False]
+    assert all("use_cache" not in case.inputs for case in load_inputs(FAMILIES["vit"].build()))
+    assert all("use_cache" not in case.inputs for case in whole_inputs(FAMILIES["gpt2"].build()))
