@@ -121,3 +121,15 @@ def test_fingers_can_hit_every_control(bench_with: Callable[..., Workbench], sca
         bench.button(menu).tap()
         assert bench.page.evaluate(SMALL, SMALLEST) == []
         bench.page.keyboard.press("Escape")
+
+
+@pytest.mark.parametrize("view", SCALES)
+def test_the_legend_is_read_whole_at_any_width(bench: Workbench, view: str) -> None:
+    bench.page.set_viewport_size({"width": 1000, "height": 860})
+    bench.open(text=TEXT, view=view, at="L3H2")
+    for width in (1000, 800, 600, 390, 320):
+        bench.page.set_viewport_size({"width": width, "height": 860})
+        bench.ready()
+        for part in (".words", ".bar", ".tick >> nth=0", ".tick >> nth=-1"):
+            box = bench.page.locator(f"main .status .legend {part}").bounding_box()
+            assert box and box["x"] >= 0 and box["x"] + box["width"] <= width + 0.5, (width, part, box)
