@@ -238,7 +238,8 @@ def _other_layers(probe: Probe, layers: list[AttentionLayer], blocks: dict[Site,
     for site, name in blocks.items():
         if name not in attending:
             mixer = _mixer(probe.module, name, [layer for layer in layers if layer.site.stack == site.stack])
-            kind = type(probe.module.get_submodule(mixer)).__name__
+            part = probe.module.get_submodule(mixer)
+            kind = "no heads left" if isinstance(part, NoHeads) else type(part).__name__
             others.append(OtherLayer(Site(site.stack, site.layer), mixer, kind))
     return tuple(others)
 
