@@ -128,7 +128,8 @@ def _padded(module: nn.Module, base: dict[str, Tensor]) -> VerificationInput | N
     mask[1, padding] = 0
     batch[1, padding] = _padding_id(module)
     inputs: dict[str, Tensor] = {"input_ids": batch, "attention_mask": mask}
-    real = dict.fromkeys(("main", "encoder", "text"), mask.bool())
+    is_real = mask.bool()
+    real = {"main": is_real, "encoder": is_real, "text": is_real}
     if "decoder_input_ids" in base:
         target = base["decoder_input_ids"]
         inputs["decoder_input_ids"] = torch.cat([target, target.roll(1, dims=1)])
