@@ -117,6 +117,14 @@ def test_a_picture_of_ones_own(bench: Workbench, tmp_path: Path) -> None:
     bench.page.get_by_role("alert").get_by_text("cut off").wait_for()
 
 
+def test_edits_that_need_a_text_are_not_offered_for_a_picture(bench: Workbench) -> None:
+    bench.open("builtin:vit", media="preset:lorry", view="head", at="L3H2")
+    forms = bench.page.get_by_role("group", name="More edits").get_by_role("button")
+    expect(forms).to_have_text(["Weight", "Neuron"])
+    bench.open(text="The cat sat.", view="head", at="L3H2")
+    expect(forms).to_have_text(["Weight", "Neuron", "Token", "Patch"])
+
+
 def test_a_saved_page_shows_the_picture_without_a_server(offline: Workbench, lorry: hs.Trace, tmp_path: Path) -> None:
     file = hs.head_view(lorry, "L3H2", token=29).save(tmp_path / "lorry.html")
     offline.visit(file.as_uri())

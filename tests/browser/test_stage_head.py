@@ -224,3 +224,6 @@ def test_a_saved_page_marks_the_edited_layer_too(offline: Workbench, tmp_path: P
     offline.visit(hs.model_view(trace).save(tmp_path / "model.html").as_uri())
     expect(offline.status).to_contain_text("edited: MLP of L2")
     expect(offline.label("edited")).to_have_count(1)
+    # Nothing is looked for here, so no key is offered for it.
+    expect(offline.page.locator("footer")).to_contain_text("open head")
+    expect(offline.page.locator("footer")).not_to_contain_text("find heads")
