@@ -118,12 +118,14 @@ def calls_a_forward(node: ast.AST) -> bool:
 
 
 def test_only_passes_call_a_models_forward() -> None:
-    """Beside the probe, the verification and `bake`, which need the plain module."""
+    """Beside what compares with, searches or times the plain module."""
     source = Path(hs.__file__).parent
     callers = {
         file.relative_to(source).as_posix()
         for file in source.rglob("*.py")
         if any(calls_a_forward(node) for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))))
     }
-    comparing = {"models/capture/verification_runs.py", "models/probed_module.py", "models/baking.py"}
-    assert callers == {"models/capture/passes.py", *comparing}
+    comparing = {"models/capture/verification_runs.py", "models/baking.py", "models/slimming.py"}
+    searching = {"models/probed_module.py", "models/head_rows.py"}  # where the attention is; which weights a head uses
+    timing = {"pruning/size_and_speed.py"}
+    assert callers == {"models/capture/passes.py"} | comparing | searching | timing
