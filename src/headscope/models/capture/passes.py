@@ -1,6 +1,6 @@
 """One forward pass of one batch: the only place that calls a model's forward to look at it or to train it.
 
-(The probe, the verification and `bake` call it too, because they compare with the plain module.)
+(What compares with, searches or times the plain module calls it too: the probe, verification, `bake`, slimming, speed.)
 """
 
 from collections.abc import Iterator, Sequence
