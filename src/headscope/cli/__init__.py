@@ -41,7 +41,7 @@ app.command(epilog=heads.EXAMPLE)(spread(heads.heads))
 app.command(epilog=trust.EXAMPLE)(spread(trust.trust))
 app.command(epilog=prune.EXAMPLE)(spread(prune.prune))
 app.command(epilog=examples.EXAMPLE)(spread(examples.examples))
-app.command(epilog=study.EXAMPLE)(spread(study.study))
+app.add_typer(study.app, name="study")
 app.command(epilog=find.EXAMPLE)(spread(find.find))
 for command in usecases.COMMANDS:
     app.command(epilog=command.example)(spread(command.run))

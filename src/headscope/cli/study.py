@@ -1,47 +1,125 @@
 """`headscope study`: repeats a published study on any model and compares the numbers."""
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, get_args
 
 import typer
 from rich.table import Table
 from rich.text import Text
 
-from headscope.choices import StudyName
+from headscope.choices import StudyName, StudyPrecision
 from headscope.cli.console import print_json, print_text, printable
 from headscope.cli.corpus_options import CorpusFormat, CorpusOptions, ReportFolder
 from headscope.cli.load_model import Loading
 from headscope.cli.progress import note_what_is_kept, progress_bars
-from headscope.cli.shared_options import MODEL_HELP, PrintOptions
+from headscope.cli.shared_options import MODEL_HELP, PrintOptions, spread
+from headscope.errors import InputError
 
 if TYPE_CHECKING:
     from headscope.reports.studies.checks import Study
 
 EXAMPLE = "Example: headscope study voita --model builtin:translate --corpus en_ewt-ud-dev.conllu -o study --limit 300"
+CHUNKING_EXAMPLE = (
+    "Example: headscope study chunking --train train.txt --test test.txt --vectors bert-base-uncased -o chunking"
+)
+_PAPERS = {
+    "vig": "Check Vig & Belinkov (2019) on a model and treebank of yours. Writes HTML, Markdown and JSON.",
+    "voita": "Check Voita et al. (2019) on a model and treebank of yours. Writes HTML, Markdown and JSON.",
+    "raganato": "Check Raganato & Tiedemann (2018) on a model and treebank. Writes HTML, Markdown and JSON.",
+}
 
 
-def study(
-    name: Annotated[StudyName, typer.Argument(help="Paper: Vig (2019), Voita (2019) or Raganato (2018).")],
-    model: Annotated[str, typer.Option(help=MODEL_HELP)],
-    corpus: Annotated[Path, typer.Option(help="Treebank in CoNLL-U.")],
+app = typer.Typer(
+    help="Repeat a published study, and compare the numbers.",
+    epilog=EXAMPLE,
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+)
+
+
+def _paper_command(name: StudyName) -> Callable[..., None]:
+    """The command of a study that measures a model of yours."""
+
+    def study(
+        model: Annotated[str, typer.Option(help=MODEL_HELP)],
+        corpus: Annotated[Path, typer.Option(help="Treebank in CoNLL-U.")],
+        output: ReportFolder,
+        *,
+        corpus_options: CorpusOptions,
+        loading: Loading,
+        print_options: PrintOptions,
+    ) -> None:
+        run_options, examples = corpus_options.run_options(), corpus_options.corpus(corpus, CorpusFormat())
+        from headscope.reports.studies import study as study_of
+        from headscope.reports.studies.checks import check_folder
+
+        check_folder(output)
+        loaded = corpus_options.model(model, loading)
+        with note_what_is_kept(output), progress_bars() as progress:
+            report = study_of(name, loaded, examples, output, progress=progress, **run_options)
+        _print(report, output, print_options)
+
+    study.__doc__ = _PAPERS[name]
+    return study
+
+
+def chunking(
+    train: Annotated[Path, typer.Option(help="Training sentences in CoNLL-2000's format; a tenth become dev.")],
+    test: Annotated[Path, typer.Option(help="Test sentences in CoNLL-2000's format.")],
+    vectors: Annotated[str, typer.Option(help="Model whose input embeddings become the frozen word vectors.")],
     output: ReportFolder,
     *,
-    corpus_options: CorpusOptions,
-    loading: Loading,
+    seeds: Annotated[
+        int, typer.Option(help="Base taggers, and adversaries per λ. More can be added later.", min=1)
+    ] = 5,
+    lambdas: Annotated[
+        str, typer.Option("--lambdas", help="Weights λ of the divergence, separated by commas.")
+    ] = "0.2,0.5,1,1.5,2,2.5,3,4",
+    epochs: Annotated[int, typer.Option(help="Epochs of each tagger.", min=1)] = 20,
+    baseline_seeds: Annotated[int, typer.Option(help="Taggers per baseline.", min=1)] = 3,
+    probe_seeds: Annotated[int, typer.Option(help="Probes per frozen attention.", min=1)] = 2,
+    batch_size: Annotated[int, typer.Option(help="Sentences per batch.", min=1)] = 100,
+    rate: Annotated[float, typer.Option(help="Factor of the learning rate; 0.2 peaks at 7.9e-3.")] = 0.2,
+    warmup: Annotated[int, typer.Option(help="Steps until the learning rate peaks.", min=1)] = 500,
+    cooldown: Annotated[float, typer.Option(help="Share of steps, the last, over which the rate falls to 0.")] = 0.0,
+    precision: Annotated[StudyPrecision, typer.Option(help="Precision of training.")] = "fp32",
+    limit: Annotated[int | None, typer.Option(help="Maximum number of sentences of each file.", min=2)] = None,
     print_options: PrintOptions,
 ) -> None:
-    """Repeat a published study on your model and treebank, and compare the numbers.
+    """Train a one-layer tagger, adversaries with other attention, baselines and probes (after Yang's report).
 
-    Writes HTML, Markdown and JSON.
+    Writes HTML, Markdown, JSON, Parquet, and three taggers that any command opens.
     """
-    run_options, examples = corpus_options.run_options(), corpus_options.corpus(corpus, CorpusFormat())
-    from headscope.reports.studies import study as study_of
-    from headscope.reports.studies.checks import check_folder
+    from headscope.faithfulness.studies import ChunkingOptions, TaggerOptions
+    from headscope.reports.studies.chunking import chunking_study
 
-    check_folder(output)
-    loaded = corpus_options.model(model, loading)
+    tagger = TaggerOptions(batch_size, rate=rate, warmup=warmup, cooldown=cooldown, precision=precision)
+    counts = {"baseline_seeds": baseline_seeds, "probe_seeds": probe_seeds, "limit": limit}
+    options = ChunkingOptions(seeds, parse_numbers(lambdas, "--lambdas"), epochs, **counts, tagger=tagger)
     with note_what_is_kept(output), progress_bars() as progress:
-        report = study_of(name, loaded, examples, output, progress=progress, **run_options)
+        report = chunking_study(train, test, vectors, output, options, progress=progress)
+    _print(report, output, print_options)
+
+
+def parse_numbers(text: str, option: str) -> tuple[float, ...]:
+    """Numbers between commas.
+
+    >>> parse_numbers("0.2, 3", "--lambdas")
+    (0.2, 3.0)
+    """
+    try:
+        return tuple(float(number) for number in text.split(","))
+    except ValueError as error:
+        raise InputError(f"{option} {text!r} are no numbers between commas, as 0.5,1,2.") from error
+
+
+for paper in get_args(StudyName):
+    app.command(paper, epilog=EXAMPLE)(spread(_paper_command(paper)))
+app.command("chunking", epilog=CHUNKING_EXAMPLE)(spread(chunking))
+
+
+def _print(report: "Study", output: Path, print_options: PrintOptions) -> None:
     if print_options.json:
         print_json(report.to_json() | {"folder": str(output)})
     else:
@@ -50,10 +128,7 @@ def study(
 
 def _show(report: "Study", output: Path) -> None:
     print_text(Text(printable(report.title), "bold"))
-    print_text(
-        f"{printable(report.model)} on {report.n_examples:,} examples of {printable(report.corpus)}. "
-        f"Published: {report.published_for}."
-    )
+    print_text(printable(report.introduction))
     for part, checks in report.parts().items():
         table = Table(title=Text(part), title_justify="left", title_style="bold")
         for column in ("", "published", "here"):

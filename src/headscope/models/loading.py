@@ -15,6 +15,7 @@ from headscope.errors import HeadscopeError, LoadError, MissingExtraError
 from headscope.models.model import Model
 from headscope.models.slim_layers import slim_class
 from headscope.models.slim_plan import read_plan
+from headscope.models.word_tagger import register_word_tagger
 
 BUILTIN = Path(__file__).parent.parent / "builtin"
 _NEEDS_PACKAGE = re.compile(r"requires the (?:🤗 )?([\w -]+?) library")
@@ -26,6 +27,7 @@ _PIP_NAMES = {
 # Transformers loads through global state (which device new weights are on, which are tied): two loads at once leave
 # weights that were never read.
 _LOADING = threading.Lock()
+register_word_tagger()
 
 
 def load(

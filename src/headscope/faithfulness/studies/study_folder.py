@@ -1,0 +1,80 @@
+"""The folder of a training study: its settings, one checkpoint folder per stack, and the figures as lines of JSON."""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from headscope import files
+from headscope.errors import InputError, LoadError
+
+SETTINGS, LINES, STACKS, MODELS = "settings.json", "figures.jsonl", "stacks", "models"
+FORMAT = "headscope-training-study"
+OURS = frozenset({SETTINGS, LINES, STACKS, MODELS})
+_REMEDY = "Run the study again in another folder."
+
+
+class StudyFolder:
+    """Where a study keeps what it has finished. It resumes with the same settings only."""
+
+    def __init__(self, folder: Path | str, settings: Mapping[str, Any]):
+        self.path = Path(folder).expanduser()
+        self.settings: dict[str, Any] = json.loads(json.dumps({"format": FORMAT, **settings}))
+        self._lines: dict[str, list[dict[str, Any]]] = {}
+
+    @property
+    def configuration(self) -> str:
+        """Names the settings in eight hexadecimal digits: the same settings, data and word vectors, the same name."""
+        return hashlib.sha256(json.dumps(self.settings, sort_keys=True).encode()).hexdigest()[:8]
+
+    def begin(self) -> None:
+        """Make the folder, or read what an earlier run with these settings finished."""
+        files.refuse_foreign(self.path, "a training study", ours=OURS)
+        file = self.path / SETTINGS
+        if file.exists():
+            before = files.read_json(file, _REMEDY)
+            changed = [name for name in {**before, **self.settings} if before.get(name) != self.settings.get(name)]
+            if changed:
+                changes = [f"{name} was {before.get(name)}, now {self.settings.get(name)}" for name in sorted(changed)]
+                raise InputError(
+                    f"{self.path} holds a study with other settings ({'; '.join(changes)}): resume it with the same, "
+                    "or choose another folder."
+                )
+            self._lines = self._read_lines()
+        else:
+            files.write_file(file, json.dumps(self.settings, indent=1, ensure_ascii=False).encode())
+
+    def stack(self, name: str) -> Path:
+        """The folder of a stack's checkpoint."""
+        return self.path / STACKS / name
+
+    def model(self, name: str) -> Path:
+        """The folder of a trained model that `headscope.load` opens."""
+        return self.path / MODELS / name
+
+    def figures(self, stack: str) -> list[dict[str, Any]] | None:
+        """The lines of a stack, if it is finished."""
+        return self._lines.get(stack)
+
+    def write(self, stack: str, lines: Sequence[Mapping[str, Any]]) -> None:
+        """Add the figures of a finished stack; the file is replaced whole."""
+        self._lines[stack] = [{"stack": stack, "configuration": self.configuration, **line} for line in lines]
+        document = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in self.lines())
+        files.write_file(self.path / LINES, document.encode())
+
+    def lines(self) -> list[dict[str, Any]]:
+        """All figures so far, in the order in which stacks were finished."""
+        return [line for lines in self._lines.values() for line in lines]
+
+    def _read_lines(self) -> dict[str, list[dict[str, Any]]]:
+        file, lines = self.path / LINES, {}
+        if not file.exists():
+            return lines
+        for text in file.read_text().splitlines():
+            try:
+                line = json.loads(text)
+                lines.setdefault(line["stack"], []).append(line)
+            except (ValueError, KeyError, TypeError) as error:
+                raise LoadError(f"{file} is damaged: {error}. {_REMEDY}") from error
+        return lines
