@@ -1,23 +1,27 @@
 """`prune`: which heads a model can do without, at several λ or for a share of heads, and the smaller model."""
 
 import math
+import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
 
 from headscope import files
-from headscope.errors import Cancelled, InputError
+from headscope.errors import Cancelled, HeadscopeWarning, InputError
 from headscope.models import Model
 from headscope.progress import Cancel, OnProgress
 from headscope.pruning.attention_types import layers_of
+from headscope.pruning.l0_training import gated_layers
 from headscope.pruning.prune_options import PruneOptions
+from headscope.pruning.smaller_model import FILE as SMALLER
 from headscope.pruning.smaller_model import write_smaller_models
 from headscope.pruning.sweep import UNTOUCHED, Plan, SweepRun
 from headscope.pruning.sweep_folder import PrunePoint, Sweep
 from headscope.tasks.learning_task import LearningTask
 from headscope.tasks.score import HIGHER_IS_BETTER
 from headscope.tasks.task_names import Split
-from headscope.tasks.trained_parameters import frozen_checksum
+from headscope.tasks.trained_parameters import choose_parameters, frozen_checksum
 from headscope.tasks.training_data import data_checksum
 
 Lambda = float | Mapping[str, float]
@@ -87,6 +91,14 @@ def find_keep(run: SweepRun, keep: float, seed: int) -> Plan:
         low, high = (value, high) if n_open > target else (low, value)
         value = _WIDER * low if high == math.inf else high / _WIDER if low == 0.0 else math.sqrt(low * high)
     value, n_open, source = min(trials, key=lambda trial: abs(trial[1] - target))
+    if abs(n_open - target) > options.keep_tolerance * n_heads:
+        change = f"{n_open - target} heads were removed" if n_open > target else f"{target - n_open} heads were added"
+        warnings.warn(
+            f"no λ of {len(trials)} left {target} of {n_heads} heads open: {change} by log α after λ = {value:g}. "
+            "Train longer, raise the learning rate of the gates, or try more λ (keep_trials).",
+            HeadscopeWarning,
+            stacklevel=3,
+        )
     tried = [[trial_value, trial_open] for trial_value, trial_open, _ in trials]
     search = {"lambda": value, "open": n_open, "target": target, "of": n_heads, "trials": tried}
     return run.exactly(keep, source, seed, search)
@@ -99,23 +111,21 @@ def _plans(run: SweepRun, l0_plans: Sequence[Plan]) -> list[Plan]:
         plans += [run.tuned(plan.id, options.training.seed) for plan in l0_plans]
     if options.baselines and options.tuning is not None:
         plans += [run.untouched(tuned=True, seed=seed) for seed in range(options.seeds)]
-    for plan in l0_plans:
-        for method in options.baselines:
-            allocations = [None] if method == "l0" else [*options.allocations]
-            if method == "random":
-                allocations = [name for name in allocations if name != "normalised"]
-            for allocation in allocations:
-                plans += _baseline_plans(run, method, allocation, plan.id)
-    return plans
+    return plans + [baseline for plan in l0_plans for baseline in baseline_plans(run, plan.id)]
 
 
-def _baseline_plans(run: SweepRun, method: str, allocation: str | None, like: str) -> list[Plan]:
-    """A baseline without fine-tuning (several seeds where they matter) and with it (for every seed)."""
-    seeds = range(run.options.seeds)
-    masks = seeds if method == "random" else seeds[:1]
-    plans = [run.baseline(method, allocation, like, seed=seed, tuned=False) for seed in masks]
-    if run.options.tuning is not None:
-        plans += [run.baseline(method, allocation, like, seed=seed, tuned=True) for seed in seeds]
+def baseline_plans(run: SweepRun, like: str) -> list[Plan]:
+    """The baselines at an L0 point: without fine-tuning (with several seeds if random), and with it for every seed."""
+    options, plans, seeds = run.options, [], range(run.options.seeds)
+    for method in options.baselines:
+        allocations: list[str | None] = [None] if method == "l0" else [*options.allocations]
+        for allocation in allocations:
+            if method == "random" and allocation == "normalised":
+                continue  # no other order than "own"
+            masks = seeds if method == "random" else seeds[:1]
+            plans += [run.baseline(method, allocation, like, seed=seed, tuned=False) for seed in masks]
+            if options.tuning is not None:
+                plans += [run.baseline(method, allocation, like, seed=seed, tuned=True) for seed in seeds]
     return plans
 
 
@@ -144,14 +154,13 @@ def _check(
         raise InputError("prune takes either keep=… (a share of the heads) or lambdas=… (penalties), and one of them.")
     if keep is not None and not 0 <= keep <= 1:
         raise InputError(f"keep is a share of the heads, from 0 to 1, got {keep}.")
-    types = {layer.type for layer in layers_of(model)}
+    if options.parameters != "gates":
+        choose_parameters(model, options.parameters)
+    gated_layers(model, options)
     for choice in choices:
         values = choice if isinstance(choice, Mapping) else {"": choice}
-        unknown = [name for name in values if name and name not in types]
-        if unknown:
-            raise InputError(
-                f"{model.name} has no attention of type {unknown[0]!r}: it has {', '.join(sorted(types))}."
-            )
+        if isinstance(choice, Mapping):
+            gated_layers(model, replace(options, types=tuple(choice)))
         if not values or any(not 0 <= value < math.inf for value in values.values()):
             raise InputError(f"λ is a penalty in nats per open head, at least 0, got {choice}.")
     return choices
@@ -183,12 +192,17 @@ def _finish(run: SweepRun, keep: float | None, smaller: bool) -> None:
     point = choose_point(run.sweep, keep, run.options.score_tolerance)
     if point is None:
         return
-    with files.lock(run.sweep.folder / "points"):
+    folder = run.sweep.folder
+    with files.lock(folder / "points"):
+        is_written = (folder / SMALLER).exists()
+        if not smaller:
+            if not is_written:  # else the chosen point is the one whose model is there
+                run.sweep.choose(point.id)
+            return
         before = run.sweep.chosen
-        run.sweep.choose(point.id)
-        is_there = before is not None and before.id == point.id and (run.sweep.folder / "slim").exists()
-        if smaller and not is_there:
-            write_smaller_models(run.sweep.load(run.model, point), point.mask, run.sweep.folder)
+        if not is_written or before is None or before.id != point.id:
+            write_smaller_models(run.sweep.load(run.model, point), point.mask, folder)
+            run.sweep.choose(point.id)
 
 
 def choose_point(sweep: Sweep, keep: float | None, tolerance: float) -> PrunePoint | None:

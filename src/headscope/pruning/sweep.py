@@ -213,20 +213,21 @@ class SweepRun:
         return self.options.tuning.steps + (0 if self.options.parameters == "gates" else self.options.training.steps)
 
     def _choose(self, method: str, allocation: str | None, like: str, seed: int) -> HeadMask:
-        mask = self.sweep.point(like).mask
+        """As many heads as an L0 point has, of the types of attention that had gates there."""
+        source = self.sweep.point(like)
         if method == "l0":
-            return mask
+            return source.mask
         key = (method, seed if method == "random" else 0)
         if key not in self._scores:
             settings = {"n_examples": self.options.ranking_examples, "seed": seed, **self._hooks()}
             self._scores[key] = rank(method, self.model, self.task, **settings)
-        own = set(heads_of(self.layers))
-        scores = {head: score for head, score in self._scores[key].items() if head in own}
-        sizes = group_sizes(self.layers, self.options.gates.per)
+        layers = [layer for layer in self.layers if source.lambda_ is None or layer.type in source.lambda_]
+        scores = {head: self._scores[key][head] for head in heads_of(layers)}
+        sizes = group_sizes(layers, self.options.gates.per)
         if allocation == "l0":
-            return keep_like(self.whole, scores, mask, group_sizes=sizes)
+            return keep_like(self.whole, scores, source.mask, group_sizes=sizes)
         scores = unit_layers(scores) if allocation == "normalised" else scores
-        return keep_highest(self.whole, scores, self.n_open(mask), group_sizes=sizes)
+        return keep_highest(self.whole, scores, len(set(source.mask.heads_kept()) & set(scores)), group_sizes=sizes)
 
     def _tune(self, model: Model, name: str, mask: HeadMask, steps: int, seed: int) -> tuple[dict[str, Any], ...]:
         settings = {"folder": self.sweep.point_folder(name) / _FIT, "steps": steps, "seed": seed, **self._hooks()}
