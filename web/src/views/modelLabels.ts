@@ -68,8 +68,6 @@ export function labelsOf(content: Content): Label[] {
   }
   if (!grid.caption) return labels;
   const isOfEach = !sort && !colour && !isDifference;
-  // With numbers under some heads alone, those without would seem to have none.
-  const hasNumbers = !isOfEach || grid.places.every((place) => fits(content, headName(place.site.site, place.head)));
   for (const place of grid.places) {
     const name = headName(place.site.site, place.head);
     if (!content.passes(name)) continue;
@@ -82,7 +80,7 @@ export function labelsOf(content: Content): Label[] {
     const room = ruler.width(number(value), 10) + 4;
     const width = isStacked ? grid.size + 6 : grid.size - room;
     const isNamed = sort !== "" || ruler.width(text, 10) <= width;
-    if (!hasNumbers) {
+    if (!isNamed && isOfEach) {
       // A number of a measure that is not named says nothing.
       labels.push({ ...small, text, x: place.x, y, align: "left", width: grid.size + 6, colour: tone });
       continue;
@@ -95,13 +93,6 @@ export function labelsOf(content: Content): Label[] {
     } else labels.push({ ...small, text: number(value), x: place.x + grid.size, y, align: "right", width: room });
   }
   return labels;
-}
-
-/** Whether the words under a head and their number stand side by side. */
-function fits(content: Content, name: string): boolean {
-  const { text, value } = captionOf(content, name);
-  if (Number.isNaN(value) || !content.passes(name)) return true;
-  return content.ruler.width(text, 10) + content.ruler.width(number(value), 10) + 4 <= content.grid.size;
 }
 
 /** The name of a layer, a head or a stack; under that of an edited layer, that it was. */
