@@ -135,8 +135,8 @@ class Atlas:
 
         >>> import headscope as hs
         >>> atlas = hs.atlas("builtin:gpt", ["The doctor asked the nurse.", "She did not answer."], scores=False)
-        >>> atlas.sql("select count(*) from tokens where text = '.'").fetchone()
-        (2,)
+        >>> atlas.sql("select count(*) from tokens where text = '.'").fetchall()
+        [(2,)]
         """
         duckdb = _duckdb()
         connection = duckdb.connect()

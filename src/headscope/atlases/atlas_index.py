@@ -134,23 +134,24 @@ def write_map(file: Path, points: np.ndarray) -> None:
     low = points.min(0)
     step = max(float((points - low).max()) / _STEPS, 1e-30)
     steps = np.rint((points - low) / step).clip(0, _STEPS).astype(np.uint16)
-    about = {"low": json.dumps([float(value) for value in low]), "step": repr(step), "sha256": _digest(steps)}
-    write_file(file, save({"points": torch.from_numpy(steps)}, metadata=about))
+    about = {"low": [float(value) for value in low], "step": step, "sha256": _digest(steps)}
+    # One field: safetensors writes several in any order.
+    write_file(file, save({"points": torch.from_numpy(steps)}, metadata={"about": json.dumps(about)}))
 
 
 def read_map(file: Path) -> np.ndarray:
     """A map [point, dimension], verified."""
     steps, about = read_steps(file)
-    return (np.asarray(json.loads(about["low"])) + steps.astype(np.float64) * float(about["step"])).astype(np.float32)
+    return (np.asarray(about["low"]) + steps.astype(np.float64) * about["step"]).astype(np.float32)
 
 
-def read_steps(file: Path) -> tuple[np.ndarray, dict[str, str]]:
-    """A map as it is kept: 16-bit steps [point, dimension], with `low` (JSON) and `step`."""
+def read_steps(file: Path) -> tuple[np.ndarray, dict[str, Any]]:
+    """A map as it is kept: 16-bit steps [point, dimension], with `low` and `step`."""
     from safetensors import safe_open
 
     try:
         with safe_open(str(file), "np") as opened:
-            steps, about = opened.get_tensor("points"), opened.metadata() or {}
+            steps, about = opened.get_tensor("points"), json.loads((opened.metadata() or {})["about"])
     except OSError as error:
         raise LoadError(f"{file} cannot be read: {error.strerror or error}.") from error
     except Exception as error:  # safetensors raises its own kinds at a damaged file

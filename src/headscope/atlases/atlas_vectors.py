@@ -1,6 +1,7 @@
 """The vectors that an atlas was made from, read from the files of its run: head by head, all texts together."""
 
 import functools
+import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -42,9 +43,9 @@ class VectorFiles:
     def _points(self) -> list[Any]:
         return [safe_open(str(path), "pt") for path in self.paths("points", "safetensors")]
 
-    def about(self) -> list[dict[str, str]]:
-        """What each file says of itself."""
-        return [opened.metadata() or {} for opened in self._points]
+    def about(self) -> list[dict[str, Any]]:
+        """What each file says of its layers: `sites` that it holds and why others are `absent`."""
+        return [json.loads(opened.metadata()["about"]) for opened in self._points]
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """The tables that every file has: heads or groups, tokens of all files, dimensions."""

@@ -1,6 +1,5 @@
 """Making an atlas: a sample of the corpus through the model, its tokens, maps and scores; resumed where it stopped."""
 
-import json
 import shutil
 import tempfile
 import weakref
@@ -160,8 +159,8 @@ def _index(
     sites: dict[str, Any] = {}
     absent: dict[str, str] = {}
     for about in files.about():
-        sites |= json.loads(about["sites"])
-        absent |= json.loads(about["absent"])
+        sites |= about["sites"]
+        absent |= about["absent"]
     places = _places(sites, absent, files.shapes(), options)
     if not places:
         reasons = "; ".join(f"{site}: {reason}" for site, reason in absent.items()) or "no layer was seen"

@@ -5,6 +5,8 @@ points at a time, so memory grows with points, not with pairs. Settings are open
 steps, then 500, learning rate n / exaggeration, momentum 0.8. The processor computes the same, slowly.
 """
 
+from typing import NamedTuple
+
 import torch
 from torch import Tensor
 
@@ -26,8 +28,15 @@ def exact_tsne(
     return layout
 
 
-def joint_affinities(points: Tensor, perplexity: float) -> Tensor:
-    """Symmetric affinities that sum to 1, as a sparse matrix [point, point]."""
+class Affinities(NamedTuple):
+    """Which pairs of points belong together [2, pair] and how much [pair]: symmetric, with sum 1."""
+
+    places: Tensor
+    values: Tensor
+
+
+def joint_affinities(points: Tensor, perplexity: float) -> Affinities:
+    """Affinities of points [point, dim] by Gaussians that reach as many neighbours as the perplexity says."""
     n = len(points)
     k = min(n - 1, int(3 * perplexity))
     neighbours = nearest_neighbours(points, k)
@@ -45,24 +54,24 @@ def joint_affinities(points: Tensor, perplexity: float) -> Tensor:
         low, high = torch.where(is_wide, precision, low), torch.where(is_wide, high, precision)
         precision = torch.where(high.isinf(), precision * 2, (low + high) / 2)
     rows = torch.arange(n, device=points.device)[:, None].expand(-1, k)
-    places = torch.stack([rows.flatten(), neighbours.places.flatten()])
-    both = torch.cat([places, places.flip(0)], 1)
-    values = shares.flatten().repeat(2) / (2 * n)
-    return torch.sparse_coo_tensor(both, values.float(), (n, n), device=points.device).coalesce()
+    forward, backward = rows * n + neighbours.places, neighbours.places * n + rows
+    pairs, place = torch.cat([forward.flatten(), backward.flatten()]).unique(return_inverse=True)
+    values = shares.new_zeros(len(pairs)).index_add_(0, place, shares.flatten().repeat(2) / (2 * n))
+    return Affinities(torch.stack([pairs // n, pairs % n]), values.float())
 
 
-def divergence(layout: Tensor, affinities: Tensor) -> float:
+def divergence(layout: Tensor, affinities: Affinities) -> float:
     """KL divergence of a map from affinities: what t-SNE makes small."""
-    places, values = affinities.indices(), affinities.values()
+    places, values = affinities
     squares = (layout[places[0]] - layout[places[1]]).square().sum(-1)
     total = _repulsion(layout)[1]
     return float((values * (values.clamp_min(1e-30).log() + (1 + squares).log() + total.log())).sum())
 
 
-def _descend(layout: Tensor, affinities: Tensor, n_steps: int, exaggeration: float) -> Tensor:
+def _descend(layout: Tensor, affinities: Affinities, n_steps: int, exaggeration: float) -> Tensor:
     rate = max(len(layout) / exaggeration, 200.0 / 4)
     update, gains = torch.zeros_like(layout), torch.ones_like(layout)
-    places, values = affinities.indices(), affinities.values() * exaggeration
+    places, values = affinities.places, affinities.values * exaggeration
     for _ in range(n_steps):
         differences = layout[places[0]] - layout[places[1]]
         forces = values / (1 + differences.square().sum(-1))

@@ -178,8 +178,8 @@ class PointCapture(Measure):
             kind = torch.float32 if any(part.dtype == torch.float32 for part in parts) else torch.float16
             tensors[name] = torch.cat([part.to(kind) for part in parts], 1).contiguous()
         sites = {site: about for site, about in self._sites.items() if site not in self._absent}
-        about = {"sites": json.dumps(sites), "absent": json.dumps(self._absent)}
-        return save(tensors, metadata=about)
+        # One field: safetensors writes several in any order.
+        return save(tensors, metadata={"about": json.dumps({"sites": sites, "absent": self._absent})})
 
 
 def starts_of(lengths: Any) -> np.ndarray:

@@ -5,7 +5,21 @@ from typing import Annotated
 import typer
 
 from headscope import __version__
-from headscope.cli import doctor, examples, find, heads, models, prune, serve, study, trace, trust, usecases, view
+from headscope.cli import (
+    atlas,
+    doctor,
+    examples,
+    find,
+    heads,
+    models,
+    prune,
+    serve,
+    study,
+    trace,
+    trust,
+    usecases,
+    view,
+)
 from headscope.cli.console import Commands, print_text
 from headscope.cli.shared_options import spread
 
@@ -40,6 +54,7 @@ app.command(epilog=trace.EXAMPLE)(spread(trace.trace))
 app.command(epilog=heads.EXAMPLE)(spread(heads.heads))
 app.command(epilog=trust.EXAMPLE)(spread(trust.trust))
 app.command(epilog=prune.EXAMPLE)(spread(prune.prune))
+app.command(epilog=atlas.EXAMPLE)(spread(atlas.atlas))
 app.command(epilog=examples.EXAMPLE)(spread(examples.examples))
 app.add_typer(study.app, name="study")
 app.command(epilog=find.EXAMPLE)(spread(find.find))
