@@ -16,7 +16,7 @@ from headscope.pruning.l0_training import gated_layers
 from headscope.pruning.prune_options import PruneOptions
 from headscope.pruning.smaller_model import FILE as SMALLER
 from headscope.pruning.smaller_model import write_smaller_models
-from headscope.pruning.sweep import UNTOUCHED, Plan, SweepRun
+from headscope.pruning.sweep import UNTOUCHED, PointPlan, SweepRun
 from headscope.pruning.sweep_folder import PrunePoint, Sweep
 from headscope.tasks.learning_task import LearningTask
 from headscope.tasks.score import HIGHER_IS_BETTER
@@ -74,7 +74,7 @@ def prune(
     return sweep
 
 
-def find_keep(run: SweepRun, keep: float, seed: int) -> Plan:
+def find_keep(run: SweepRun, keep: float, seed: int) -> PointPlan:
     """The plan of a point with a share of the heads: bisection of log λ on the number of open gates."""
     options, target = run.options, run.n_kept(keep)
     n_heads = run.n_kept(1.0)
@@ -104,7 +104,7 @@ def find_keep(run: SweepRun, keep: float, seed: int) -> Plan:
     return run.exactly(keep, source, seed, search)
 
 
-def _plans(run: SweepRun, l0_plans: Sequence[Plan]) -> list[Plan]:
+def _plans(run: SweepRun, l0_plans: Sequence[PointPlan]) -> list[PointPlan]:
     """L0 points, the same fine-tuned, and the baselines at each."""
     options, plans = run.options, list(l0_plans)
     if options.tuning is not None:
@@ -114,7 +114,7 @@ def _plans(run: SweepRun, l0_plans: Sequence[Plan]) -> list[Plan]:
     return plans + [baseline for plan in l0_plans for baseline in baseline_plans(run, plan.id)]
 
 
-def baseline_plans(run: SweepRun, like: str) -> list[Plan]:
+def baseline_plans(run: SweepRun, like: str) -> list[PointPlan]:
     """The baselines at an L0 point: without fine-tuning (with several seeds if random), and with it for every seed."""
     options, plans, seeds = run.options, [], range(run.options.seeds)
     for method in options.baselines:

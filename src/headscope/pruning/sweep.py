@@ -31,7 +31,7 @@ _REMEDY = "Remove its folder, and prune again."
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
+class PointPlan:
     """A point to be made, the settings that decide it, and the points that it needs."""
 
     id: str
@@ -61,7 +61,7 @@ class SweepRun:
 
     # Making points
 
-    def make(self, plans: Sequence[Plan]) -> None:
+    def make(self, plans: Sequence[PointPlan]) -> None:
         """Make the points that are not there yet. Several processes may do so at once: each takes free points."""
         steps, waiting = Steps("points", len(plans), self.progress, self.cancel), list(plans)
         while waiting:
@@ -74,7 +74,7 @@ class SweepRun:
             waiting.remove(free)
             steps.add(note=free.id)
 
-    def _make(self, plan: Plan, *, wait: bool) -> bool:
+    def _make(self, plan: PointPlan, *, wait: bool) -> bool:
         """Make a point unless it is there; False where another process is making it."""
         stop_if(self.cancel)
         folder = self.sweep.point_folder(plan.id)
@@ -94,14 +94,16 @@ class SweepRun:
             shutil.rmtree(folder / _FIT, ignore_errors=True)  # checkpoints that nothing needs any more
         return True
 
-    def _check_settings(self, plan: Plan) -> None:
+    def _check_settings(self, plan: PointPlan) -> None:
         """Refuse a point, finished or not, that was begun with other settings."""
         file = self.sweep.point_folder(plan.id) / _SETTINGS
         settings = json.loads(json.dumps(plan.settings))
         if not file.exists():
-            files.write_file(file, json.dumps(settings, indent=1).encode())
+            files.write_file(file, json.dumps(files.with_checksum(settings), indent=1).encode())
             return
         before = files.read_json(file, _REMEDY)
+        if not files.take_checksum(before, file, _REMEDY):
+            raise LoadError(f"{file} is damaged: its checksum is missing. {_REMEDY}")
         changed = [name for name in {**before, **settings} if before.get(name) != settings.get(name)]
         if changed:
             name = changed[0]
@@ -112,12 +114,12 @@ class SweepRun:
 
     # Plans
 
-    def untouched(self, *, tuned: bool = False, seed: int = 0) -> Plan:
+    def untouched(self, *, tuned: bool = False, seed: int = 0) -> PointPlan:
         """The model as it came; or fine-tuned for as long as baselines are, with all its heads."""
         name = f"{UNTOUCHED}-tuned-s{seed}" if tuned else UNTOUCHED
         return self._fixed(name, UNTOUCHED, lambda: self.whole, seed=seed, tuned=tuned)
 
-    def l0(self, lambda_by_type: Mapping[str, float], seed: int) -> Plan:
+    def l0(self, lambda_by_type: Mapping[str, float], seed: int) -> PointPlan:
         """L0 training at a λ."""
         options = self.options
         name = f"l0-{_lambda_name(lambda_by_type)}{_variant(options)}-s{seed}"
@@ -131,9 +133,9 @@ class SweepRun:
             gates = {"log_alpha": trained.log_alpha, "p_open": trained.p_open, "history": trained.history}
             return replace(point, lambda_=dict(lambda_by_type), steps=options.training.steps, **about, **gates)
 
-        return Plan(name, options.l0_settings(lambda_by_type, seed), make)
+        return PointPlan(name, options.l0_settings(lambda_by_type, seed), make)
 
-    def exactly(self, keep: float, source: str, seed: int, search: Mapping[str, Any]) -> Plan:
+    def exactly(self, keep: float, source: str, seed: int, search: Mapping[str, Any]) -> PointPlan:
         """An L0 point with heads added or removed by log α until exactly `keep` of them survive."""
         name = f"l0-keep{keep:g}{_variant(self.options)}-s{seed}"
 
@@ -150,9 +152,9 @@ class SweepRun:
             return replace(point, id=name, mask=mask, score=score, loss=loss, keep=keep, search={**search, **changed})
 
         settings = {"keep": keep, "source": source}
-        return Plan(name, settings, make, (source,))
+        return PointPlan(name, settings, make, (source,))
 
-    def tuned(self, source: str, seed: int) -> Plan:
+    def tuned(self, source: str, seed: int) -> PointPlan:
         """The weights of an L0 point fine-tuned with its mask fixed."""
         name, options = f"{source}-tuned", self.options
         assert options.tuning is not None
@@ -167,9 +169,9 @@ class SweepRun:
             about |= {"keep": point.keep, "search": point.search, "seed": seed, "like": source}
             return replace(pruned, tuning=FIXED_MASK, steps=point.steps + steps, history=history, **about)
 
-        return Plan(name, self._tuning_settings(steps, seed), make, (source,))
+        return PointPlan(name, self._tuning_settings(steps, seed), make, (source,))
 
-    def baseline(self, method: str, allocation: str | None, like: str, *, seed: int, tuned: bool) -> Plan:
+    def baseline(self, method: str, allocation: str | None, like: str, *, seed: int, tuned: bool) -> PointPlan:
         """As many heads as an L0 point has, chosen in another way on the weights from before."""
         chosen = f"{method}-{allocation}" if allocation else f"{method}-mask"
         name = f"{chosen}-like-{like}-s{seed}{'-tuned' if tuned else ''}"
@@ -180,7 +182,7 @@ class SweepRun:
 
     def _fixed(
         self, name: str, method: str, choose: Callable[[], HeadMask], *, seed: int, tuned: bool, **fields: Any
-    ) -> Plan:
+    ) -> PointPlan:
         """A mask on the model's own weights, fine-tuned or not."""
         steps = self.baseline_steps() if tuned else 0
 
@@ -195,7 +197,7 @@ class SweepRun:
         if tuned:
             settings |= self._tuning_settings(steps, seed)
         like = fields.get("like")
-        return Plan(name, settings, make, () if like is None else (like,))
+        return PointPlan(name, settings, make, () if like is None else (like,))
 
     # Parts of points
 
