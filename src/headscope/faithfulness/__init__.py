@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from headscope.faithfulness.output_changes import permutation_changes as permutation_changes
     from headscope.faithfulness.output_changes import permutations as permutations
     from headscope.faithfulness.output_changes import replacement_change as replacement_change
+    from headscope.faithfulness.quick_set import Badge as Badge
+    from headscope.faithfulness.quick_set import quick_check as quick_check
     from headscope.faithfulness.replacements import REPLACEMENTS as REPLACEMENTS
     from headscope.faithfulness.token_erasure import Erasure as Erasure
     from headscope.faithfulness.token_erasure import erasure as erasure

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -78,12 +79,45 @@ class HeadFigures:
     reasons: dict[Head, str]
 
 
+@dataclass(frozen=True, eq=False)
+class References:
+    """What an answer depends on, which is the same for all heads: gradient × input and leave-one-out [token], and the
+    positions that the answer is read from.
+    """
+
+    tokens: AnswerTokens
+    gradient: Tensor
+    left_out: Tensor
+    reads: list[int]
+
+    @classmethod
+    def of(
+        cls,
+        model: Model,
+        question: Question,
+        removal: Removal = "delete",
+        *,
+        interventions: Sequence[Intervention] = (),
+        cancel: Cancel | None = None,
+    ) -> "References":
+        """Those of a question."""
+        tokens = AnswerTokens(model, question, removal=removal, interventions=interventions, cancel=cancel)
+        gradient, reads = tokens.gradient()
+        return cls(tokens, gradient, tokens.left_out(), reads)
+
+    @property
+    def yardstick(self) -> float:
+        """The τ-b of the two with each other, NaN where there is none."""
+        return float(rank_agreement(self.gradient[None], self.left_out[None], self.tokens.countable[None]).tau)
+
+
 def head_figures(
     model: Model,
     question: Question,
     groups: Sequence[Sequence[Head]] | None = None,
     tests: HeadTests | None = None,
     *,
+    references: References | None = None,
     interventions: Sequence[Intervention] = (),
     progress: OnProgress | None = None,
     cancel: Cancel | None = None,
@@ -92,19 +126,18 @@ def head_figures(
     tests = tests or HeadTests()
     tests.check(model)
     groups = [[head] for head in model.heads] if groups is None else [list(group) for group in groups]
-    tokens = AnswerTokens(model, question, removal=tests.removal, interventions=interventions, cancel=cancel)
-    gradient, reads = tokens.gradient()
-    left_out = tokens.left_out()
-    yardstick = rank_agreement(gradient[None], left_out[None], tokens.countable[None])
-    queries = reads if tests.query_rows == "answer" else range(len(tokens.tokens))
+    going: dict[str, Any] = {"interventions": interventions, "cancel": cancel}
+    references = references or References.of(model, question, tests.removal, **going)
+    n_tokens = len(references.tokens.tokens)
+    queries = references.reads if tests.query_rows == "answer" else range(n_tokens)
     reasons = {group[0]: reason for group in groups if (reason := _untestable(model, question, group)) is not None}
     testable = [group for group in groups if group[0] not in reasons]
     steps = Steps("heads", len(groups), progress, cancel)
     columns: dict[Head, dict[str, float]] = {}
-    for chunk in _chunks(testable, len(queries) * len(tokens.tokens)):
-        attention = ModelAttention(model, question, chunk, queries, interventions=interventions, cancel=cancel)
+    for chunk in _chunks(testable, len(queries) * n_tokens):
+        attention = ModelAttention(model, question, chunk, queries, **going)
         figures = _attention_figures(attention, tests)
-        figures |= _token_figures(attention.rows, tokens, gradient, left_out, tests)
+        figures |= _token_figures(attention.rows, references, tests)
         for place, group in enumerate(chunk):
             if bool((attention.rows.permutable[place].sum(-1) < 2).all()):
                 reasons[group[0]] = _FIXED_ROW
@@ -115,7 +148,7 @@ def head_figures(
     heads = tuple(group[0] for group in groups)
     names = dict.fromkeys(name for column in columns.values() for name in column)
     by_name = {name: torch.tensor([columns.get(head, {}).get(name, torch.nan) for head in heads]) for name in names}
-    return HeadFigures(heads, by_name, float(yardstick.tau), reasons)
+    return HeadFigures(heads, by_name, references.yardstick, reasons)
 
 
 def _attention_figures(attention: ModelAttention, tests: HeadTests) -> dict[str, Tensor]:
@@ -162,10 +195,9 @@ def _search(
     return farthest
 
 
-def _token_figures(
-    rows: AttentionRows, tokens: AnswerTokens, gradient: Tensor, left_out: Tensor, tests: HeadTests
-) -> dict[str, Tensor]:
+def _token_figures(rows: AttentionRows, references: References, tests: HeadTests) -> dict[str, Tensor]:
     """How attention ranks the tokens against what the answer depends on [group], and what its favourites carry."""
+    tokens, gradient, left_out = references.tokens, references.gradient, references.left_out
     attention = rows.weights.cpu()
     n_groups = len(attention)
     countable = tokens.countable.expand(n_groups, -1)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
+from functools import partial
 from typing import Any, Literal
 
 import torch
@@ -9,7 +10,7 @@ import torch
 from headscope.analysis.attribution.logit_target import Question
 from headscope.choices import TrustTask as TaskName
 from headscope.errors import InputError
-from headscope.faithfulness.head_tests import HeadFigures, HeadTests, head_figures
+from headscope.faithfulness.head_tests import HeadFigures, HeadTests, References, head_figures
 from headscope.faithfulness.questions import question_of
 from headscope.models import Model
 from headscope.progress import Cancel, OnProgress
@@ -57,10 +58,13 @@ class TrustMeasure(Measure):
             except InputError as problem:
                 yield Refusal(str(problem))
                 continue
-            yield from self._tallies(place, self._figures(question))
+            # The measures of a run share what does not depend on heads.
+            make = partial(References.of, self.model, question, self.tests.removal, cancel=self.cancel)
+            references = batch.once(("references", place, self.tests.removal), make)
+            yield from self._tallies(place, self._figures(question, references))
 
-    def _figures(self, question: Question) -> HeadFigures:
-        options: dict[str, Any] = {"progress": self.progress, "cancel": self.cancel}
+    def _figures(self, question: Question, references: References) -> HeadFigures:
+        options: dict[str, Any] = {"references": references, "progress": self.progress, "cancel": self.cancel}
         return head_figures(self.model, question, self.groups, self.tests, **options)
 
     def _tallies(self, place: int, figures: HeadFigures) -> Iterator[Tally]:

@@ -118,6 +118,13 @@ def combine(parts: Sequence[Part]) -> Verdict:
     return "supported" if (need, *others) == ("pass", "pass", "pass") else "mixed"
 
 
+def quick_verdict(permuted: float, uniform: float) -> Verdict:
+    """What one input alone can say: that the pattern is not needed, or else nothing for sure. It cannot support."""
+    if not (np.isfinite(permuted) and np.isfinite(uniform)):
+        return "not tested"
+    return "not supported" if min(permuted, uniform) <= SAME_OUTPUT else "mixed"
+
+
 def both(first: Sequence[Part], second: Sequence[Part], name: str) -> list[Part]:
     """A part that passes where both pass and fails where either fails; it has the figures of the weaker one."""
     order: dict[Outcome, int] = {"fail": 0, "not tested": 1, "unclear": 2, "pass": 3}
