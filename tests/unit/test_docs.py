@@ -31,6 +31,8 @@ PAGES = [
             "structure",
             "images",
             "tasks",
+            "trust",
+            "pruning",
         )
     ),
 ]
