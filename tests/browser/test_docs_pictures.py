@@ -102,6 +102,17 @@ def test_where_an_edit_changes_the_answer(bench: Workbench) -> None:
     bench.picture("activations-difference")
 
 
+def test_two_runs_that_differ_in_a_word(bench: Workbench) -> None:
+    texts = (
+        "The nurse went to the hospital because she was tired.",
+        "The doctor went to the hospital because she was tired.",
+    )
+    two = {"with": urlencode({"text": texts[1]}), "compare": "difference", "sort": "total_variation"}
+    bench.open(text=texts[0], **two)
+    bench.status.get_by_text("full colour").wait_for()
+    save_picture(bench, "compare")
+
+
 def test_patches(bench: Workbench) -> None:
     bench.open(
         "builtin:vit", media="preset:sailing boat", view="head", at="L4H1", heads="0,1,2,3,4,5", token="query:30"
