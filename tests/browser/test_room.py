@@ -39,7 +39,7 @@ def test_a_whole_row_is_typed(bench: Workbench, gpt: hs.Model) -> None:
     n = gpt.run(TEXT).pattern("L2H1").shape[-1]
     row = ", ".join(["0.5", "0", "1.5"] + ["0"] * (n - 3))
     words = card.get_by_role("region", name="Edits").locator("li .words")
-    expect(words).to_have_text("new row of She in L2H1")
+    expect(words).to_have_text("set row of She in L2H1")
     bench.ready()
     assert (
         f"edit=set_row('L2H1',+{n - 1},+[{row.replace(' ', '+')}])".replace("[", "%5B").replace("]", "%5D")
