@@ -157,6 +157,8 @@ def _repeat(projection: Any, order: tuple[int, ...]) -> None:
 
 def _resize(module: nn.Module, layer: SlimLayer) -> None:
     attention = module.get_submodule(layer.module)
+    if isinstance(attention, NoHeads):  # a module that serves several layers
+        return
     for name, size in (layer.sizes or {}).items():
         if type(vars(attention).get(name)) is not int:
             raise ValueError(f"{layer.module} has no size {name!r}")

@@ -16,6 +16,7 @@ from headscope.errors import CaptureError, HeadscopeError, InterventionError, Un
 from headscope.files import new_folder, refuse_foreign
 from headscope.interventions import Intervention, gate, silence
 from headscope.models.baking import save_model
+from headscope.models.capture.passes import training_mode
 from headscope.models.capture.verification_inputs import load_inputs
 from headscope.models.head_rows import HeadRowFinder, HeadRows
 from headscope.models.layout import AttentionLayer
@@ -58,10 +59,10 @@ def slim_module(model: Model, heads: Iterable[Head]) -> PreTrainedModel:
     """
     _check_class(model)
     survivors = _survivors(model, heads)
-    plan = _plan(model, survivors)
-    module: Any = copy.deepcopy(model.module)
-    with warnings.catch_warnings():
+    with training_mode(model.module, False), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of weights without elements, and of a probe that fails: the error says it
+        plan = _plan(model, survivors)
+        module: Any = copy.deepcopy(model.module)
         try:
             cut_heads(module, plan)
             module.__class__ = slim_class(type(module), plan)
@@ -147,13 +148,8 @@ def _plan_layer(
     left: tuple[int, ...],
     survivors: Sequence[tuple[int, ...]],
 ) -> SlimLayer:
-    if layer.way != "routed" or layer.head_modules:
-        raise InterventionError(
-            f"{layer.site} ({layer.module}) computes attention in code of its own, of which Headscope does not know "
-            f"how it reads the number of heads. {_INSTEAD}"
-        )
-    if layer.out_projection is None:
-        raise InterventionError(f"{layer.site}: no output projection was found. {_INSTEAD}")
+    _check_layer(layer)
+    assert layer.out_projection is not None
     try:
         rows = finder.rows(layer)
     except InterventionError as error:
@@ -182,6 +178,16 @@ def _plan_layer(
         layer.out_projection.removeprefix(f"{layer.module}.") if is_inside and not left else "",
         rows.n_outputs if not left else 0,
     )
+
+
+def _check_layer(layer: AttentionLayer) -> None:
+    if layer.way != "routed" or layer.head_modules:
+        raise InterventionError(
+            f"{layer.site} ({layer.module}) computes attention in code of its own, of which Headscope does not know "
+            f"how it reads the number of heads. {_INSTEAD}"
+        )
+    if layer.out_projection is None:
+        raise InterventionError(f"{layer.site}: no output projection was found. {_INSTEAD}")
 
 
 def _address(layer: AttentionLayer) -> tuple[str, int, Kind]:
@@ -352,7 +358,7 @@ def _check_equal(model: Model, survivors: Sequence[tuple[int, ...]], module: nn.
             if isinstance(value, torch.Tensor) and value.is_floating_point():
                 largest = max(1.0, float(value.abs().max()))
                 difference = float((value - outputs[name]).abs().max())
-                if not difference <= TOLERANCE.get(value.dtype, _HALF_TOLERANCE) * largest:
+                if not difference <= TOLERANCE.get(model.dtype, _HALF_TOLERANCE) * largest:
                     raise CaptureError(
                         f"{model.name} cannot be made slim: its {name} would differ by {difference:.2g} from the "
                         f"model without these heads. {_INSTEAD}"

@@ -11,9 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from headscope import files
-from headscope.errors import CaptureError, HeadscopeWarning, InputError, InterventionError, LoadError
-from headscope.models import Model, bake
-from headscope.models.slimming import slim
+from headscope.errors import CaptureError, HeadscopeError, HeadscopeWarning, InputError, InterventionError, LoadError
+from headscope.models import Model, bake, load, slim
+from headscope.models.capture.passes import training_mode
+from headscope.models.slim_layers import slim_plan_of
+from headscope.progress import Cancel, OnProgress, Steps
 from headscope.pruning.head_mask import HeadMask
 from headscope.pruning.size_and_speed import (
     ForwardFlops,
@@ -26,6 +28,7 @@ from headscope.pruning.size_and_speed import (
 
 FILE = "smaller.json"
 VERSION = 1
+FOLDERS = ("baked", "slim")
 _REMEDY = "Write the smaller models again."
 
 
@@ -77,6 +80,8 @@ def write_smaller_models(
     batch: int = 8,
     length: int = 128,
     rounds: int = 5,
+    progress: OnProgress | None = None,
+    cancel: Cancel | None = None,
 ) -> SmallerModels:
     """Write the model without the pruned heads: `baked/` (the same sizes) and `slim/` (fewer weights) in a folder.
 
@@ -88,14 +93,18 @@ def write_smaller_models(
     folder = Path(folder).expanduser()
     if batch < 1 or length < 1 or rounds < 1:
         raise InputError(f"batch, length and rounds are at least 1, got {batch}, {length} and {rounds}.")
-    with _replaced_together(folder) as staging:
+    steps = Steps("smaller models", 3, progress, cancel)
+    with _replaced_together(folder) as staging, training_mode(model.module, False):
+        steps.next()
         bake(model, mask.interventions(), staging / "baked")
+        steps.next()
         refused = ""
         try:
             slim(model, mask.heads_kept(), staging / "slim")
         except (InterventionError, CaptureError) as error:
             refused = str(error)
             warnings.warn(f"only baked/ was written: {refused}", HeadscopeWarning, stacklevel=2)
+        steps.next()
         smaller = _measure(model, mask, staging, refused, batch, length, rounds)
         whole = files.with_checksum(json.loads(json.dumps({"version": VERSION, **asdict(smaller)})))
         files.write_file(staging / FILE, json.dumps(whole, indent=1).encode())
@@ -105,18 +114,14 @@ def write_smaller_models(
 def _measure(
     model: Model, mask: HeadMask, folder: Path, refused: str, batch: int, length: int, rounds: int
 ) -> SmallerModels:
-    from headscope.models.loading import load
-    from headscope.models.slim_layers import slim_plan_of
-
     inputs = sized_inputs(model, batch=batch, length=length)
     models = [model]
     if not refused:
         models.append(load(folder / "slim", device=model.device, dtype=model.dtype))
     seconds = forward_seconds(models, inputs, rounds=rounds)
-    names = ["baked", "slim"]
     costs = [
         ModelCost(n_parameters(own), weight_bytes(folder / name), forward_flops(own, inputs), own_seconds)
-        for name, own, own_seconds in zip(names, models, seconds, strict=False)
+        for name, own, own_seconds in zip(FOLDERS, models, seconds, strict=False)
     ]
     plan = None if refused else slim_plan_of(models[1].module)
     is_plain = plan is not None and plan.is_plain
@@ -128,23 +133,21 @@ def _measure(
 @contextmanager
 def _replaced_together(folder: Path) -> Iterator[Path]:
     """A folder to write in; when the block ends without an error, its contents take the place of those of `folder`."""
-    names = ("baked", "slim", FILE)
-    for name in ("baked", "slim"):
-        there = folder / name
-        if there.exists() and not (there / "config.json").exists():
-            files.refuse_foreign(there, "a model", is_replaced=True)
+    if not (folder / FILE).exists():
+        for name in FOLDERS:
+            files.refuse_foreign(folder / name, "a model", is_replaced=True)
     staging = folder / f"{files.UNFINISHED}{secrets.token_hex(8)}.partial"
     try:
-        staging.mkdir(parents=True)
+        (staging / "before").mkdir(parents=True)
         yield staging
-        (staging / "before").mkdir()
-        for name in names:
+        (staging / FILE).replace(folder / FILE)
+        for name in FOLDERS:
             if (folder / name).exists():
                 (folder / name).rename(staging / "before" / name)
             if (staging / name).exists():
                 (staging / name).rename(folder / name)
     except OSError as error:
-        if isinstance(error, LoadError):
+        if isinstance(error, HeadscopeError):
             raise
         raise LoadError(f"could not write the smaller models to {folder}: {error.strerror or error}.") from error
     finally:

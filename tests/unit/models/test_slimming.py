@@ -2,6 +2,7 @@
 
 import json
 import random
+import shutil
 import warnings
 from pathlib import Path
 from typing import Any
@@ -194,6 +195,8 @@ def test_a_slim_model_traces_and_edits_its_own_heads(tmp_path):
     assert isinstance(trace, Trace) and isinstance(whole, Trace)
     for head, original in slim_model.original_heads.items():
         assert abs(trace.pattern(head) - whole.pattern(original)).max() <= 1e-5
+    hs.head_view(trace).save(tmp_path / "head.html")
+    assert (tmp_path / "head.html").stat().st_size > 0
     head, original = next(iter(slim_model.original_heads.items()))
     edited = outputs(slim_model, family.inputs(), [hs.silence(head)])
     both = gate_edits(model, [left for left in heads if left != original])
@@ -267,10 +270,15 @@ def test_baking_a_slim_model_gives_a_slim_folder(tmp_path):
 # Damage
 
 
-@pytest.fixture
-def folder(tmp_path):
+@pytest.fixture(scope="module")
+def whole_folder(tmp_path_factory):
     model = tiny("gpt2")
-    return slim(model, uneven(model), tmp_path / "slim")
+    return slim(model, uneven(model), tmp_path_factory.mktemp("slim") / "slim")
+
+
+@pytest.fixture
+def folder(whole_folder, tmp_path):
+    return shutil.copytree(whole_folder, tmp_path / "slim")
 
 
 def rewrite(folder: Path, change) -> None:

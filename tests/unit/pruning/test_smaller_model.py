@@ -8,9 +8,10 @@ import torch
 from tiny_models import FAMILIES
 
 import headscope as hs
-from headscope.errors import HeadscopeWarning, InputError, LoadError
+from headscope.errors import Cancelled, HeadscopeWarning, InputError, LoadError
 from headscope.models import Model
 from headscope.models.slimming import slim_module
+from headscope.progress import Cancel
 from headscope.pruning import HeadMask, smaller_model
 from headscope.pruning.size_and_speed import (
     counted_flops,
@@ -75,9 +76,11 @@ def test_another_point_takes_the_place_of_both(tmp_path):
 @pytest.mark.parametrize(("name", "reason"), [("falcon", "code of its own"), ("gpt2", "no head is left")])
 def test_a_model_that_cannot_be_slim_is_baked_with_the_reason(name, reason, tmp_path):
     model = tiny(name)
-    (tmp_path / "slim").mkdir()  # of an earlier point
-    (tmp_path / "slim" / "config.json").write_text("{}")
-    heads = model.heads[:1] if name == "falcon" else []
+    heads = []
+    if name == "falcon":
+        heads = model.heads[:1]
+    else:
+        write(model, HeadMask.of(model, model.heads[:2]), tmp_path)  # an earlier point, whose slim model goes
     with pytest.warns(HeadscopeWarning, match=f"only baked/ was written.*{reason}"):
         smaller = write(model, HeadMask.of(model, heads), tmp_path)
     assert smaller.slim is None and reason in smaller.slim_refused
@@ -100,10 +103,28 @@ def test_a_full_disk_leaves_the_models_that_were_there(tmp_path, monkeypatch):
     assert {file: file.read_bytes() for file in tmp_path.rglob("*") if file.is_file()} == before
 
 
+def test_models_that_are_being_trained_and_a_request_to_stop(tmp_path):
+    model = tiny("bart")  # with dropout
+    model.module.train()
+    mask = HeadMask.of(model, model.heads[3:])
+    heard = []
+    write_smaller_models(model, mask, tmp_path, batch=1, length=8, rounds=1, progress=heard.append)
+    assert [(step.stage, step.done, step.total) for step in heard] == [("smaller models", n, 3) for n in range(3)]
+    assert model.module.training
+    cancel = Cancel()
+    cancel.set()
+    with pytest.raises(Cancelled):
+        write_smaller_models(model, mask, tmp_path / "new", cancel=cancel)
+    assert not list((tmp_path / "new").iterdir())
+
+
 def test_files_of_others_are_left_alone(tmp_path):
     model = tiny("gpt2")
     (tmp_path / "slim").mkdir()
     (tmp_path / "slim" / "mine.txt").write_text("precious")
+    with pytest.raises(LoadError, match="not empty and is not a model"):
+        write(model, HeadMask.full(model), tmp_path)
+    (tmp_path / "slim" / "config.json").write_text("{}")  # also where it is a model
     with pytest.raises(LoadError, match="not empty and is not a model"):
         write(model, HeadMask.full(model), tmp_path)
     assert (tmp_path / "slim" / "mine.txt").read_text() == "precious"
