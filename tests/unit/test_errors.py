@@ -29,3 +29,10 @@ def test_no_error_is_documented_that_there_is_not() -> None:
 
 def test_all_of_them_are_caught_as_one() -> None:
     assert all(issubclass(cls, errors.HeadscopeError | errors.HeadscopeWarning) for cls in CLASSES.values())
+
+
+def test_the_example_of_the_page_prints_what_it_says(capsys: pytest.CaptureFixture[str]) -> None:
+    code = re.search(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    assert code
+    exec(code[1], {})
+    assert capsys.readouterr().out.strip() == code[1].partition("#")[2].strip()
