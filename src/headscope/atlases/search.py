@@ -91,11 +91,9 @@ def search(
 ) -> Search:
     """Tokens whose text is `text`, or matches the regular expression (RE2's syntax, which takes linear time).
 
-    Heads are ranked in their full space; an imported atlas has none, so it gives the hits alone.
+    Heads are ranked in their full space; an imported atlas has none: there the map counts, and `note` says so.
     """
     hits = matching_rows(atlas, text, regex=regex, ignore_case=ignore_case)
-    if not atlas.index["has_vectors"]:
-        return Search(text, regex, hits, (), "heads are not ranked: this atlas holds no queries and keys")
     if not any(len(rows) >= 3 for rows in hits.values()):
         return Search(text, regex, hits, (), "heads are ranked from three matching tokens on")
     draws = {stack: _draws(len(rows), atlas.n_tokens[stack], seed) for stack, rows in hits.items()}
@@ -106,7 +104,7 @@ def search(
         stop_if(cancel)
         rows.append(_gather(atlas, place, kept_hits, draws))
         steps.add()
-    return Search(text, regex, hits, _ranked(list(atlas.places), rows))
+    return Search(text, regex, hits, _ranked(list(atlas.places), rows), _note(atlas))
 
 
 def matching_rows(atlas: "Atlas", text: str, *, regex: bool, ignore_case: bool) -> dict[str, np.ndarray]:
@@ -195,6 +193,21 @@ def same_points(atlas: "Atlas", head: str, points: Sequence[int], other: str) ->
 # Ranking
 
 
+def _parts(atlas: "Atlas", place: AtlasPlace) -> tuple[Tensor, ...]:
+    """The points of each cloud in the full space, or on the first map of an atlas that was imported."""
+    if atlas.index["has_vectors"]:
+        return read_vectors(atlas, place).parts()
+    name = atlas.maps()[0]
+    drawn = torch.from_numpy(atlas.map(place.address, name.method, dims=name.dims, coordinates=name.coordinates))
+    return drawn.double().split([atlas.n_tokens[cloud.stack] for cloud in place.clouds])
+
+
+def _note(atlas: "Atlas") -> str:
+    if atlas.index["has_vectors"]:
+        return ""
+    return f"ranked on the map {atlas.maps()[0]}: this atlas holds no queries and keys"
+
+
 def _thin(rows: np.ndarray, seed: int) -> np.ndarray:
     """At most so many hits as distances are taken of."""
     return rows if len(rows) <= MOST_HITS else np.random.default_rng(seed).choice(rows, MOST_HITS, replace=False)
@@ -212,7 +225,7 @@ def _gather(
 ) -> tuple[np.ndarray, float, int]:
     """Mean distance of the hits and of each draw, over that of the mean draw [1 + draw]; jackknife error; clusters."""
     ratios, errors, clusters = [], [], []
-    for cloud, points in zip(place.clouds, read_vectors(atlas, place).parts(), strict=True):
+    for cloud, points in zip(place.clouds, _parts(atlas, place), strict=True):
         rows = hits[cloud.stack]
         if len(rows) < 3:
             continue
