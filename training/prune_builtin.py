@@ -5,13 +5,15 @@
     python training/prune_builtin.py translate --table                                   # what there is so far
 
 `translate` uses the split that the model was trained with, and tests on direct pairs alone. `news` is a second domain,
-with longer sentences: WMT news until 2018 for training, 2019 and 2020 to judge. `gpt` is judged by bits per byte on
-held-out text, `bert` by accuracy on SST-2 (a classifier is trained first). Run again to resume: finished points stay.
+with longer sentences: WMT news until 2018 for training, 2019 and 2020 to judge; the translator is fine-tuned on it
+first. `gpt` is judged by bits per byte on
+held-out text, `bert` by accuracy on SST-2, after training a classifier. Run again to resume: finished points stay.
 """
 
 from __future__ import annotations
 
 import argparse
+import copy
 import subprocess
 import sys
 import time
@@ -64,10 +66,11 @@ SIZES = {
 
 @dataclass(frozen=True)
 class Study:
-    """A model with its task; λ of each curve, and at which of them baselines are computed."""
+    """A model with its task; its learning rate and largest batch; λ of each curve, and those of the baselines."""
 
     prepare: Prepare
     rate: float
+    batch_size: int
     lambdas: Lambdas
     baseline_lambdas: Lambdas
     encoder_lambdas: Lambdas = ()
@@ -97,7 +100,8 @@ def prepare_news(data: Path, out: Path, size: Size) -> tuple[hs.Model, LearningT
         return sample([(row[1], row[2]) for row in rows if row[0].startswith(years)], n)
 
     train = pairs(tuple(f"newstest{year}" for year in range(2012, 2019)), size.n_train)
-    return translator(), translation(train, pairs(("newstest2019",), size.n_dev), pairs(("newstest2020",), size.n_test))
+    task = translation(train, pairs(("newstest2019",), size.n_dev), pairs(("newstest2020",), size.n_test))
+    return adapted(translator(), task, size, 3e-4, 512, out / "news_translator"), task
 
 
 def translator() -> hs.Model:
@@ -136,9 +140,15 @@ def prepare_bert(data: Path, out: Path, size: Size) -> tuple[hs.Model, LearningT
     module = AutoModelForSequenceClassification.from_pretrained(folder, num_labels=2, dtype=torch.float32)
     tokenizer = AutoTokenizer.from_pretrained(folder)
     model = hs.Model(module.eval().to(DEVICE), tokenizer, name="builtin:bert on SST-2")
-    options = replace(fit_options(size, 1e-4), steps=4 * size.steps)
-    tasks.fit(model, task, options, folder=out / "bert_classifier")
-    return model, task
+    return adapted(model, task, size, 1e-4, 256, out / "bert_classifier"), task
+
+
+def adapted(model: hs.Model, task: LearningTask, size: Size, rate: float, batch_size: int, folder: Path) -> hs.Model:
+    """A model trained for a task that it was not made for; the folder keeps it."""
+    judged = copy.copy(task)
+    judged.metric = "loss"
+    tasks.fit(model, judged, replace(fit_options(size, rate, batch_size), steps=4 * size.steps), folder=folder)
+    return model
 
 
 def sample(rows: list, n: int | None) -> list:
@@ -152,24 +162,25 @@ STUDIES = {
     "translate": Study(
         prepare_translate,
         2e-4,
+        512,
         TRANSLATOR_LAMBDAS,
         (0.0097, 0.03),
         encoder_lambdas=(0.0097, 0.03, 0.092),
         scratch_lambdas=(0.0097, 0.03),
     ),
-    "news": Study(prepare_news, 2e-4, TRANSLATOR_LAMBDAS, ()),
-    "gpt": Study(prepare_gpt, 2e-4, (0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.064), (0.004, 0.016)),
-    "bert": Study(prepare_bert, 1e-4, (0.0005, 0.001, 0.002, 0.004, 0.008, 0.016, 0.032), (0.002, 0.008)),
+    "news": Study(prepare_news, 2e-4, 512, TRANSLATOR_LAMBDAS, ()),
+    "gpt": Study(prepare_gpt, 2e-4, 32, (0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.064), (0.004, 0.016)),
+    "bert": Study(prepare_bert, 1e-4, 256, (0.0005, 0.001, 0.002, 0.004, 0.008, 0.016, 0.032), (0.002, 0.008)),
 }
 
 
 # What is computed
 
 
-def fit_options(size: Size, rate: float) -> FitOptions:
+def fit_options(size: Size, rate: float, batch_size: int) -> FitOptions:
     return FitOptions(
         steps=size.steps,
-        batch_size=size.batch_size,
+        batch_size=min(size.batch_size, batch_size),
         batch_tokens=size.batch_tokens,
         rate=rate,
         warmup=min(50, size.steps // 10),
@@ -179,7 +190,7 @@ def fit_options(size: Size, rate: float) -> FitOptions:
 
 
 def prune_options(study: Study, size: Size) -> PruneOptions:
-    training = fit_options(size, study.rate)
+    training = fit_options(size, study.rate, study.batch_size)
     return PruneOptions(
         gates=GateOptions(rate=size.gate_rate),
         training=training,
@@ -271,8 +282,9 @@ def main() -> None:
         return
     command = [sys.executable, __file__, *options.studies, "--data", str(options.data), "--out", str(options.out)]
     command += ["--size", options.size]
-    if options.at_once > 1 and "bert" in options.studies:  # all processes need its classifier
-        prepare_bert(options.data, options.out, SIZES[options.size])
+    if options.at_once > 1:  # what is trained first is trained once
+        for name in {"news", "bert"} & set(options.studies):
+            STUDIES[name].prepare(options.data, options.out, SIZES[options.size])
     others = [subprocess.Popen(command) for _ in range(options.at_once - 1)]
     for name in options.studies:
         print(f"\n{name}\n\n{table(run(name, options.data, options.out, options.size))}", flush=True)

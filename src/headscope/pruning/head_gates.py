@@ -141,17 +141,17 @@ class HeadGates:
         """The heads that survive; in layers without gates all that `whole` has."""
         kept_heads = {
             site: tuple(bool(survives) for survives in row.tolist())
-            for site, row in self.by_layer(self.log_alpha.detach() > 0).items()
+            for site, row in self.by_layer((self.log_alpha.detach() > 0).cpu()).items()
         }
         return HeadMask({site: kept_heads.get(site, row) for site, row in whole.rows()})
 
     def values(self) -> dict[Site, tuple[float, ...]]:
         """log α of every head, by layer."""
-        return {site: tuple(row.tolist()) for site, row in self.by_layer(self.log_alpha.detach()).items()}
+        return {site: tuple(row.tolist()) for site, row in self.by_layer(self.log_alpha.detach().cpu()).items()}
 
     def open_probabilities(self) -> dict[Site, tuple[float, ...]]:
         """P(open) of every head, by layer."""
-        rows = self.by_layer(p_open(self.log_alpha.detach(), self.options))
+        rows = self.by_layer(p_open(self.log_alpha.detach().cpu(), self.options))
         return {site: tuple(row.tolist()) for site, row in rows.items()}
 
 
