@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, get_args
+from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
 from rich.table import Table
@@ -10,7 +10,7 @@ from rich.text import Text
 
 from headscope.choices import StudyName, StudyPrecision
 from headscope.cli.console import print_json, print_text, printable
-from headscope.cli.corpus_options import CorpusFormat, CorpusOptions, ReportFolder
+from headscope.cli.corpus_options import Columns, CorpusFormat, CorpusOptions, ReportFolder, parse_columns
 from headscope.cli.load_model import Loading
 from headscope.cli.progress import note_what_is_kept, progress_bars
 from headscope.cli.shared_options import MODEL_HELP, PrintOptions, spread
@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 EXAMPLE = "Example: headscope study voita --model builtin:translate --corpus en_ewt-ud-dev.conllu -o study --limit 300"
 CHUNKING_EXAMPLE = (
     "Example: headscope study chunking --train train.txt --test test.txt --vectors bert-base-uncased -o chunking"
+)
+SENTIMENT_EXAMPLE = (
+    "Example: headscope study sentiment --train train.tsv --dev dev.tsv --test test.tsv "
+    "--vectors bert-base-uncased -o sentiment"
 )
 _PAPERS = {
     "vig": "Check Vig & Belinkov (2019) on a model and treebank of yours. Writes HTML, Markdown and JSON.",
@@ -70,9 +74,10 @@ def chunking(
     vectors: Annotated[str, typer.Option(help="Model whose input embeddings become the frozen word vectors.")],
     output: ReportFolder,
     *,
-    seeds: Annotated[
-        int, typer.Option(help="Base taggers, and adversaries per λ. More can be added later.", min=1)
-    ] = 5,
+    seeds: Annotated[int, typer.Option(help="Base taggers. More can be added later.", min=1)] = 5,
+    adversary_seeds: Annotated[
+        int | None, typer.Option(help="Adversaries for each λ. Default: as many as base taggers.", min=1)
+    ] = None,
     lambdas: Annotated[
         str, typer.Option("--lambdas", help="Weights λ of the divergence, separated by commas.")
     ] = "0.2,0.5,1,1.5,2,2.5,3,4",
@@ -96,9 +101,45 @@ def chunking(
 
     tagger = TaggerOptions(batch_size, rate=rate, warmup=warmup, cooldown=cooldown, precision=precision)
     counts = {"baseline_seeds": baseline_seeds, "probe_seeds": probe_seeds, "limit": limit}
-    options = ChunkingOptions(seeds, parse_numbers(lambdas, "--lambdas"), epochs, **counts, tagger=tagger)
+    weights = parse_numbers(lambdas, "--lambdas")
+    options = ChunkingOptions(seeds, adversary_seeds, weights, epochs, **counts, tagger=tagger)
     with note_what_is_kept(output), progress_bars() as progress:
         report = chunking_study(train, test, vectors, output, options, progress=progress)
+    _print(report, output, print_options)
+
+
+def sentiment(
+    train: Annotated[Path, typer.Option(help="Training texts: a table with a text and one of two labels.")],
+    dev: Annotated[Path, typer.Option(help="Texts that choose epochs.")],
+    test: Annotated[Path, typer.Option(help="Test texts.")],
+    vectors: Annotated[str, typer.Option(help="Model whose input embeddings become the frozen word vectors.")],
+    output: ReportFolder,
+    *,
+    seeds: Annotated[int, typer.Option(help="BiLSTMs. More can be added later.", min=1)] = 8,
+    lambdas: Annotated[
+        str, typer.Option("--lambdas", help="Weights λ of the divergence, separated by commas.")
+    ] = "0.0001,0.0005,0.001,0.005,0.02",
+    epochs: Annotated[int, typer.Option(help="Epochs of each classifier.", min=1)] = 8,
+    adversary_epochs: Annotated[int, typer.Option(help="Epochs of each adversary.", min=1)] = 20,
+    width: Annotated[int, typer.Option(help="Width of the BiLSTM, each way.", min=1)] = 128,
+    tested: Annotated[int, typer.Option(help="Test texts that are tested one by one.", min=1)] = 500,
+    limit: Annotated[int | None, typer.Option(help="Maximum number of texts of each file.", min=2)] = None,
+    columns: Columns = None,
+    print_options: PrintOptions,
+) -> None:
+    """Train BiLSTMs with attention and test whether it explains (Jain & Wallace; Wiegreffe & Pinter, 2019).
+
+    Writes HTML, Markdown, JSON and Parquet.
+    """
+    from headscope.faithfulness.studies import ClassifierOptions, SentimentOptions
+    from headscope.reports.studies.sentiment import sentiment_study
+
+    counts = {"epochs": epochs, "adversary_epochs": adversary_epochs, "tested": tested, "limit": limit}
+    weights = parse_numbers(lambdas, "--lambdas")
+    options = SentimentOptions(seeds, lambdas=weights, **counts, classifier=ClassifierOptions(width=width))
+    named: Any = parse_columns(columns)
+    with note_what_is_kept(output), progress_bars() as progress:
+        report = sentiment_study(train, dev, test, vectors, output, options, columns=named, progress=progress)
     _print(report, output, print_options)
 
 
@@ -117,6 +158,7 @@ def parse_numbers(text: str, option: str) -> tuple[float, ...]:
 for paper in get_args(StudyName):
     app.command(paper, epilog=EXAMPLE)(spread(_paper_command(paper)))
 app.command("chunking", epilog=CHUNKING_EXAMPLE)(spread(chunking))
+app.command("sentiment", epilog=SENTIMENT_EXAMPLE)(spread(sentiment))
 
 
 def _print(report: "Study", output: Path, print_options: PrintOptions) -> None:

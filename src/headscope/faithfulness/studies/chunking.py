@@ -28,16 +28,20 @@ _FIRST_ADVERSARY, _FIRST_PROBE = 1000, 2000
 BASELINES = ("uniform", "identity", "previous_token", "no_attention")
 PROBES = ("report", "feed_forward")
 # Numbers of seeds are no settings of the folder: run again with more, and the new ones are trained.
-_EXTENDED = ("seeds", "baseline_seeds", "probe_seeds")
+_EXTENDED = ("seeds", "adversary_seeds", "baseline_seeds", "probe_seeds")
 # What a probe's frozen attention is from.
 PROBED = ("base", "adversary", "broken adversary", "uniform", "permuted base")
 
 
 @dataclass(frozen=True)
 class ChunkingOptions:
-    """The size of the study. `limit` is the greatest number of sentences of each file, for a trial run."""
+    """The size of the study: `seeds` base taggers, and `adversary_seeds` adversaries for each λ (default: as many).
+
+    `limit` is the greatest number of sentences of each file, for a trial run.
+    """
 
     seeds: int = 5
+    adversary_seeds: int | None = None
     lambdas: tuple[float, ...] = (0.2, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0)
     epochs: int = 20
     baseline_seeds: int = 3
@@ -47,12 +51,22 @@ class ChunkingOptions:
     tagger: TaggerOptions = field(default_factory=TaggerOptions)
 
     def __post_init__(self):
-        counts = {"seeds": self.seeds, "baseline_seeds": self.baseline_seeds, "probe_seeds": self.probe_seeds}
+        counts = {
+            "seeds": self.seeds,
+            "adversary_seeds": self.n_adversaries,
+            "baseline_seeds": self.baseline_seeds,
+            "probe_seeds": self.probe_seeds,
+        }
         for name, n in {**counts, "epochs": self.epochs, "inputs": self.inputs}.items():
             if n < 1:
                 raise InputError(f"{name} is at least 1, got {n}.")
         if not self.lambdas or min(self.lambdas) <= 0:
             raise InputError(f"the adversaries need values of λ above 0, got {self.lambdas}.")
+
+    @property
+    def n_adversaries(self) -> int:
+        """Adversaries for each λ."""
+        return self.seeds if self.adversary_seeds is None else self.adversary_seeds
 
 
 @dataclass(frozen=True)
@@ -125,7 +139,7 @@ class ChunkingRun:
         for kind in BASELINES:
             for seed in range(self.options.baseline_seeds):
                 self._baseline(kind, seed)
-        adversaries = [self._adversaries(base, seed) for seed in range(self.options.seeds)]
+        adversaries = [self._adversaries(base, seed) for seed in range(self.options.n_adversaries)]
         chosen = {"base": base}
         for name, line in zip(("adversary", "broken adversary"), self._choose(), strict=True):
             place = self.options.lambdas.index(line["lambda"])

@@ -82,11 +82,12 @@ def chunking_study(
 
 def chunking_report(result: ChunkingResult) -> Study:
     """The report of a finished study."""
-    n_seeds, epochs = len(result.of("base")), result.settings["epochs"]
+    n_seeds, epochs, n_lambdas = len(result.of("base")), result.settings["epochs"], len(result.settings["lambdas"])
     about = (
         f"Taggers of {result.n_parameters:,} trained parameters, {epochs} epochs on {result.n_sentences['train']:,} "
         f"sentences, chosen on {result.n_sentences['dev']:,}, tested on {result.n_sentences['test']:,}. "
-        f"{n_seeds} seeds, {len(result.settings['lambdas'])} values of λ. Published numbers are of {PUBLISHED_FOR}."
+        f"{n_seeds} base taggers, {len(result.of('adversary'))} adversaries over {n_lambdas} values of λ. Published "
+        f"numbers are of {PUBLISHED_FOR}."
     )
     return Study(
         "chunking",

@@ -36,3 +36,16 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 @pytest.fixture(scope="session")
 def data(files: tuple[Path, Path], tiny_bert: hs.Model) -> ChunkingData:
     return ChunkingData(*files, tiny_bert, size=8)
+
+
+@pytest.fixture(scope="session")
+def opinions(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, Path]:
+    """Tables of texts with a label: train, dev and test."""
+    folder = tmp_path_factory.mktemp("opinions")
+    good = ("the cat sat on the mat", "a dog ran to the house", "she saw the bird sing", "good cat")
+    bad = ("the old dog", "1987 dogs in a house sat", "no bird", "she ran in the old mat")
+    rows = [f"{text}\t{label}" for label, texts in ((1, good), (0, bad)) for text in texts]
+    places = [folder / f"{name}.tsv" for name in ("train", "dev", "test")]
+    for place, times in zip(places, (4, 1, 1), strict=True):
+        place.write_text("\n".join(["text\tlabel", *rows * times]) + "\n")
+    return places[0], places[1], places[2]
