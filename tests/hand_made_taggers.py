@@ -66,7 +66,7 @@ def random_weights() -> hs.Model:
     return hs.Model(module, tokenizer, name="random")
 
 
-def texts(n: int = 12, length: int = 8) -> list[str]:
+def texts(n: int = 12, length: int = 6) -> list[str]:
     """Letters in random order, none of them twice in a text."""
     draw = random.Random(0)
     return [" ".join(draw.sample(LETTERS, length)) for _ in range(n)]
