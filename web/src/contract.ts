@@ -21,6 +21,8 @@ export interface TraceProps {
   edited_heads: string[];
   edited_weights: EditedWeightsProps[];
   edited_layers: EditedLayerProps[];
+  /** Heads that are pruned in the model's weights: they attend, and add nothing to the output. */
+  pruned_heads: string[];
 }
 
 /** The tokens of one stack, column by column. `special` lists positions; `words` and `sentences` hold null there. `spaces` lists the positions before which the text has white space: what words and sentences are joined with. `looks` says what there is to look at: the part `image/NAME` or `sound/NAME`. `replaced` lists the positions whose token an edit put there. */
@@ -608,6 +610,7 @@ export interface Settings {
   is_corpus_builtin: boolean;
   /** Sentences of that corpus to start from; one with its tree is CoNLL-U. */
   samples: PresetProps[];
+  sweeps: SweepOffer[];
 }
 
 /** A pattern that heads can be looked for by, what an input needs for it, and a text (or pair) that has that. `kinds` are the kinds of input of which the model must take one, empty for any. A pattern that `looks_ahead` cannot occur in a causal model. */
@@ -627,6 +630,22 @@ export interface UseCaseOffer {
   title: string;
   about: string;
   needs_pairs: boolean;
+}
+
+/** A sweep of pruned heads: its points, the untouched model first, then fewer and fewer heads of `total`. */
+export interface SweepOffer {
+  name: string;
+  model: string;
+  total: number;
+  points: PointOffer[];
+}
+
+/** A point of a sweep: the name of its model, how its heads were chosen, how many it keeps, and its score. */
+export interface PointOffer {
+  model: string;
+  about: string;
+  kept: number;
+  score: string;
 }
 
 /** A measure: its name in code, its label, its meaning in a phrase, its unit (empty: a share, 0 to 1), and chance. One with keys gives a score for each: "tags/to NOUN". `group` is where menus list it, `source` whose it is. */

@@ -60,6 +60,10 @@ class Resources:
         list[Path] | None,
         typer.Option(help="Folder written by `headscope heads`, whose scores and roles to show. Repeatable."),
     ] = None
+    sweep: Annotated[
+        list[Path] | None,
+        typer.Option(help="Folder written by `headscope prune`, whose pruned models to offer on a slider. Repeatable."),
+    ] = None
     corpus: Annotated[
         Path | None,
         typer.Option(help="File or folder of texts: inputs to start from, and examples. Default: built-in sentences."),
@@ -100,6 +104,7 @@ def serve(
         corpus=corpus,
         trusted_hosts=tuple(listening.trust_host or ()),
         reports=tuple(resources.report or ()),
+        sweeps=tuple(resources.sweep or ()),
         limits=server_options.Limits(waiting=resources.queue, memory=size),
     )
 

@@ -18,6 +18,7 @@ from headscope.server.log import logger
 from headscope.server.model_folders import model_folders
 from headscope.server.options import Options
 from headscope.server.presets import builtin_presets, media_presets, presets_of
+from headscope.server.sweeps import PREFIX, Sweeps
 from headscope.views.contract import ModelProps
 
 HUB_ID = re.compile(r"[\w.-]+(/[\w.-]+)?")
@@ -32,7 +33,9 @@ class Catalogue:
     def __init__(self, options: Options):
         self.options = options
         self.builtin = builtin_models()
-        self.startup_models = list(dict.fromkeys(self.canonical(name) for name in options.models))
+        self.sweeps = Sweeps(options.sweeps, self.canonical)
+        own = [self.canonical(name) for name in options.models]
+        self.startup_models = list(dict.fromkeys([*own, *self.sweeps.models]))
         # What the page wrote it may read again.
         roots = [*options.allow, *([options.save_to] if options.save_to else [])]
         self._roots = [root.expanduser().resolve() for root in roots]
@@ -50,7 +53,7 @@ class Catalogue:
     @staticmethod
     def canonical(name: str) -> str:
         """One name for each model: a folder's is its path without links and dots."""
-        if name.startswith("builtin:") or not _is_path(name):
+        if name.startswith(("builtin:", PREFIX)) or not _is_path(name):
             return name
         return str(Path(name).expanduser().resolve())
 
@@ -64,6 +67,11 @@ class Catalogue:
             raise self._folder_refusal(name) from error
         if canonical in self.startup_models or canonical in self.builtin:
             return canonical
+        if self.sweeps.has(canonical):
+            return canonical
+        if canonical.startswith(PREFIX):
+            names = ", ".join(self.sweeps.names()) or "none: start it with --sweep DIR"
+            raise Refused(404, "UnknownModel", f"there is no {canonical}: the pruned models are {names}.")
         if canonical.startswith("builtin:"):
             message = f"there is no {canonical}: the built-in models are {', '.join(self.builtin)}."
             raise Refused(404, "UnknownModel", message)
@@ -102,7 +110,7 @@ class Catalogue:
             self._models.move_to_end(name)
             return self._models[name]
         begun = time.monotonic()
-        model = load(name)
+        model = self.sweeps.load(name, self.load) if self.sweeps.has(name) else load(name)
         self._known[name] = self._model_props(name, model)
         self._models[name] = model
         others = [name for name in self._models if name not in self.builtin and name not in self.startup_models]
@@ -168,6 +176,8 @@ class Catalogue:
 
     def _about(self, name: str) -> str:
         """The description on the model's card."""
+        if self.sweeps.has(name):
+            return self.sweeps.about(name)
         if not name.startswith("builtin:"):
             return self.folders.get(name, "")
         card = BUILTIN / name.removeprefix("builtin:") / "README.md"

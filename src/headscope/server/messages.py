@@ -145,6 +145,26 @@ class UseCaseOffer:
 
 
 @dataclass(frozen=True)
+class PointOffer:
+    """A point of a sweep: the name of its model, how its heads were chosen, how many it keeps, and its score."""
+
+    model: str
+    about: str
+    kept: int
+    score: str
+
+
+@dataclass(frozen=True)
+class SweepOffer:
+    """A sweep of pruned heads: its points, the untouched model first, then fewer and fewer heads of `total`."""
+
+    name: str
+    model: str
+    total: int
+    points: list[PointOffer]
+
+
+@dataclass(frozen=True)
 class Settings:
     """What this server offers, and its limits."""
 
@@ -165,6 +185,7 @@ class Settings:
     """Whether that is the built-in sentences, as the server was started without a corpus."""
     samples: list[PresetProps] = field(default_factory=list)
     """Sentences of that corpus to start from; one with its tree is CoNLL-U."""
+    sweeps: list[SweepOffer] = field(default_factory=list)
 
 
 MESSAGES = (RunRequest, MediaProps, RunEvent, TaskRequest, LoadRequest, PageRequest, Remembered, Problem, Settings)

@@ -53,6 +53,8 @@ class Options:
     trusted_hosts: tuple[str, ...] = ()
     reports: tuple[Path, ...] = ()
     """Folders that `headscope heads` wrote."""
+    sweeps: tuple[Path, ...] = ()
+    """Folders that `headscope prune` wrote."""
     limits: Limits = field(default_factory=Limits)
     static: Path = field(default_factory=lambda: built_page())
 

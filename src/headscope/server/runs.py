@@ -190,7 +190,8 @@ class Runs:
                 trace = _trace_of(model, inputs, interventions, plan, {"budget": budget, "cancel": job.cancel}, job)
                 notes += [*trace.warnings, *(base.trace.warnings if base else ())]
                 notes += [str(warning.message) for warning in raised if issubclass(warning.category, HeadscopeWarning)]
-                trace = replace(trace, warnings=tuple(dict.fromkeys(notes)))
+                pruned = self.catalogue.sweeps.pruned_heads(request.model)
+                trace = replace(trace, warnings=tuple(dict.fromkeys(notes)), pruned_heads=pruned)
                 run = ServerRun(plan.id, request, trace, time.time(), interventions, gold)
                 self.cache.put(plan.id, run, run.nbytes(), room)
         logger.info("ran %s on %d tokens in %.2f s", request.model, run.n_tokens, time.monotonic() - begun)

@@ -118,6 +118,7 @@ class Workbench:
             patterns=patterns(),
             use_cases=use_cases(),
             max_media_bytes=options.limits.media_bytes,
+            sweeps=self.catalogue.sweeps.offers(),
         )
 
 

@@ -231,6 +231,7 @@ def _header(trace: Trace, box: _Box) -> dict[str, Any]:
         "other_layers": [
             {"stack": site.stack, "layer": site.layer, "mixer": mixer} for site, mixer in trace.other_layers.items()
         ],
+        "pruned_heads": [str(head) for head in trace.pruned_heads],
     }
 
 
@@ -290,6 +291,7 @@ def _trace(header: dict[str, Any], tensors: dict[str, Tensor]) -> Trace:
         raise LoadError(f"the trace has record {header['record']!r}, which is none of {', '.join(RECORDS)}.")
     inputs, answers = header["inputs"], header["answers"]
     layers = [_layer(layer_json, tensors) for layer_json in header["layers"]]
+    pruned = set(header.get("pruned_heads", []))
     return Trace(
         model=header["model"],
         record=header["record"],
@@ -324,6 +326,7 @@ def _trace(header: dict[str, Any], tensors: dict[str, Tensor]) -> Trace:
         },
         logits=None if header["logits"] is None else tensors[header["logits"]],
         other_layers={Site(other["stack"], other["layer"]): other["mixer"] for other in header.get("other_layers", [])},
+        pruned_heads=tuple(head for layer in layers for head in layer.heads() if str(head) in pruned),
     )
 
 

@@ -49,6 +49,8 @@ class Trace:
     other_layers: dict[Site, str] = field(default_factory=dict)
     """The layers without softmax attention, with the class of the module that mixes their tokens."""
     readings: dict[str, Reading] = field(default_factory=dict)
+    pruned_heads: tuple[Head, ...] = ()
+    """Heads that are pruned in the model's weights: they attend, and add nothing to the output."""
 
     @classmethod
     def from_patterns(

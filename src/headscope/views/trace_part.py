@@ -49,6 +49,7 @@ def trace_part(trace: Trace, id: str = "") -> Part:
             edited_heads=edited_heads(trace),
             edited_weights=edited_weights(trace),
             edited_layers=edited_layers(trace),
+            pruned_heads=[str(head) for head in trace.pruned_heads],
         ),
     )
 

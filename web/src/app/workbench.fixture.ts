@@ -34,6 +34,7 @@ export const SETTINGS: Settings = {
   corpus: "",
   samples: [],
   is_corpus_builtin: false,
+  sweeps: [],
 };
 
 function message(props: object): ArrayBuffer {

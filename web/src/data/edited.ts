@@ -10,8 +10,8 @@ export interface EditedWeight {
   key: number;
 }
 
-export type Edits = Pick<TraceProps, "edited_heads" | "edited_layers" | "edited_weights">;
-export const NO_EDITS: Edits = { edited_heads: [], edited_layers: [], edited_weights: [] };
+export type Edits = Pick<TraceProps, "edited_heads" | "edited_layers" | "edited_weights" | "pruned_heads">;
+export const NO_EDITS: Edits = { edited_heads: [], edited_layers: [], edited_weights: [], pruned_heads: [] };
 
 /** Marks beyond this many would hide what they mark. */
 const MOST = 400;
@@ -61,6 +61,14 @@ export function editedNotes(edits: Edits, heads: string[], readings: Pick<Readin
     ...editedLayerNotes(edits.edited_layers),
     ...(nReplaced ? [`${nReplaced} ${nReplaced === 1 ? "token" : "tokens"} replaced`] : []),
   ];
+}
+
+/** Which heads of those in view are pruned (of many, how many), and how they are marked, in words. */
+export function prunedNotes({ pruned_heads }: Pick<Edits, "pruned_heads">, heads: string[], mark: string): string[] {
+  const pruned = heads.filter((head) => pruned_heads.includes(head));
+  if (!pruned.length) return [];
+  const names = pruned.length <= 6 ? pruned.join(", ") : `${pruned.length} of ${heads.length} heads`;
+  return [`pruned (${mark}): ${names}`];
 }
 
 /** The heads of these layers, by name. */

@@ -62,6 +62,7 @@ export function trace(more: Partial<TraceProps> = {}): TraceProps {
     other_layers: [],
     edited_heads: [],
     edited_layers: [],
+    pruned_heads: [],
     edited_weights: [],
     ...more,
   };

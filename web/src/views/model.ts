@@ -1,7 +1,7 @@
 /** The model view: every head of every layer as a small picture, on one screen. */
 
 import type { MapsProps, MethodProps, SiteProps } from "../contract";
-import { editedLayerNotes, editedNotes, headNames, isEditedLayer } from "../data/edited";
+import { editedLayerNotes, editedNotes, headNames, isEditedLayer, prunedNotes } from "../data/edited";
 import { along, Measures, number, spoken, titleOf } from "../data/measures";
 import { mediumOf } from "../data/media";
 import { diverging } from "../data/relevance";
@@ -19,6 +19,7 @@ import { type Label, Ruler } from "./labels";
 import { type Legend, lineLegend, rootLegend, signedLegend } from "./legend";
 import { editedTag, labelsOf, layerBar } from "./modelLabels";
 import { exactPairs, isPooled, type Pair, plainly, pooledPairs, toldPair } from "./pairs";
+import { paintPruned } from "./pruned";
 import { pictureOf, Surface, titled } from "./surface";
 import { drawMapLines, drawSignedLines, furthest } from "./thumbnails";
 import { Updates } from "./updates";
@@ -252,6 +253,7 @@ class ModelView implements Mounted {
         if (isSigned) drawSignedLines(raster, map, offset, box, theme, scale, most);
         else drawMapLines(raster, map, offset, box, theme, scale);
       }
+      if (this.host.trace.pruned_heads.includes(name)) paintPruned(raster, box, theme, scale);
       if (this.isEdited(name)) {
         frame(raster, around(place, grid.size, 2, scale), theme.warn, 2 * scale);
         fillBox(raster, scaled(editedTag(place, grid.size), scale), theme.warn);
@@ -353,7 +355,8 @@ class ModelView implements Mounted {
       );
       if (this.maps?.props.note) notes.push(this.maps.props.note);
     } else if (this.selection?.thumbnails === "lines") notes.push("lines from a weight of 0.04 on");
-    notes.push(...editedNotes(trace, headNames(trace.layers)));
+    const names = headNames(trace.layers);
+    notes.push(...prunedNotes(trace, names, "hatched"), ...editedNotes(trace, names));
     const heads = count < total ? `${count} of ${total} heads` : `${total} heads`;
     return { line: `${heads}, ${tokens.join(" + ")} tokens`, notes };
   }
@@ -454,7 +457,9 @@ class ModelView implements Mounted {
     const { sort, colour } = this.selection as Selection;
     const values = this.measures.striking(name, [sort, colour], 4);
     return [
-      this.isEdited(name) ? `${name}, edited` : name,
+      [name, this.isEdited(name) ? "edited" : "", this.host.trace.pruned_heads.includes(name) ? "pruned" : ""]
+        .filter(Boolean)
+        .join(", "),
       ...editedLayerNotes(
         this.host.trace.edited_layers.filter(({ stack, layer }) => stack === site.stack && layer === site.layer),
       ),

@@ -1,6 +1,6 @@
 /** What the head view shows: the heads of one layer, which of their lines are drawn, and what there is to say about it. */
 
-import { type EditedWeight, type Edits, editedNotes, NO_EDITS, weightsOf } from "../data/edited";
+import { type EditedWeight, type Edits, editedNotes, NO_EDITS, prunedNotes, weightsOf } from "../data/edited";
 import { LEAST_DIFFERENCE } from "../data/layer";
 import { type Between, betweenOf, Lines, possible, reachOf, SEEN } from "../data/lines";
 import type { Loaded } from "../data/load";
@@ -12,6 +12,7 @@ import { type Trees, toldOf } from "../data/trees";
 import type { Selection, Side } from "../selection";
 import { headColour, type Rgb, type Theme } from "../theme";
 import type { Token } from "./columns";
+import { prunedColour } from "./pruned";
 
 export interface DrawnHead {
   /** −1 for the mean of the shown heads. */
@@ -139,8 +140,9 @@ export class Scene {
     return sums;
   }
 
-  colourOf({ head }: DrawnHead, theme: Theme): { colour: Rgb; dashed: boolean } {
-    return head < 0 ? { colour: theme.secondary, dashed: false } : headColour(theme, head);
+  colourOf({ head, name }: DrawnHead, theme: Theme): { colour: Rgb; dashed: boolean } {
+    if (head < 0) return { colour: theme.secondary, dashed: false };
+    return this.edits.pruned_heads.includes(name) ? prunedColour(theme) : headColour(theme, head);
   }
 
   /** The relevance of one token in words; nothing where there is none. */
@@ -160,6 +162,7 @@ export class Scene {
     const [mean] = this.drawnHeads;
     if (mean && mean.head < 0) all.push(mean.name);
     const names = this.drawnHeads.map((head) => head.name);
+    all.push(...prunedNotes(this.edits, names, "grey and dashed"));
     all.push(...editedNotes(this.edits, names, [layer.queries, layer.keys]));
     if (hide.length && (layer.queries.isPartial || layer.keys.isPartial)) {
       all.push(

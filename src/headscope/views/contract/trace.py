@@ -136,6 +136,8 @@ class TraceProps:
     edited_heads: list[str] = field(default_factory=list)
     edited_weights: list[EditedWeightsProps] = field(default_factory=list)
     edited_layers: list[EditedLayerProps] = field(default_factory=list)
+    pruned_heads: list[str] = field(default_factory=list)
+    """Heads that are pruned in the model's weights: they attend, and add nothing to the output."""
 
 
 @dataclass(frozen=True)

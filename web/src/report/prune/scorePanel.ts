@@ -55,8 +55,8 @@ function keyOf(panel: Panel, series: Series): string {
 
 function plotOf(page: PrunePage, panel: Panel): Plot {
   const { metric, baseline, tuned_baseline: tuned } = page.sweep;
-  const shown = panel.series.filter((series) => !page.hiddenSeries.has(keyOf(panel, series)));
-  const known = shown.flatMap(({ curve }) => curve.flatMap(({ low, high }) => [low, high]));
+  const visible = panel.series.filter((series) => !page.hiddenSeries.has(keyOf(panel, series)));
+  const known = visible.flatMap(({ curve }) => curve.flatMap(({ low, high }) => [low, high]));
   const [low, high] = endsOf([...known, baseline?.value, baseline?.low, baseline?.high, tuned?.value].filter(isKnown));
   const across: Axis = { low: 0, high: panel.total, title: panel.axis, text: headCount };
   const up: Axis = { low, high, title: metricTitle(metric), text: (score) => scoreText(metric, score) };
@@ -66,7 +66,7 @@ function plotOf(page: PrunePage, panel: Panel): Plot {
   }
   if (isKnown(baseline?.value)) plot.svg.append(plot.level(baseline.value, UNTOUCHED));
   if (tuned) plot.svg.append(plot.level(tuned.value, TUNED));
-  for (const series of shown) drawSeries(page, plot, series, styleOf(page.theme, series));
+  for (const series of visible) drawSeries(page, plot, series, styleOf(page.theme, series));
   return plot;
 }
 
