@@ -1,13 +1,13 @@
 """Prunes the heads of the built-in models: curves of score against heads kept, with baselines.
 
-    python training/prune_builtin.py translate --out .train/pruned    # 15 minutes on a core
+    python training/prune_builtin.py translate --out .train/pruned                       # 15 minutes on a core
     python training/prune_builtin.py translate news gpt bert --size full --at-once 4     # a GPU
     python training/prune_builtin.py translate --table                                   # what there is so far
 
 `translate` uses the split that the model was trained with, and tests on direct pairs alone. `news` is a second domain,
 with longer sentences: WMT news until 2018 for training, 2019 and 2020 to judge; the translator is fine-tuned on it
-first. `gpt` is judged by bits per byte on
-held-out text, `bert` by accuracy on SST-2, after training a classifier. Run again to resume: finished points stay.
+first. `gpt` is judged by bits per byte on held-out text, `bert` by accuracy on SST-2, after training a classifier. Run
+again to resume: finished points stay.
 """
 
 from __future__ import annotations

@@ -54,6 +54,10 @@ class PruneOptions:
                 raise InputError(f"{name} are some of {', '.join(get_args(choices))}; got {unknown[0]!r}.")
         if self.parameters not in get_args(Trained):
             raise InputError(f"parameters are 'all', 'gates' or 'encoder', got {self.parameters!r}.")
+        if self.training.start == "scratch" and self.parameters == "gates":
+            raise InputError("start='scratch' draws the weights anew, and parameters='gates' trains none of them.")
+        if self.tuning is not None and self.tuning.start == "scratch":
+            raise InputError("fine-tuning goes on from the weights of L0: start='scratch' is for training=….")
         for name in ("l0_seeds", "seeds", "ranking_examples", "keep_trials"):
             if getattr(self, name) < 1:
                 raise InputError(f"{name} is at least 1, got {getattr(self, name)}.")

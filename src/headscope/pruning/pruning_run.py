@@ -3,7 +3,6 @@
 import math
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
 
@@ -156,11 +155,15 @@ def _check(
         raise InputError(f"keep is a share of the heads, from 0 to 1, got {keep}.")
     if options.parameters != "gates":
         choose_parameters(model, options.parameters)
-    gated_layers(model, options)
+    types = list(dict.fromkeys(layer.type for layer in gated_layers(model, options)))
     for choice in choices:
-        values = choice if isinstance(choice, Mapping) else {"": choice}
-        if isinstance(choice, Mapping):
-            gated_layers(model, replace(options, types=tuple(choice)))
+        values = choice if isinstance(choice, Mapping) else dict.fromkeys(types, choice)
+        unknown = [name for name in values if name not in types]
+        if unknown:
+            raise InputError(
+                f"there is a λ for {unknown[0]!r}, and no gates: heads of type {', '.join(types)} are pruned here "
+                f"({model.name}, with parameters={options.parameters!r} and types={options.types})."
+            )
         if not values or any(not 0 <= value < math.inf for value in values.values()):
             raise InputError(f"λ is a penalty in nats per open head, at least 0, got {choice}.")
     return choices

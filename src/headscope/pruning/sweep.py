@@ -116,7 +116,8 @@ class SweepRun:
 
     def untouched(self, *, tuned: bool = False, seed: int = 0) -> PointPlan:
         """The model as it came; or fine-tuned for as long as baselines are, with all its heads."""
-        name = f"{UNTOUCHED}-tuned-s{seed}" if tuned else UNTOUCHED
+        trained = "-encoder" if self.options.tuned_parameters() == "encoder" else ""
+        name = f"{UNTOUCHED}-tuned{trained}-{self.baseline_steps()}-s{seed}" if tuned else UNTOUCHED
         return self._fixed(name, UNTOUCHED, lambda: self.whole, seed=seed, tuned=tuned)
 
     def l0(self, lambda_by_type: Mapping[str, float], seed: int) -> PointPlan:

@@ -252,7 +252,7 @@ def test_what_cannot_work_is_refused_before_anything_is_computed(tmp_path: Path)
     refused("λ is a penalty.*at least 0, got -0.1", lambdas=-0.1)
     refused("λ is a penalty", lambdas=[0.1, float("nan")])
     refused("λ is a penalty", lambdas={"self": float("inf")})
-    refused("no attention of type 'cross': it has self", lambdas={"cross": 0.1})
+    refused("a λ for 'cross', and no gates: heads of type self are pruned here", lambdas={"cross": 0.1})
     refused("no attention of type 'cross': it has self", options=replace(OPTIONS, types=("cross",)))
     refused("keep is a share of the heads, from 0 to 1, got 1.5", lambdas=(), keep=1.5)
     refused("keep is a share", lambdas=(), keep=float("nan"))
@@ -261,7 +261,9 @@ def test_what_cannot_work_is_refused_before_anything_is_computed(tmp_path: Path)
     refused("has no encoder beside a decoder", options=replace(OPTIONS, parameters="encoder"))
     with pytest.raises(InputError, match="has no metric"):
         tasks.language_modelling(train=[*SENTENCES], dev=[*SENTENCES], metric="accuracy of words")
-    for options in ({"baselines": ("magnitude",)}, {"parameters": "decoder"}, {"seeds": 0}, {"allocations": ("x",)}):
+    wrong = [{"baselines": ("magnitude",)}, {"parameters": "decoder"}, {"seeds": 0}, {"allocations": ("x",)}]
+    scratch = FitOptions(start="scratch")
+    for options in (*wrong, {"tuning": scratch}, {"training": scratch, "parameters": "gates"}):
         with pytest.raises(InputError):
             PruneOptions(**options)  # type: ignore[arg-type]
 
