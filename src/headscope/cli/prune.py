@@ -325,6 +325,8 @@ def _show(sweep: "Sweep", report: "PruneReport", model: str) -> None:
         if (sweep.folder / name).is_dir():
             print_text(Text.assemble((f"{name}: ", "bold"), f"{sweep.folder / name} ({about})"))
     print_text(Text.assemble(("page: ", "bold"), str(report.page)))
+    if any(point.total()[0] < point.total()[1] for point in report.points):
+        print_text(Text.assemble(("workbench: ", "bold"), f"headscope serve {model} --sweep {sweep.folder}"))
 
 
 def _types(report: "PruneReport") -> list[str]:

@@ -31,4 +31,11 @@ WORDS = {
     "leave-one-out": "how far the output moves, in total variation, without one token",
     "τ-b": "Kendall's rank correlation with ties taken out: 1 for the same order, 0 by chance, −1 for the reverse",
     "bake": "to write edits into weights",
+    "pruned head": "a head whose output is removed for good; survivors are those that are kept",
+    "gate": "a factor from 0 to 1 on a head's output, which L0 training opens or closes; log α is its parameter",
+    "λ": "the penalty of L0 training, in nats per open head: a larger one keeps fewer heads",
+    "sweep": "a model pruned at several λ or numbers of heads for one task, in a folder",
+    "point": "one of these: which heads survive, how they were chosen, the weights, the score",
+    "mask": "for each head whether it survives",
+    "slim": "a model whose pruned heads are really removed from its weights",
 }

@@ -40,6 +40,7 @@ def test_heads_are_pruned_and_the_smaller_model_and_the_report_are_written(call,
     assert result.exit_code == 0, result.output
     for name in ("prune.json", "report.html", "points.parquet", "heads.parquet", "baked/config.json", "slim"):
         assert (output / name).exists(), name
+    assert f"--sweep {output}" in result.stdout
     assert "4/8" in result.stdout and "(chosen)" in result.stdout and str(output / "report.html") in result.stdout
     chosen = Sweep.open(output).chosen
     assert chosen is not None and chosen.keep == 0.5 and chosen.total() == (4, 8)

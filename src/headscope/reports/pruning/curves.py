@@ -136,9 +136,9 @@ def _panel(key: str, points: list[PrunePoint]) -> Panel:
     for point in points:
         groups.setdefault(_way(point), []).append(point)
     series = sorted((_series(members, types) for members in groups.values()), key=_order)
-    title = (
-        "The encoder is pruned beside a frozen decoder" if key == "encoder" else f"Pruned: {types_label(types, every)}"
-    )
+    pruned_heads = types_label(types, every)
+    title = f"{pruned_heads[:1].upper()}{pruned_heads[1:]} may be pruned"
+    title = "The encoder is pruned beside a frozen decoder" if key == "encoder" else title
     return Panel(key, title, types, sum(counts[0][name][1] for name in types), tuple(series))
 
 
