@@ -34,6 +34,7 @@ class StudyFolder:
         file = self.path / SETTINGS
         if file.exists():
             before = files.read_json(file, _REMEDY)
+            _check_line(before, file)
             changed = [name for name in {**before, **self.settings} if before.get(name) != self.settings.get(name)]
             if changed:
                 changes = [f"{name} was {before.get(name)}, now {self.settings.get(name)}" for name in sorted(changed)]
@@ -43,7 +44,7 @@ class StudyFolder:
                 )
             self._lines = self._read_lines()
         else:
-            files.write_file(file, json.dumps(self.settings, indent=1, ensure_ascii=False).encode())
+            files.write_file(file, json.dumps(files.with_checksum(self.settings), indent=1).encode())
 
     def stack(self, name: str) -> Path:
         """The folder of a stack's checkpoint."""
@@ -60,7 +61,7 @@ class StudyFolder:
     def write(self, stack: str, lines: Sequence[Mapping[str, Any]]) -> None:
         """Add the figures of a finished stack; the file is replaced whole."""
         self._lines[stack] = [{"stack": stack, "configuration": self.configuration, **line} for line in lines]
-        document = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in self.lines())
+        document = "".join(json.dumps(files.with_checksum(line)) + "\n" for line in self.lines())
         files.write_file(self.path / LINES, document.encode())
 
     def lines(self) -> list[dict[str, Any]]:
@@ -74,7 +75,14 @@ class StudyFolder:
         for text in file.read_text().splitlines():
             try:
                 line = json.loads(text)
+                _check_line(line, file)
                 lines.setdefault(line["stack"], []).append(line)
-            except (ValueError, KeyError, TypeError) as error:
+            except (ValueError, KeyError, TypeError, AttributeError) as error:
                 raise LoadError(f"{file} is damaged: {error}. {_REMEDY}") from error
         return lines
+
+
+def _check_line(data: dict[str, Any], file: Path) -> None:
+    """Take the checksum off; one that is wrong or missing is refused."""
+    if not files.take_checksum(data, file, _REMEDY):
+        raise LoadError(f"{file} is damaged: a checksum is missing. {_REMEDY}")

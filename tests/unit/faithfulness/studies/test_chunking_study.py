@@ -1,6 +1,7 @@
 """The whole chunking study on a made-up set: 2 seeds × 2 epochs, resumed, extended, reported and opened as models."""
 
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,7 +9,7 @@ import pytest
 import torch
 
 import headscope as hs
-from headscope.errors import InputError
+from headscope.errors import InputError, LoadError
 from headscope.faithfulness.studies import ChunkingOptions, TaggerOptions
 from headscope.faithfulness.studies.chunking import BASELINES, PROBED
 from headscope.reports.studies.chunking import PUBLISHED_SWEEP, chunking_study
@@ -101,6 +102,15 @@ def test_base_and_adversaries_open_and_trace_exactly(folder, data) -> None:
     assert logits.shape == (1, len(batch.mask[0]), len(data.tags))
     other = hs.load(next(path for path in models if path.name != "base"))
     assert hs.compare(traced, other.run(traced.inputs)).change().top(1)
+
+
+def test_a_figure_that_was_changed_on_disk_is_refused(folder, files: tuple[Path, Path], tiny_bert, tmp_path) -> None:
+    other = tmp_path / "copy"
+    shutil.copytree(folder, other)
+    figures = other / "training" / "figures.jsonl"
+    figures.write_text(figures.read_text().replace('"epoch": 1', '"epoch": 2', 1))
+    with pytest.raises(LoadError, match="does not match its checksum"):
+        chunking_study(*files, tiny_bert, other, OPTIONS)
 
 
 def test_options_out_of_range_are_refused() -> None:
