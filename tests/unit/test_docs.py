@@ -29,6 +29,7 @@ PAGES = [
             "neurons",
             "compat",
             "structure",
+            "atlas",
             "images",
             "tasks",
             "trust",

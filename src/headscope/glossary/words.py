@@ -38,4 +38,9 @@ WORDS = {
     "point": "one of these: which heads survive, how they were chosen, the weights, the score",
     "mask": "for each head whether it survives",
     "slim": "a model whose pruned heads are really removed from its weights",
+    "atlas": "the queries and keys of a corpus as points, one picture per head",
+    "joint space": "queries and keys of a head as points of one space: keys translated, both scaled",
+    "lifted": "of a joint space: with one more dimension, so that for every query the nearer key has the larger logit",
+    "key bias": "the part of a logit that is the key's alone, q̄·(k − k̄): the joint space hides it, sinks live there",
+    "trustworthiness": "how far neighbours on a map are neighbours in the full space: 1 if all are, 0.5 by chance",
 }
