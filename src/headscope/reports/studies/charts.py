@@ -174,8 +174,8 @@ def _reference(axes: _Axes, line: ReferenceLine) -> str:
     assert line.y is not None
     height = axes.y(line.y)
     path = f"M{_LEFT} {height:.1f}H{WIDTH - _RIGHT}"
-    anchor = f'x="{WIDTH - _RIGHT}" y="{height - 4:.1f}" text-anchor="end"'
-    return f'<path class="reference" d="{path}"/><text {anchor}>{label}</text>'
+    place = f'x="{_LEFT + 6}" y="{height - 4:.1f}"'
+    return f'<path class="reference" d="{path}"/><text {place}>{label}</text>'
 
 
 def _range(values: Sequence[float]) -> tuple[float, float]:
