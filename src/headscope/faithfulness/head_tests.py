@@ -64,13 +64,18 @@ class HeadTests:
             stand_in(model, self.removal)
 
     @property
+    def n_copies(self) -> int:
+        """Of the rows of a head, how many are held at once: replaced, permuted and adversarial ones."""
+        return len(REPLACEMENTS) + self.n_permutations + (0 if self.adversary is None else self.adversary.patterns)
+
+    @property
     def epsilon(self) -> float:
         """A change of the output up to here counts as none."""
         return (self.adversary or AdversaryOptions()).epsilon
 
 
 @dataclass(frozen=True, eq=False)
-class HeadFigures:
+class FiguresByHead:
     """Figures by name [head], the heads, and why some have none. `yardstick` is the τ-b of the two references."""
 
     heads: tuple[Head, ...]
@@ -121,7 +126,7 @@ def head_figures(
     interventions: Sequence[Intervention] = (),
     progress: OnProgress | None = None,
     cancel: Cancel | None = None,
-) -> HeadFigures:
+) -> FiguresByHead:
     """All tests of every head (or of groups of heads that are replaced together, named by their first head)."""
     tests = tests or HeadTests()
     tests.check(model)
@@ -134,7 +139,8 @@ def head_figures(
     testable = [group for group in groups if group[0] not in reasons]
     steps = Steps("heads", len(groups), progress, cancel)
     columns: dict[Head, dict[str, float]] = {}
-    for chunk in _chunks(testable, len(queries) * n_tokens):
+    n_classes = len(references.tokens.before)
+    for chunk in _chunks(testable, tests.n_copies * max(len(groups[0]) * len(queries) * n_tokens, n_classes)):
         attention = ModelAttention(model, question, chunk, queries, **going)
         figures = _attention_figures(attention, tests)
         figures |= _token_figures(attention.rows, references, tests)
@@ -148,7 +154,7 @@ def head_figures(
     heads = tuple(group[0] for group in groups)
     names = dict.fromkeys(name for column in columns.values() for name in column)
     by_name = {name: torch.tensor([columns.get(head, {}).get(name, torch.nan) for head in heads]) for name in names}
-    return HeadFigures(heads, by_name, references.yardstick, reasons)
+    return FiguresByHead(heads, by_name, references.yardstick, reasons)
 
 
 def _attention_figures(attention: ModelAttention, tests: HeadTests) -> dict[str, Tensor]:
@@ -229,7 +235,6 @@ def _untestable(model: Model, question: Question, group: Sequence[Head]) -> str 
 
 
 def _chunks(groups: Sequence[Sequence[Head]], cells: int) -> Iterator[Sequence[Sequence[Head]]]:
-    """Groups whose rows, with all copies of them, may be held at once."""
-    if groups:
-        step = max(1, CELLS // (32 * max(1, cells) * len(groups[0])))
-        yield from (groups[first : first + step] for first in range(0, len(groups), step))
+    """Groups that are tested at once; `cells` are those of one group, in all copies of its rows or of the output."""
+    step = max(1, CELLS // max(1, cells))
+    yield from (groups[first : first + step] for first in range(0, len(groups), step))

@@ -177,9 +177,12 @@ class ModelAttention:
         return copies, heads, places
 
     def _chunks(self, n: int) -> Iterator[slice]:
-        """Copies that share a pass: a layer's patterns of all of them are held at once."""
+        """Copies that share a pass: a layer's patterns of all of them, and their logits, are held at once."""
         most_heads = max(layer.n_heads for layer in self.model.layout.layers)
-        step = max(1, min(_MOST_COPIES, CELLS // (most_heads * self.n_tokens**2)))
+        n_logits = self.n_tokens * (
+            getattr(self.model.config, "vocab_size", None) or 1 if self.question.positions else 1
+        )
+        step = max(1, min(_MOST_COPIES, CELLS // (most_heads * self.n_tokens**2), 4 * CELLS // n_logits))
         return (slice(first, min(first + step, n)) for first in range(0, n, step))
 
 

@@ -19,7 +19,7 @@ from headscope.faithfulness.model_attention import ModelAttention, untestable
 from headscope.faithfulness.output_changes import output_change, permutations
 from headscope.faithfulness.questions import question_of, task_name
 from headscope.faithfulness.replacements import identity, uniform
-from headscope.faithfulness.verdict_rule import FAR, SAME_OUTPUT, Verdict, quick_verdict
+from headscope.faithfulness.verdict_rule import FAR, SAME_OUTPUT, TrustVerdict, quick_verdict
 from headscope.faithfulness.verdict_text import number
 from headscope.interventions import Intervention
 from headscope.models import Model
@@ -40,7 +40,7 @@ class Badge:
     """
 
     head: Head
-    verdict: Verdict
+    verdict: TrustVerdict
     sentence: str
     answer: str
     figures: dict[str, float]

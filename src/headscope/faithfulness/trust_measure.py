@@ -10,7 +10,7 @@ import torch
 from headscope.analysis.attribution.logit_target import Question
 from headscope.choices import TrustTask as TaskName
 from headscope.errors import InputError
-from headscope.faithfulness.head_tests import HeadFigures, HeadTests, References, head_figures
+from headscope.faithfulness.head_tests import FiguresByHead, HeadTests, References, head_figures
 from headscope.faithfulness.questions import question_of
 from headscope.models import Model
 from headscope.progress import Cancel, OnProgress
@@ -63,11 +63,11 @@ class TrustMeasure(Measure):
             references = batch.once(("references", place, self.tests.removal), make)
             yield from self._tallies(place, self._figures(question, references))
 
-    def _figures(self, question: Question, references: References) -> HeadFigures:
+    def _figures(self, question: Question, references: References) -> FiguresByHead:
         options: dict[str, Any] = {"references": references, "progress": self.progress, "cancel": self.cancel}
         return head_figures(self.model, question, self.groups, self.tests, **options)
 
-    def _tallies(self, place: int, figures: HeadFigures) -> Iterator[Tally]:
+    def _tallies(self, place: int, figures: FiguresByHead) -> Iterator[Tally]:
         by_name = figures.by_name | {YARDSTICK: torch.full((len(figures.heads),), figures.yardstick)}
         for name, values in by_name.items():
             is_tested = values.isfinite()

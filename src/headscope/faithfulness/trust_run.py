@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from headscope.faithfulness.trust_measure import REASON, YARDSTICK, Scope
-from headscope.faithfulness.verdict_rule import Part, Verdict, agreement, combine, exclusive, need
+from headscope.faithfulness.verdict_rule import TrustVerdict, VerdictPart, agreement, combine, exclusive, need
 from headscope.faithfulness.verdict_text import SUMMARIES, sentence
 from headscope.runs import MeasureTable
 from headscope.sites import Head
@@ -20,14 +20,14 @@ class HeadTrust:
     """
 
     name: str
-    verdict: Verdict
-    parts: tuple[Part, ...]
+    verdict: TrustVerdict
+    parts: tuple[VerdictPart, ...]
     figures: Mapping[str, float]
     n_texts: int
     summary: str
     sentences: tuple[str, ...]
 
-    def part(self, name: str) -> Part:
+    def part(self, name: str) -> VerdictPart:
         """The part "agreement", "need" or "exclusive"."""
         return next(part for part in self.parts if part.name == name)
 
@@ -40,7 +40,7 @@ class HeadTrust:
     def from_json(cls, data: dict[str, Any]) -> "HeadTrust":
         """What `to_json` wrote; null is a figure that there is none of."""
         rows: list[dict[str, Any]] = [{name: _number(value) for name, value in part.items()} for part in data["parts"]]
-        parts = tuple(Part(**row) for row in rows)
+        parts = tuple(VerdictPart(**row) for row in rows)
         figures = {name: _number(value) for name, value in data["figures"].items()}
         return cls(**(data | {"parts": parts, "figures": figures, "sentences": tuple(data["sentences"])}))
 
@@ -92,7 +92,7 @@ def label(head: Head, scope: Scope) -> str:
     return {"heads": str(head), "layers": str(head.site), "model": "all heads"}[scope]
 
 
-def _head_trust(name: str, parts: Sequence[Part], figures: Mapping[str, float], reason: str | None) -> HeadTrust:
+def _head_trust(name: str, parts: Sequence[VerdictPart], figures: Mapping[str, float], reason: str | None) -> HeadTrust:
     if reason is not None:
         parts = [replace(part, reason=reason) if part.outcome == "not tested" else part for part in parts]
     verdict = combine(parts)

@@ -22,7 +22,7 @@ import numpy as np
 from headscope.analysis.statistics import N_BOOTSTRAP
 
 Outcome = Literal["pass", "fail", "unclear", "not tested"]
-Verdict = Literal["supported", "mixed", "not supported", "not tested"]
+TrustVerdict = Literal["supported", "mixed", "not supported", "not tested"]
 
 LEVEL = 0.05
 """Of all heads together, the chance that any part is wrongly decided."""
@@ -40,7 +40,7 @@ _FLIPS_AT_ONCE = 2_000
 
 
 @dataclass(frozen=True)
-class Part:
+class VerdictPart:
     """One question about one head: the mean over `n` texts with its 95 % bootstrap interval, the threshold that it is
     compared with, the corrected p-value of the difference, and what follows.
     """
@@ -56,7 +56,7 @@ class Part:
     reason: str = ""
 
 
-def agreement(tau_gradient: np.ndarray, tau_left_out: np.ndarray, yardstick: np.ndarray) -> list[Part]:
+def agreement(tau_gradient: np.ndarray, tau_left_out: np.ndarray, yardstick: np.ndarray) -> list[VerdictPart]:
     """Whether attention ranks tokens as the output depends on them: τ-b with each reference [text, head], and of the
     references with each other [text]. The figures are those of the weaker reference, above half of the yardstick.
     """
@@ -72,7 +72,7 @@ def agreement(tau_gradient: np.ndarray, tau_left_out: np.ndarray, yardstick: np.
     return parts
 
 
-def need(permuted: np.ndarray, uniform: np.ndarray, seed_change: float | None = None) -> list[Part]:
+def need(permuted: np.ndarray, uniform: np.ndarray, seed_change: float | None = None) -> list[VerdictPart]:
     """Whether the output needs the pattern: its change [text, head] by the median permutation, and by a uniform
     pattern. `seed_change` is that between models of other seeds.
     """
@@ -80,7 +80,7 @@ def need(permuted: np.ndarray, uniform: np.ndarray, seed_change: float | None = 
     return decide("need", np.minimum(permuted, uniform), floor, passes="above")
 
 
-def exclusive(share_of_reachable: np.ndarray, *, was_searched: bool = True) -> list[Part]:
+def exclusive(share_of_reachable: np.ndarray, *, was_searched: bool = True) -> list[VerdictPart]:
     """Whether no far pattern gives the same output: how far the farthest such pattern is [text, head], as a share of
     the largest JSD that the rows allow. Without an adversary's search this can fail, not pass.
     """
@@ -92,7 +92,7 @@ def exclusive(share_of_reachable: np.ndarray, *, was_searched: bool = True) -> l
     return [part if part.outcome == "fail" else replace(part, outcome="not tested", reason=reason) for part in parts]
 
 
-def decide(name: str, values: np.ndarray, threshold: float, *, passes: Literal["above", "below"]) -> list[Part]:
+def decide(name: str, values: np.ndarray, threshold: float, *, passes: Literal["above", "below"]) -> list[VerdictPart]:
     """One part for every head from values [text, head], NaN where a text was not tested."""
     p_values = holm([sign_flip_p(column[np.isfinite(column)] - threshold) for column in values.T])
     return [
@@ -101,7 +101,7 @@ def decide(name: str, values: np.ndarray, threshold: float, *, passes: Literal["
     ]
 
 
-def combine(parts: Sequence[Part]) -> Verdict:
+def combine(parts: Sequence[VerdictPart]) -> TrustVerdict:
     """The verdict of a head from its three parts; never more than they say.
 
     Not supported: the output does not need the pattern, or the attention neither agrees nor is exclusive. Supported:
@@ -118,14 +118,14 @@ def combine(parts: Sequence[Part]) -> Verdict:
     return "supported" if (need, *others) == ("pass", "pass", "pass") else "mixed"
 
 
-def quick_verdict(permuted: float, uniform: float) -> Verdict:
+def quick_verdict(permuted: float, uniform: float) -> TrustVerdict:
     """What one input alone can say: that the pattern is not needed, or else nothing for sure. It cannot support."""
     if not (np.isfinite(permuted) and np.isfinite(uniform)):
         return "not tested"
     return "not supported" if min(permuted, uniform) <= SAME_OUTPUT else "mixed"
 
 
-def both(first: Sequence[Part], second: Sequence[Part], name: str) -> list[Part]:
+def both(first: Sequence[VerdictPart], second: Sequence[VerdictPart], name: str) -> list[VerdictPart]:
     """A part that passes where both pass and fails where either fails; it has the figures of the weaker one."""
     order: dict[Outcome, int] = {"fail": 0, "not tested": 1, "unclear": 2, "pass": 3}
     joined = []
@@ -170,13 +170,13 @@ def bootstrap_interval(values: np.ndarray) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def _part(name: str, values: np.ndarray, threshold: float, passes: str, p: float) -> Part:
+def _part(name: str, values: np.ndarray, threshold: float, passes: str, p: float) -> VerdictPart:
     n = len(values)
     value = float(values.mean()) if n else float("nan")
     low, high = bootstrap_interval(values)
     if n < LEAST_TEXTS:
         reason = f"{n} texts could be tested, at least {LEAST_TEXTS} are needed"
-        return Part(name, "not tested", value, low, high, threshold, float("nan"), n, reason)
+        return VerdictPart(name, "not tested", value, low, high, threshold, float("nan"), n, reason)
     is_above = value > threshold
     outcome: Outcome = "unclear" if not p < LEVEL else "pass" if is_above == (passes == "above") else "fail"
-    return Part(name, outcome, value, low, high, threshold, p, n)
+    return VerdictPart(name, outcome, value, low, high, threshold, p, n)

@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 
-from headscope.faithfulness.verdict_rule import Part, Verdict
+from headscope.faithfulness.verdict_rule import TrustVerdict, VerdictPart
 
-SUMMARIES: dict[Verdict, str] = {
+SUMMARIES: dict[TrustVerdict, str] = {
     "supported": "Its attention explains the output as far as these tests can tell.",
     "mixed": "The tests disagree, or do not decide.",
     "not supported": "Its attention does not explain the output.",
@@ -32,7 +32,7 @@ _LEADS = {
 }
 
 
-def sentence(part: Part, figures: Mapping[str, float]) -> str:
+def sentence(part: VerdictPart, figures: Mapping[str, float]) -> str:
     """One part in a sentence, with its figures (means over texts, by name)."""
     lead = _LEADS[part.name][part.outcome]
     if part.outcome == "not tested":
@@ -49,12 +49,12 @@ def number(value: float) -> str:
     return "–" if value != value else f"{value:.2f}".replace("-", "−")
 
 
-def interval(part: Part) -> str:
+def interval(part: VerdictPart) -> str:
     """The interval of a part's value."""
     return f"{number(part.low)} to {number(part.high)}"
 
 
-def _evidence(part: Part, figures: Mapping[str, float]) -> str:
+def _evidence(part: VerdictPart, figures: Mapping[str, float]) -> str:
     if part.name == "agreement":
         return (
             f"τ-b {number(figures['tau_gradient'])} with gradient × input and {number(figures['tau_left_out'])} with "

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 from headscope import __version__
 from headscope.faithfulness.trust_run import HeadTrust
-from headscope.faithfulness.verdict_rule import Outcome, Verdict
+from headscope.faithfulness.verdict_rule import Outcome, TrustVerdict
 from headscope.faithfulness.verdict_text import SUMMARIES, number
 
 if TYPE_CHECKING:
     from headscope.reports.trust_report import TrustReport
 
 # Never by colour alone: every verdict has a sign and a word.
-SIGNS: dict[Verdict, str] = {"supported": "●", "mixed": "◐", "not supported": "○", "not tested": "–"}
+SIGNS: dict[TrustVerdict, str] = {"supported": "●", "mixed": "◐", "not supported": "○", "not tested": "–"}
 _OUTCOMES: dict[Outcome, str] = {"pass": "✓ yes", "fail": "✗ no", "unclear": "? unclear", "not tested": "– not tested"}
 _STYLE = """:root{color-scheme:light dark;--line:#e4e4e1;--ink:#1c1d1f;--soft:#5c6066;--back:#fbfbfa;--panel:#fff;
 --supported:#1a6b3c;--mixed:#8a5a00;--not-supported:#a3262b;--not-tested:#5c6066}
@@ -98,7 +98,7 @@ def _counts(report: "TrustReport") -> str:
     return f"<ul>{rows}</ul>"
 
 
-def _badge(verdict: Verdict) -> str:
+def _badge(verdict: TrustVerdict) -> str:
     return f'<span class="badge {verdict.replace(" ", "-")}">{SIGNS[verdict]} {verdict}</span>'
 
 

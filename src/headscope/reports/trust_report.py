@@ -18,7 +18,7 @@ from headscope.faithfulness.questions import task_name
 from headscope.faithfulness.seed_change import seed_change
 from headscope.faithfulness.trust_measure import Scope, TrustMeasure, head_groups
 from headscope.faithfulness.trust_run import HeadTrust, verdicts
-from headscope.faithfulness.verdict_rule import Verdict
+from headscope.faithfulness.verdict_rule import TrustVerdict
 from headscope.files import read_json, refuse_foreign, take_checksum, with_checksum, write_file
 from headscope.models import Model, load
 from headscope.progress import Cancel, OnProgress
@@ -61,9 +61,9 @@ class TrustReport:
         """The page that shows it."""
         return self.folder / _PAGE
 
-    def counts(self) -> dict[Verdict, int]:
+    def counts(self) -> dict[TrustVerdict, int]:
         """How many heads have each verdict."""
-        kinds: tuple[Verdict, ...] = ("supported", "mixed", "not supported", "not tested")
+        kinds: tuple[TrustVerdict, ...] = ("supported", "mixed", "not supported", "not tested")
         return {kind: sum(trust.verdict == kind for trust in self.heads.values()) for kind in kinds}
 
     def to_json(self) -> dict[str, Any]:

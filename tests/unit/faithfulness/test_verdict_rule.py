@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from headscope.faithfulness import verdict_rule as rule
-from headscope.faithfulness.verdict_rule import Part
+from headscope.faithfulness.verdict_rule import VerdictPart
 from headscope.faithfulness.verdict_text import sentence
 
 N = 20
@@ -18,9 +18,9 @@ def column(mean: float, spread: float = 0.01, n: int = N) -> np.ndarray:
     return (mean + spread * np.linspace(-1, 1, n))[:, None]
 
 
-def parts(agreement: str, need: str, exclusive: str) -> list[Part]:
+def parts(agreement: str, need: str, exclusive: str) -> list[VerdictPart]:
     names = {"agreement": agreement, "need": need, "exclusive": exclusive}
-    return [Part(name, outcome, 0.5, 0.4, 0.6, 0.1, 0.01, N) for name, outcome in names.items()]  # type: ignore[arg-type]
+    return [VerdictPart(name, outcome, 0.5, 0.4, 0.6, 0.1, 0.01, N) for name, outcome in names.items()]  # type: ignore[arg-type]
 
 
 def test_holm_multiplies_the_smallest_p_by_their_number_and_never_lets_them_fall():
