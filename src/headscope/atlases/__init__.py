@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from headscope.atlases.atlas_folder import open_atlas as open_atlas
     from headscope.atlases.attentionviz import import_attentionviz as import_attentionviz
     from headscope.atlases.build_atlas import atlas as atlas
+    from headscope.atlases.build_atlas import compile_kernels as compile_kernels
     from headscope.atlases.head_scores import HeadScores as HeadScores
     from headscope.atlases.joint_space import JointSpace as JointSpace
     from headscope.atlases.nearest_neighbours import trustworthiness as trustworthiness

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from headscope.atlases.atlas_index import INDEX, RUN, TOKENS, AtlasPlace, MapName, read_index
+from headscope.atlases.atlas_index import RUN, TOKENS, AtlasPlace, MapName, read_index
 from headscope.atlases.atlas_vectors import HeadVectors, VectorFiles, read_vectors
 from headscope.choices import Coordinates, MapMethod, Side
 from headscope.errors import HeadscopeError, InputError, MissingExtraError, UnknownHeadError
@@ -224,11 +224,6 @@ class Atlas:
 def open_atlas(folder: str | Path) -> Atlas:
     """The atlas in a folder that `hs.atlas` or `headscope atlas` wrote."""
     return Atlas(folder)
-
-
-def has_atlas(folder: Path) -> bool:
-    """Whether there is a complete atlas."""
-    return (folder / INDEX).is_file()
 
 
 def _duckdb() -> Any:

@@ -7,6 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, get_args
 
+import numpy as np
+import torch
+
 from headscope.analysis.measures.catalogue import MEASURES
 from headscope.analysis.measures.corpus_contents import Inventory
 from headscope.atlases.atlas_folder import Atlas
@@ -20,8 +23,10 @@ from headscope.atlases.atlas_index import (
     write_index,
 )
 from headscope.atlases.atlas_vectors import VectorFiles
+from headscope.atlases.distance_correlation import Pairs, distance_correlation
 from headscope.atlases.example_sample import ExampleSample, sample_examples
 from headscope.atlases.point_capture import PointCapture
+from headscope.atlases.projection import project
 from headscope.atlases.token_table import joined_rows, write_table
 from headscope.choices import AtlasSpace, Coordinates, KeyScale, MapMethod
 from headscope.corpora import Corpus, corpus
@@ -67,7 +72,7 @@ def atlas(
     >>> import headscope as hs
     >>> atlas = hs.atlas("builtin:gpt", ["The doctor asked the nurse a question.", "She did not answer."], scores=False)
     >>> atlas.map("L3H2").shape
-    (34, 2)
+    (30, 2)
     """
     _check(points, space, scale, map, coordinates)
     loaded = as_model(model)
@@ -88,6 +93,18 @@ def atlas(
     if scores:
         finished.scores(progress=progress, cancel=cancel)
     return finished
+
+
+def compile_kernels() -> None:
+    """Compile what UMAP and scores run: some seconds, once per installation, then read from numba's cache.
+
+    For a server, before anybody clicks. (Where the cache cannot be written, it takes as long in every process.)
+    """
+    points = torch.from_numpy(np.random.default_rng(0).normal(size=(32, 3)))
+    project(points, "umap")
+    starts = np.array([0, len(points)])
+    vectors = points.numpy()
+    distance_correlation(vectors, vectors, vectors, vectors, Pairs(starts, starts, is_causal=False))
 
 
 def _check(points: int | None, *choices: Any) -> None:

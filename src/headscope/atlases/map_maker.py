@@ -6,6 +6,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from typing import TYPE_CHECKING
 
 import numpy as np
+import torch
 
 from headscope.atlases.atlas_index import AtlasPlace, MapName, map_file, read_map, write_map
 from headscope.atlases.atlas_vectors import read_vectors
@@ -45,8 +46,10 @@ def make_maps(
     missing = [place for place in places if not map_file(atlas.folder, name, place.address).is_file()]
     steps.add(len(places) - len(missing))
     atlas.vector_files()
-    # t-SNE and UMAP are compiled code that takes one core and lets others run; torch uses all cores by itself.
-    n_workers = 1 if name.method == "pca" else os.cpu_count() or 1
+    # t-SNE and UMAP are compiled code that takes one core and lets others run; torch uses all cores by itself, and a
+    # GPU one head after another.
+    is_torch = name.method == "pca" or (name.method == "tsne" and map_device().type == "cuda")
+    n_workers = 1 if is_torch else os.cpu_count() or 1
     if n_workers == 1:
         for place in missing:
             stop_if(cancel)
@@ -64,6 +67,11 @@ def make_maps(
             waiting = _wait_for_some(waiting, steps)
 
 
+def map_device() -> torch.device:
+    """Where PCA, nearest neighbours and exact t-SNE are computed: the GPU if there is one."""
+    return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+
+
 def _wait_for_some(waiting: set[Future[None]], steps: Steps) -> set[Future[None]]:
     done, others = wait(waiting, return_when=FIRST_COMPLETED)
     for future in done:
@@ -76,7 +84,7 @@ def _make(atlas: "Atlas", place: AtlasPlace, name: MapName) -> None:
     vectors = read_vectors(atlas, place)
     try:
         drawn = project(
-            vectors.points(name.coordinates),
+            vectors.points(name.coordinates).to(map_device()),
             name.method,
             dims=name.dims,
             seed=atlas.index["options"]["seed"],

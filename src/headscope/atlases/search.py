@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 N_RANDOM = 199
 # Distances are taken among so many hits at most, drawn at random.
-MOST_HITS = 100
+MOST_HITS = 64
 # Hits belong to one cluster when a chain of hits joins them, each step at most this share of the chance distance; a
 # cluster has at least this share of the hits.
 _LINK, _CLUSTER_SHARE = 0.5, 0.05
@@ -230,7 +230,8 @@ def _gather(
         if len(rows) < 3:
             continue
         apart = torch.cdist(points[rows], points[rows])
-        random = torch.stack([torch.cdist(points[draw], points[draw]).mean() for draw in draws[cloud.stack]])
+        drawn = points.float()[draws[cloud.stack]]
+        random = torch.cdist(drawn, drawn).mean((1, 2)).double()
         # Each point is at no distance from itself, among hits and draws alike.
         chance = max(float(random.mean()), 1e-300)
         ratios.append(np.concatenate([[float(apart.mean())], random.numpy()]) / chance)

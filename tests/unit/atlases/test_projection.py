@@ -4,6 +4,7 @@ import torch
 from openTSNE import TSNE
 from openTSNE.affinity import PerplexityBasedNN
 
+from headscope.atlases import compile_kernels, distance_correlation, umap_layout
 from headscope.atlases.exact_tsne import divergence, exact_tsne, joint_affinities
 from headscope.atlases.nearest_neighbours import trustworthiness
 from headscope.atlases.projection import principal_components, project
@@ -121,3 +122,19 @@ def test_what_cannot_be_drawn_is_refused() -> None:
         project(torch.full((30, 3), torch.nan))
     with pytest.raises(InputError, match="umap needs at least 20 points, and there are 4: use map='pca'"):
         project(torch.randn(4, 3), "umap")
+
+
+def test_nothing_is_compiled_after_the_kernels_are() -> None:
+    compile_kernels()
+    compiled = [umap_layout._optimise, distance_correlation._correlate]
+    before = [len(function.signatures) for function in compiled]
+    assert all(before)
+    points, _ = three_clouds(60)
+    for dims in (2, 3):
+        for kind in (torch.float32, torch.float64):
+            project(points.to(kind), "umap", dims=dims, seed=7)
+    for is_causal in (True, False):
+        pairs = distance_correlation.Pairs(np.array([0, 20, 60]), np.array([0, 20, 60]), is_causal)
+        vectors = points.numpy()
+        distance_correlation.distance_correlation(vectors, vectors, vectors, vectors, pairs, cosine=is_causal)
+    assert [len(function.signatures) for function in compiled] == before
