@@ -1,6 +1,5 @@
 """`headscope prune`: which heads a model can do without, what it costs, and the smaller model."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -18,7 +17,6 @@ from headscope.cli.shared_options import ModelName, PrintOptions
 from headscope.errors import Cancelled, HeadscopeError, InputError
 
 if TYPE_CHECKING:
-    from headscope.progress import OnProgress
     from headscope.pruning import PruneOptions, PrunePoint, Sweep
     from headscope.reports import PruneReport
     from headscope.tasks import LearningTask
@@ -168,19 +166,16 @@ def prune(
     loaded = loading.model(model)
     task.check(loaded)
 
-    def report(roles: bool, progress: "OnProgress | None" = None) -> "PruneReport":
-        wanted = roles and corpus is not None
-        return prune_report(output, loaded if wanted else None, corpus if wanted else None, progress=progress)
-
     with note_what_is_kept(output), progress_bars() as progress:
         try:
             sweep = prune_heads(
                 loaded, task, output, keep=choice.keep, lambdas=lambdas, options=options, progress=progress
             )
         except (KeyboardInterrupt, Cancelled):
-            _note_best(output, report)
+            _note_best(output)
             raise
-        finished = report(True, progress)
+        measured_on = (None, None) if corpus is None else (loaded, corpus)
+        finished = prune_report(sweep, *measured_on, progress=progress)
     if print_options.json:
         print_json(_document(sweep, finished))
     else:
@@ -258,12 +253,13 @@ def _check_folder(output: Path) -> None:
 # What is printed
 
 
-def _note_best(output: Path, report: "Callable[[bool], PruneReport]") -> None:
+def _note_best(output: Path) -> None:
     """After Ctrl-C: the report of what is finished, and which point is the best so far."""
     from headscope.pruning import Sweep
+    from headscope.reports import prune_report
 
     try:
-        report(False)
+        prune_report(output)
         sweep = Sweep.open(output)
         best = sweep.chosen
     except HeadscopeError as problem:  # stopped before there was anything, or a full disk

@@ -79,7 +79,7 @@ def test_a_model_that_cannot_do_the_task_is_refused(refusal, models, data, tmp_p
     message = refusal("prune", models / "bert", *data, "--lambda", 0.1, "-o", tmp_path / "x")
     assert "language_modelling needs" in message and not (tmp_path / "x").exists()
     message = refusal("prune", models / "gpt", *data, "--lambda", "cross=0.1", "-o", tmp_path / "x")
-    assert "no attention of type 'cross': it has self" in message
+    assert "a λ for 'cross', and no gates" in message
 
 
 def test_when_stopped_the_best_so_far_is_kept(call, models, data, quick, tmp_path, monkeypatch) -> None:

@@ -11,7 +11,7 @@ export function drawTable(page: PrunePage): void {
   byId("table-note").textContent = [table.conclusion, isTranslation ? table.source : ""].filter(Boolean).join(" ");
   const hasScratch = isTranslation || table.rows.some(({ scores }) => scores[1]);
   byId("table-head").replaceChildren(
-    make("th", {}, [""]),
+    make("th", {}, ["Model"]),
     make("th", { class: "n" }, ["λ"]),
     ...types.map(({ label }) => make("th", { class: "n" }, [label])),
     make("th", { class: "n" }, [`${metric.label}, from trained`]),

@@ -19,7 +19,7 @@ export function drawSmaller({ sweep: { smaller } }: PrunePage): void {
   if (!smaller) return;
   byId("smaller-note").textContent = noteOf(smaller);
   byId("smaller-head").replaceChildren(
-    make("th", {}, [""]),
+    make("th", {}, ["Model"]),
     ...COLUMNS.map((column) => make("th", { class: "n" }, [TITLES[column]])),
   );
   byId("smaller-body").replaceChildren(
