@@ -131,12 +131,7 @@ def trust(
     place = Path(tempfile.mkdtemp(prefix="headscope-trust-")) if folder is None else Path(folder)
     chosen = None if heads is None else [head for choice in heads for head in find(choice, loaded.heads)]
     going: dict[str, Any] = {"progress": progress, "cancel": cancel}
-    wide = replace(tests, adversary=None, erasure_share=None)
-    measures = [
-        TrustMeasure("heads", name, tests, heads=chosen, **going),
-        TrustMeasure("layers", name, wide, heads=chosen, **going),
-        TrustMeasure("model", name, wide, **going),
-    ]
+    measures = _measures(name, tests, chosen, going)
     run = runs.run(
         loaded, examples, measures, place / "run", shard_size=_SHARD, batch_size=_SHARD, truncate=truncate, **going
     )
@@ -159,6 +154,18 @@ def check_folder(folder: str | Path) -> None:
         Folder(folder / "run").check()
         ours.add("run")
     refuse_foreign(folder, "a report of trust", ours=ours, writes={_FILE, _PAGE, _TABLE, "run"})
+
+
+def _measures(
+    task: TaskName, tests: HeadTests, heads: Sequence[Head] | None, going: dict[str, Any]
+) -> list[TrustMeasure]:
+    """The tests of heads, and the short ones of layers and of the whole model."""
+    wide = replace(tests, adversary=None, erasure_share=None)
+    return [
+        TrustMeasure("heads", task, tests, heads=heads, **going),
+        TrustMeasure("layers", task, wide, heads=heads, **going),
+        TrustMeasure("model", task, wide, **going),
+    ]
 
 
 def _about(model: Model, run: runs.Run, examples: Corpus, task: TaskName, tests: HeadTests) -> dict[str, Any]:
