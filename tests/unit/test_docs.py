@@ -32,6 +32,7 @@ PAGES = [
             "atlas",
             "images",
             "tasks",
+            "explanation-studies",
             "trust",
             "pruning",
         )

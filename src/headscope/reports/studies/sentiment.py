@@ -29,8 +29,9 @@ NOTES = (
     "τ is Kendall's τ-b over the words of a text, without beginning and end; gradient × input is that of the answer "
     "with attention held fixed; leave-one-out deletes a word and runs again. Texts with nothing to rank do not count.",
     "Short texts make τ noisy: see the share with p ≤ .05.",
-    "TVD of two classes is |Δp|. The objective of the adversaries is ½|Δp| − λ · KL(adversary ‖ base), as in the "
-    "released code; dev chooses the epoch, where that code uses the test set.",
+    "TVD of two classes is |Δp|; the released code of Wiegreffe & Pinter counts half of it.",
+    "The objective of the adversaries is ½|Δp| − λ · KL(adversary ‖ base), as in the released code; dev chooses the "
+    "epoch, where that code uses the test set.",
     "Per-text adversaries change the attention of one text and leave the model as it is: 5 patterns, the furthest of "
     "those that move the answer by at most 0.05.",
 )
