@@ -76,23 +76,48 @@ def atlas(
     """
     _check(points, space, scale, map, coordinates)
     loaded = as_model(model)
-    place = Path(tempfile.mkdtemp(prefix="headscope-atlas-") if folder is None else folder).expanduser()
     addresses = None if heads is None else _heads_of(loaded, heads)
     options = {"space": space, "scale": scale, "points": points, "heads": addresses, "seed": seed, "truncate": truncate}
-    check_options(place, options)
     examples = source if isinstance(source, Corpus) else corpus(source)
-    # A token is two points, a query and a key, or one of another space.
-    most = None if points is None else points // (2 if space == "query_key" else 1)
-    sample = sample_examples(loaded, examples, most, seed=seed, truncate=truncate)
-    _capture(loaded, examples, sample, place, options, progress, cancel)
-    finished = Atlas(place)
     if folder is None:
-        weakref.finalize(finished, shutil.rmtree, place, ignore_errors=True)
+        finished = _temporary_atlas(loaded, examples, options, progress, cancel)
+    else:
+        finished = _captured_atlas(loaded, examples, Path(folder).expanduser(), options, progress, cancel)
     if map is not None:
         finished.draw(map, dims=dims, coordinates=coordinates, progress=progress, cancel=cancel)
     if scores:
         finished.scores(progress=progress, cancel=cancel)
     return finished
+
+
+def _temporary_atlas(model: Model, source: Corpus, *arguments: Any) -> Atlas:
+    """An atlas without maps, in a folder that is deleted with it."""
+    place = Path(tempfile.mkdtemp(prefix="headscope-atlas-"))
+    try:
+        finished = _captured_atlas(model, source, place, *arguments)
+    except BaseException:
+        shutil.rmtree(place, ignore_errors=True)
+        raise
+    weakref.finalize(finished, shutil.rmtree, place, ignore_errors=True)
+    return finished
+
+
+def _captured_atlas(
+    model: Model,
+    source: Corpus,
+    folder: Path,
+    options: dict[str, Any],
+    progress: OnProgress | None,
+    cancel: Cancel | None,
+) -> Atlas:
+    """An atlas without maps."""
+    check_options(folder, options)
+    points, is_joint = options["points"], options["space"] == "query_key"
+    # A token is two points, a query and a key, or one of another space.
+    most = points // 2 if points is not None and is_joint else points
+    sample = sample_examples(model, source, most, seed=options["seed"], truncate=options["truncate"])
+    _capture(model, source, sample, folder, options, progress, cancel)
+    return Atlas(folder)
 
 
 def compile_kernels() -> None:

@@ -62,7 +62,7 @@ def atlas(
     loaded = loading.model(model)
     note_first_example(examples)
     with note_what_is_kept(output), progress_bars() as progress:
-        made_of = atlas_of(
+        finished = atlas_of(
             loaded,
             examples,
             output,
@@ -76,13 +76,13 @@ def atlas(
             progress=progress,
         )
         if figure is not None:
-            drawn = made_of.figure(map_method, coordinates=coordinates)
+            drawn = finished.figure(map_method, coordinates=coordinates)
             drawn.savefig(figure)
-    report = _report(made_of, search)
+    report = _report(finished, search)
     if print_options.json:
         print_json(report)
     else:
-        _show(made_of, report)
+        _show(finished, report)
 
 
 def _report(atlas: "Atlas", search: str | None) -> dict[str, Any]:
