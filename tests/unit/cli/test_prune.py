@@ -6,7 +6,7 @@ from typing import get_args
 
 import pytest
 
-from headscope import choices, pruning
+from headscope import choices, pruning, reports
 from headscope.errors import Cancelled
 from headscope.pruning import Sweep
 from headscope.pruning.prune_options import Trained
@@ -36,20 +36,38 @@ def test_the_choices_are_those_of_tasks_and_pruning() -> None:
 
 def test_heads_are_pruned_and_the_smaller_model_and_the_report_are_written(call, models, data, quick, tmp_path) -> None:
     output = tmp_path / "pruned"
-    result = call("prune", models / "gpt", *data, *quick, "--keep", 0.5, "-o", output)
+    command = ("prune", models / "gpt", *data, *quick, "--lambda", 0.1, "--no-roles", "-o", output)
+    result = call(*command)
     assert result.exit_code == 0, result.output
     for name in ("prune.json", "report.html", "points.parquet", "heads.parquet", "baked/config.json", "slim"):
         assert (output / name).exists(), name
-    assert f"--sweep {output}" in result.stdout
-    assert "4/8" in result.stdout and "(chosen)" in result.stdout and str(output / "report.html") in result.stdout
     chosen = Sweep.open(output).chosen
-    assert chosen is not None and chosen.keep == 0.5 and chosen.total() == (4, 8)
+    assert chosen is not None and f"{chosen.id} (chosen)" in result.stdout
+    assert "8/8" in result.stdout and str(output / "report.html") in result.stdout
     assert "gpt" in (output / "report.html").read_text().partition("<h1>")[2][:80]
     # The same command resumes: everything is there, and the document for machines lists it.
-    again = call("prune", models / "gpt", *data, *quick, "--keep", 0.5, "-o", output, "--json", "--no-roles")
-    document = json.loads(again.stdout)
+    document = json.loads(call(*command, "--json").stdout)
     assert document["chosen"] == chosen.id and document["slim"] == str(output / "slim")
     assert document["points"][0]["id"] == "none" and document["points"][0]["total"] == [8, 8]
+
+
+@pytest.mark.parametrize("option", ["", "--no-roles", "--roles-corpus"])
+def test_roles_are_measured_on_dev_unless_told_otherwise(call, models, data, tmp_path, monkeypatch, option) -> None:
+    sources = []
+
+    def stop_at_report(sweep, model=None, source=None, **options):
+        sources.append(source)
+        raise Cancelled("it was stopped on request.")
+
+    monkeypatch.setattr(pruning, "prune", lambda *arguments, **options: None)
+    monkeypatch.setattr(reports, "prune_report", stop_at_report)
+    other = tmp_path / "other.txt"
+    other.write_text(TRAIN)
+    more = [option, *([str(other)] if option == "--roles-corpus" else [])] if option else []
+    result = call("prune", models / "gpt", *data, "--keep", 0.5, "-o", tmp_path / "pruned", *more)
+    assert result.exit_code == 130
+    names = [None if source is None else source.name for source in sources]
+    assert names == [{"": "dev.txt", "--no-roles": None, "--roles-corpus": "other.txt"}[option]]
 
 
 def test_what_cannot_be_done_is_refused_before_the_model_is_loaded(refusal, data, tmp_path) -> None:
