@@ -94,19 +94,9 @@ def _check_shared(model: Model, layer: AttentionLayer, stage: str, chosen: list,
     if len(layers) == 1:
         return
     resolved = resolve(edits, model.layout)
-    mine = [
-        (type(intervention.edit), vars(intervention.edit) if not isinstance(intervention.edit, Mean) else None, heads)
-        for intervention, heads in chosen
-    ]
+    mine = [_comparable(intervention, heads) for intervention, heads in chosen]
     for other in layers:
-        theirs = [
-            (
-                type(intervention.edit),
-                vars(intervention.edit) if not isinstance(intervention.edit, Mean) else None,
-                heads,
-            )
-            for intervention, heads in resolved.get((other.site, stage), [])
-        ]
+        theirs = [_comparable(intervention, heads) for intervention, heads in resolved.get((other.site, stage), [])]
         if theirs != mine:
             raise InterventionError(
                 f"{layer.site} and {other.site} share their weights: give the same edits to both, "
@@ -114,6 +104,13 @@ def _check_shared(model: Model, layer: AttentionLayer, stage: str, chosen: list,
             )
     if layer.site != layers[0].site:
         chosen.clear()  # written once, with the first of them
+
+
+def _comparable(intervention: Intervention, heads: slice) -> tuple:
+    """An edit as plain values, which `==` compares; of a mean only that it is one."""
+    fields = {} if isinstance(intervention.edit, Mean) else vars(intervention.edit)
+    plain = {name: value.tolist() if isinstance(value, Tensor) else value for name, value in fields.items()}
+    return type(intervention.edit), plain, heads
 
 
 def _bake_head(baked: Model, layer: AttentionLayer, intervention: Intervention, head: int, place: int) -> None:
@@ -252,5 +249,6 @@ def _check_equal(model: Model, edits: Sequence[Intervention], baked: Model) -> N
     for name, value in expected.items():
         if isinstance(value, Tensor) and value.is_floating_point():
             largest = max(1.0, float(value.abs().max()))
-            if float((value - outputs[name]).abs().max()) > TOLERANCE * largest:
+            difference = float((value - outputs[name]).abs().max())
+            if not difference <= TOLERANCE * largest:  # NaN too
                 raise CaptureError(f"the baked model's {name} differs from the edited run's: nothing was written.")

@@ -7,14 +7,13 @@ from pathlib import Path
 from typing import Any, get_args
 
 from headscope import files
-from headscope.errors import Cancelled, HeadscopeWarning, InputError
+from headscope.errors import Cancelled, CaptureError, HeadscopeWarning, InputError, InterventionError
 from headscope.models import Model
 from headscope.progress import Cancel, OnProgress
 from headscope.pruning.attention_types import layers_of
 from headscope.pruning.l0_training import gated_layers
 from headscope.pruning.prune_options import PruneOptions
-from headscope.pruning.smaller_model import FILE as SMALLER
-from headscope.pruning.smaller_model import write_smaller_models
+from headscope.pruning.smaller_model import remove_leftovers, smaller_models_of, write_smaller_models
 from headscope.pruning.sweep import UNTOUCHED, PointPlan, SweepRun
 from headscope.pruning.sweep_folder import PrunePoint, Sweep
 from headscope.tasks.learning_task import LearningTask
@@ -107,7 +106,7 @@ def _plans(run: SweepRun, l0_plans: Sequence[PointPlan]) -> list[PointPlan]:
     """L0 points, the same fine-tuned, and the baselines at each."""
     options, plans = run.options, list(l0_plans)
     if options.tuning is not None:
-        plans += [run.tuned(plan.id, options.training.seed) for plan in l0_plans]
+        plans += [run.tuned(plan.id, plan.seed) for plan in l0_plans]
     if options.baselines and options.tuning is not None:
         plans += [run.untouched(tuned=True, seed=seed) for seed in range(options.seeds)]
     return plans + [baseline for plan in l0_plans for baseline in baseline_plans(run, plan.id)]
@@ -192,37 +191,51 @@ def _open(model: Model, task: LearningTask, folder: Path | str) -> Sweep:
 
 def _finish(run: SweepRun, keep: float | None, smaller: bool) -> None:
     """Choose a point of those that are there, and write its smaller model."""
-    point = choose_point(run.sweep, keep, run.options.score_tolerance)
-    if point is None:
-        return
     folder = run.sweep.folder
     with files.lock(folder / "points"):
-        is_written = (folder / SMALLER).exists()
-        if not smaller:
-            if not is_written:  # else the chosen point is the one whose model is there
-                run.sweep.choose(point.id)
+        remove_leftovers(folder)
+        point = choose_point(run.sweep, keep, run.options.score_tolerance)
+        if point is None:
             return
-        before = run.sweep.chosen
-        if not is_written or before is None or before.id != point.id:
-            write_smaller_models(run.sweep.load(run.model, point), point.mask, folder)
-            run.sweep.choose(point.id)
+        run.sweep.choose(point.id)
+        if not smaller or smaller_models_of(folder, point.id, point.mask) is not None:
+            return
+        try:
+            write_smaller_models(run.sweep.load(run.model, point), point.mask, folder, point=point.id)
+        except (InterventionError, CaptureError) as error:  # all points, and the choice, stand
+            warnings.warn(
+                f"no smaller model of the point {point.id} was written: {error}", HeadscopeWarning, stacklevel=3
+            )
 
 
 def choose_point(sweep: Sweep, keep: float | None, tolerance: float) -> PrunePoint | None:
     """The point whose model is written: that of `keep`, fine-tuned if it was; else the smallest of L0 that scores at
-    most `tolerance` (a share) worse than the untouched model; where there is none, the best.
+    most `tolerance` (a share) worse than the untouched model; where there is none, the best. Scores are on dev: a
+    choice by test would make its score there too good.
     """
-    points = [point for point in sweep.points if point.method == "l0" and point.parameters != "none"]
+    points = [point for point in sweep.points if point.method == "l0" and point.lambda_ is not None]
     if keep is not None:
         points = [point for point in points if point.keep == keep]
     base = sweep.baseline
     if not points or base is None:
         return None
     sign = 1.0 if HIGHER_IS_BETTER[base.score.metric] else -1.0
+    is_on_dev = chosen_on(sweep.points) == "dev"
+
+    def value(point: PrunePoint) -> float:
+        return (point.dev if is_on_dev and point.dev is not None else point.score).value
+
+    points = [point for point in points if value(point) == value(point)] or points
     if keep is not None:
-        return max(points, key=lambda point: (point.tuning != "none", sign * point.score.value))
-    least = sign * base.score.value - tolerance * abs(base.score.value)
-    good = [point for point in points if sign * point.score.value >= least]
+        return max(points, key=lambda point: (point.tuning != "none", sign * value(point)))
+    least = sign * value(base) - tolerance * abs(value(base))
+    good = [point for point in points if sign * value(point) >= least]
     if good:
-        return min(good, key=lambda point: (point.total()[0], -sign * point.score.value))
-    return max(points, key=lambda point: sign * point.score.value)
+        return min(good, key=lambda point: (point.total()[0], -sign * value(point)))
+    return max(points, key=lambda point: sign * value(point))
+
+
+def chosen_on(points: Sequence[PrunePoint]) -> str:
+    """The split that a point of these is chosen on: test only where an earlier version left scores on dev out."""
+    candidates = [point for point in points if point.id == UNTOUCHED or point.lambda_ is not None]
+    return "dev" if all(point.dev is not None or point.split == "dev" for point in candidates) else "test"

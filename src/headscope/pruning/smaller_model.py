@@ -1,12 +1,13 @@
 """The smaller model: pruned heads folded into the weights (`baked/`), and taken out of them (`slim/`), side by side."""
 
+import hashlib
 import json
 import secrets
 import shutil
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +47,7 @@ class ModelCost:
 class SmallerModels:
     """What `write_smaller_models` wrote. `batch` and `length` are of the input that was timed.
 
+    `point` is the point of a sweep that they are of ("" for a mask alone), `mask_sha256` the checksum of its mask.
     `slim` is None where the model cannot be made slim, and `slim_refused` says why. A slim folder that `is_plain` loads
     with Transformers alone; any other, with `headscope.load`. The baked model costs what the original costs.
     """
@@ -58,6 +60,8 @@ class SmallerModels:
     batch: int
     length: int
     device: str
+    point: str = ""
+    mask_sha256: str = ""
 
     @classmethod
     def open(cls, folder: Path | str) -> "SmallerModels":
@@ -69,6 +73,8 @@ class SmallerModels:
         if data.pop("version", None) != VERSION or not files.take_checksum({"version": VERSION, **data}, file, _REMEDY):
             raise LoadError(f"{file} is damaged, or of another version of Headscope. {_REMEDY}")
         data.pop("checksum")
+        if data.get("unfinished"):
+            raise LoadError(f"baked/ and slim/ in {folder} are of two points: writing them was cut short. {_REMEDY}")
         return cls(**data | {"heads": tuple(data["heads"]), "baked": _cost(data["baked"]), "slim": _cost(data["slim"])})
 
 
@@ -77,6 +83,7 @@ def write_smaller_models(
     mask: HeadMask,
     folder: Path | str,
     *,
+    point: str = "",
     batch: int = 8,
     length: int = 128,
     rounds: int = 5,
@@ -86,8 +93,9 @@ def write_smaller_models(
     """Write the model without the pruned heads: `baked/` (the same sizes) and `slim/` (fewer weights) in a folder.
 
     Both are compared with the model whose pruned heads are switched off before they appear, and take the place of
-    earlier ones together. Their sizes and their speed, beside each other, are in `smaller.json`.
-    Where the model cannot be made slim exactly, `slim/` is left out with a warning that says why.
+    earlier ones together. Their sizes and their speed, beside each other, are in `smaller.json`, with the `point` of
+    a sweep that they are of. Where the model cannot be made slim exactly, `slim/` is left out with a warning that says
+    why; where weights cannot express the mask at all, it is an error.
     """
     mask.check(model)
     folder = Path(folder).expanduser()
@@ -106,9 +114,36 @@ def write_smaller_models(
             warnings.warn(f"only baked/ was written: {refused}", HeadscopeWarning, stacklevel=2)
         steps.next()
         smaller = _measure(model, mask, staging, refused, batch, length, rounds)
-        whole = files.with_checksum(json.loads(json.dumps({"version": VERSION, **asdict(smaller)})))
-        files.write_file(staging / FILE, json.dumps(whole, indent=1).encode())
+        smaller = replace(smaller, point=point, mask_sha256=_checksum(mask))
+        _write_about(staging, asdict(smaller))
     return smaller
+
+
+def smaller_models_of(folder: Path, point: str, mask: HeadMask) -> SmallerModels | None:
+    """The smaller models in a folder if they are whole, and of this point; else None."""
+    try:
+        smaller = SmallerModels.open(folder)
+    except LoadError:  # none, damaged, or cut short
+        return None
+    names = FOLDERS if smaller.slim is not None else FOLDERS[:1]
+    is_there = all((folder / name).is_dir() for name in names)
+    return smaller if is_there and (smaller.point, smaller.mask_sha256) == (point, _checksum(mask)) else None
+
+
+def remove_leftovers(folder: Path) -> None:
+    """Remove what a killed process had begun to write. Call with the folder locked, as whoever writes models does."""
+    for leftover in folder.glob(f"{files.UNFINISHED}*.partial"):
+        if leftover.is_dir():
+            shutil.rmtree(leftover, ignore_errors=True)
+
+
+def _checksum(mask: HeadMask) -> str:
+    return hashlib.sha256(json.dumps(mask.to_json()).encode()).hexdigest()
+
+
+def _write_about(folder: Path, about: dict[str, Any]) -> None:
+    whole = files.with_checksum(json.loads(json.dumps({"version": VERSION, **about})))
+    files.write_file(folder / FILE, json.dumps(whole, indent=1).encode())
 
 
 def _measure(
@@ -140,12 +175,13 @@ def _replaced_together(folder: Path) -> Iterator[Path]:
     try:
         (staging / "before").mkdir(parents=True)
         yield staging
-        (staging / FILE).replace(folder / FILE)
+        _write_about(folder, {"unfinished": True})  # who is killed before the last line leaves a mixture
         for name in FOLDERS:
             if (folder / name).exists():
                 (folder / name).rename(staging / "before" / name)
             if (staging / name).exists():
                 (staging / name).rename(folder / name)
+        (staging / FILE).replace(folder / FILE)
     except OSError as error:
         if isinstance(error, HeadscopeError):
             raise

@@ -26,6 +26,8 @@ from headscope.tasks.score import Score
 
 # The untouched model, and what a point says it was fine-tuned with.
 UNTOUCHED, FIXED_MASK = "none", "fixed mask"
+# Methods that score heads on the first examples of train.
+RANKED = ("importance", "relevance", "confidence")
 _SETTINGS, _FIT = "settings.json", "fit"
 _REMEDY = "Remove its folder, and prune again."
 
@@ -38,6 +40,7 @@ class PointPlan:
     settings: Mapping[str, Any]
     make: Callable[[], PrunePoint]
     needs: tuple[str, ...] = ()
+    seed: int = 0
 
 
 class SweepRun:
@@ -86,6 +89,8 @@ class SweepRun:
                 raise
             except HeadscopeError:
                 return False
+            for leftover in folder.glob(f"{files.UNFINISHED}*.partial"):
+                leftover.unlink(missing_ok=True)  # of a process that was killed
             self._check_settings(plan)
             if plan.id not in self.sweep.read()["points"]:
                 started = time.monotonic()
@@ -104,7 +109,7 @@ class SweepRun:
         before = files.read_json(file, _REMEDY)
         if not files.take_checksum(before, file, _REMEDY):
             raise LoadError(f"{file} is damaged: its checksum is missing. {_REMEDY}")
-        changed = [name for name in {**before, **settings} if before.get(name) != settings.get(name)]
+        changed = [name for name, value in settings.items() if before.get(name) != value]
         if changed:
             name = changed[0]
             raise InputError(
@@ -123,7 +128,8 @@ class SweepRun:
     def l0(self, lambda_by_type: Mapping[str, float], seed: int) -> PointPlan:
         """L0 training at a λ."""
         options = self.options
-        name = f"l0-{_lambda_name(lambda_by_type)}{_variant(options)}-s{seed}"
+        types = {layer.type for layer in self.layers}
+        name = f"l0-{_lambda_name(lambda_by_type, types)}{_variant(options)}-s{seed}"
 
         def make() -> PrunePoint:
             model = copy_model(self.model)
@@ -132,9 +138,10 @@ class SweepRun:
             point = self._point(name, "l0", trained.mask, model)
             about = {"parameters": options.parameters, "start": options.training.start, "seed": seed}
             gates = {"log_alpha": trained.log_alpha, "p_open": trained.p_open, "history": trained.history}
+            gates |= {"dev": self._on_dev(model, trained.mask, point.score)}
             return replace(point, lambda_=dict(lambda_by_type), steps=options.training.steps, **about, **gates)
 
-        return PointPlan(name, options.l0_settings(lambda_by_type, seed), make)
+        return PointPlan(name, options.l0_settings(lambda_by_type, seed), make, seed=seed)
 
     def exactly(self, keep: float, source: str, seed: int, search: Mapping[str, Any]) -> PointPlan:
         """An L0 point with heads added or removed by log α until exactly `keep` of them survive."""
@@ -148,12 +155,14 @@ class SweepRun:
             }
             sizes = group_sizes(self.layers, self.options.gates.per)
             mask = keep_highest(self.whole, scores, self.n_kept(keep), group_sizes=sizes)
-            score, loss = self._evaluate(self.sweep.load(self.model, point), mask)
+            model = self.sweep.load(self.model, point)
+            score, loss = self._evaluate(model, mask)
             changed = {"removed": len(_lost(point.mask, mask)), "added": len(_lost(mask, point.mask))}
-            return replace(point, id=name, mask=mask, score=score, loss=loss, keep=keep, search={**search, **changed})
+            about = {"score": score, "loss": loss, "dev": self._on_dev(model, mask, score)}
+            return replace(point, id=name, mask=mask, keep=keep, search={**search, **changed}, **about)
 
         settings = {"keep": keep, "source": source}
-        return PointPlan(name, settings, make, (source,))
+        return PointPlan(name, settings, make, (source,), seed)
 
     def tuned(self, source: str, seed: int) -> PointPlan:
         """The weights of an L0 point fine-tuned with its mask fixed."""
@@ -168,9 +177,10 @@ class SweepRun:
             pruned = self._point(name, "l0", point.mask, model)
             about = {"start": point.start, "parameters": point.parameters, "lambda_": point.lambda_}
             about |= {"keep": point.keep, "search": point.search, "seed": seed, "like": source}
+            about |= {"dev": self._on_dev(model, point.mask, pruned.score)}
             return replace(pruned, tuning=FIXED_MASK, steps=point.steps + steps, history=history, **about)
 
-        return PointPlan(name, self._tuning_settings(steps, seed), make, (source,))
+        return PointPlan(name, self._tuning_settings(steps, seed), make, (source,), seed)
 
     def baseline(self, method: str, allocation: str | None, like: str, *, seed: int, tuned: bool) -> PointPlan:
         """As many heads as an L0 point has, chosen in another way on the weights from before."""
@@ -192,13 +202,18 @@ class SweepRun:
             history = self._tune(model, name, mask, steps, seed) if tuned else ()
             trained = {"parameters": self.options.tuned_parameters() if tuned else "none"}
             trained |= {"tuning": FIXED_MASK if tuned else "none", "steps": steps, "history": history, "seed": seed}
-            return replace(self._point(name, method, mask, model), **trained, **fields)
+            point = self._point(name, method, mask, model)
+            if name == UNTOUCHED:  # what chosen points are compared with
+                trained |= {"dev": self._on_dev(model, mask, point.score)}
+            return replace(point, **trained, **fields)
 
-        settings: dict[str, Any] = {"method": method, "examples": self.options.ranking_examples}
+        settings: dict[str, Any] = {"method": method}
+        if method in RANKED:
+            settings |= {"examples": self.options.ranking_examples}
         if tuned:
             settings |= self._tuning_settings(steps, seed)
         like = fields.get("like")
-        return PointPlan(name, settings, make, () if like is None else (like,))
+        return PointPlan(name, settings, make, () if like is None else (like,), seed)
 
     # Parts of points
 
@@ -256,6 +271,13 @@ class SweepRun:
             return score, score.value
         return score, self.task.evaluate(model, self.split, edits, metric="loss", **settings).value
 
+    def _on_dev(self, model: Model, mask: HeadMask, score: Score) -> Score:
+        """The score on dev, by which a point is chosen; `score` is that of the split that is reported."""
+        if self.split == "dev":
+            return score
+        settings: dict[str, Any] = {"batch_size": self.options.training.batch_size, **self._hooks()}
+        return self.task.evaluate(model, "dev", mask.interventions(), **settings)
+
     def _hooks(self) -> dict[str, Any]:
         return {"cancel": self.cancel, "progress": self.progress}
 
@@ -271,10 +293,10 @@ def _lost(before: HeadMask, after: HeadMask) -> set:
     return set(before.heads_kept()) - set(after.heads_kept())
 
 
-def _lambda_name(lambda_by_type: Mapping[str, float]) -> str:
-    """One number where all types have the same λ, else each with its name."""
+def _lambda_name(lambda_by_type: Mapping[str, float], types: set[str]) -> str:
+    """One number where all types that may be pruned have the same λ, else each with its name."""
     values = set(lambda_by_type.values())
-    if len(values) == 1:
+    if len(values) == 1 and types == set(lambda_by_type):
         return f"{values.pop():g}"
     return "+".join(f"{name}{value:g}" for name, value in lambda_by_type.items())
 
@@ -283,5 +305,5 @@ def _variant(options: PruneOptions) -> str:
     """What tells points of a folder apart beside λ: start, what was trained, and the types with gates."""
     parts = ["scratch"] if options.training.start == "scratch" else []
     parts += [] if options.parameters == "all" else [options.parameters]
-    parts += [] if options.types is None else ["+".join(options.types)]
+    parts += [] if options.types is None else [f"only-{'+'.join(options.types)}"]
     return "".join(f"-{part}" for part in parts)

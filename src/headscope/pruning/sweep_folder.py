@@ -34,7 +34,8 @@ class PrunePoint:
 
     `lambda_` is by type of attention. `log_alpha` and `p_open` are of L0's gates, by layer. A row of `history` has
     "step", "loss", "open" (by type) and, where it was evaluated, "score". `weights` is a file in the sweep's folder.
-    `search` says how λ was found for `keep`, and how many heads were then added or removed by log α.
+    `search` says how λ was found for `keep`, and how many heads were then added or removed by log α. `dev` is the score
+    on dev of points that may be chosen: `score` is on test where there is one, and must not decide.
     """
 
     id: str
@@ -60,6 +61,7 @@ class PrunePoint:
     weights: str | None = None
     weights_sha256: str | None = None
     search: Mapping[str, Any] | None = None
+    dev: Score | None = None
 
     def counts(self) -> dict[str, tuple[int, int]]:
         """How many heads survive, and of how many, by type of attention."""
@@ -71,8 +73,6 @@ class PrunePoint:
 
     def to_json(self) -> dict[str, Any]:
         """As plain data: the fields of `point.json`."""
-        interval = None if self.score.interval is None else list(self.score.interval)
-        score = {"metric": self.score.metric, "value": self.score.value, "n": self.score.n, "interval": interval}
         plain = ("id", "method", "start", "parameters", "allocation", "like", "normalised", "keep", "seed", "tuning")
         return {
             **{name: getattr(self, name) for name in plain},
@@ -83,7 +83,8 @@ class PrunePoint:
             "total": list(self.total()),
             "log_alpha": _by_address(self.log_alpha),
             "p_open": _by_address(self.p_open),
-            "score": score | {"split": self.split},
+            "score": _score_to_json(self.score) | {"split": self.split},
+            "dev": None if self.dev is None else _score_to_json(self.dev),
             "loss": self.loss,
             "seconds": self.seconds,
             "history": [dict(row) for row in self.history],
@@ -95,17 +96,13 @@ class PrunePoint:
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> "PrunePoint":
         """What `to_json` gave."""
-        score = dict(data["score"])
-        split = score.pop("split")
-        interval = None if score["interval"] is None else tuple(score["interval"])
-        derived = ("counts", "total", "lambda", "mask", "score", "log_alpha", "p_open", "history")
+        derived = ("counts", "total", "lambda", "mask", "score", "dev", "log_alpha", "p_open", "history")
         return cls(
             **{name: value for name, value in data.items() if name not in derived},
             mask=HeadMask.from_json(data["mask"]),
-            score=Score(
-                score["metric"], float("nan") if score["value"] is None else score["value"], score["n"], interval
-            ),
-            split=split,
+            score=_score_from_json(data["score"]),
+            split=data["score"]["split"],
+            dev=None if data.get("dev") is None else _score_from_json(data["dev"]),
             lambda_=data["lambda"],
             log_alpha=_by_site(data["log_alpha"]),
             p_open=_by_site(data["p_open"]),
@@ -186,7 +183,7 @@ class Sweep:
 
     @property
     def chosen(self) -> PrunePoint | None:
-        """The point whose model is in `baked/` and `slim/`, once there is one."""
+        """The chosen point, once there is one. `smaller.json` says which point `baked/` and `slim/` are of."""
         name = self.read()["chosen"]
         return None if name is None else self.point(name)
 
@@ -268,7 +265,7 @@ class Sweep:
                 self._write(index | {"points": [*index["points"], point.id]})
 
     def choose(self, name: str | None) -> None:
-        """Note which point `baked/` and `slim/` are of."""
+        """Note which point is chosen."""
         with files.lock(self.folder):
             index = self.read()
             if name is not None and name not in index["points"]:
@@ -324,6 +321,16 @@ def _plain(data: Any) -> Any:
     if isinstance(data, dict):
         return {name: _plain(value) for name, value in data.items()}
     return [_plain(value) for value in data] if isinstance(data, list | tuple) else data
+
+
+def _score_to_json(score: Score) -> dict[str, Any]:
+    interval = None if score.interval is None else list(score.interval)
+    return {"metric": score.metric, "value": score.value, "n": score.n, "interval": interval}
+
+
+def _score_from_json(data: Mapping[str, Any]) -> Score:
+    value = float("nan") if data["value"] is None else data["value"]
+    return Score(data["metric"], value, data["n"], None if data["interval"] is None else tuple(data["interval"]))
 
 
 def _by_address(values: Mapping[Site, tuple[float, ...]] | None) -> dict[str, list[float]] | None:

@@ -6,8 +6,9 @@ from tiny_models import FAMILIES
 from transformers import AutoModel
 
 import headscope as hs
-from headscope.errors import InterventionError, LoadError
+from headscope.errors import CaptureError, InterventionError, LoadError
 from headscope.models import Model
+from headscope.models.baking import _check_equal, baked_model
 
 WITH_COORDINATES = ["bert", "gpt2", "opt", "vit", "whisper", "bart", "distilbert"]
 
@@ -93,12 +94,26 @@ def test_edits_of_one_head_are_baked_in_their_order(tmp_path):
         ("gpt2", hs.silence("L0H0", tokens=[1]), "some tokens"),
         ("gpt2", hs.mean_ablate("L0H0"), "give the mean"),
         ("albert", hs.silence("L0H0"), "share their weights"),
+        (
+            "albert",
+            [hs.gate(site, torch.tensor([0.0, 1.0, 1.0, bit])) for site, bit in (("L0", 1.0), ("L1", 0.0))],
+            "share",
+        ),
     ],
 )
 def test_what_weights_cannot_express_is_refused(name, edit, error_text, tmp_path):
     with pytest.raises(InterventionError, match=error_text):
-        hs.bake(Model(FAMILIES[name].build()), [edit], tmp_path / "baked")
+        hs.bake(Model(FAMILIES[name].build()), edit, tmp_path / "baked")
     assert not list(tmp_path.iterdir())
+
+
+def test_a_baked_model_that_computes_nan_is_not_written():
+    model = Model(FAMILIES["gpt2"].build(), verify=False)
+    baked = baked_model(model, [])
+    with torch.no_grad():
+        next(baked.module.parameters()).fill_(float("nan"))
+    with pytest.raises(CaptureError, match="differs from the edited run's"):
+        _check_equal(model, [], baked)
 
 
 def test_a_folder_with_something_in_it_is_left_alone(tmp_path):

@@ -1,6 +1,7 @@
 """Sweeps end to end on small models: what is trained, what is chosen, resuming, and everything that may go wrong."""
 
 import errno
+import json
 import os
 import threading
 from dataclasses import replace
@@ -8,16 +9,18 @@ from pathlib import Path
 
 import pytest
 import torch
-from tiny_models import SENTENCES
-from tiny_tasks import PAIRS, bert, gpt, language_task, marian
+from tiny_models import SENTENCES, tiny_bert_tokenizer
+from tiny_tasks import PAIRS, SIZES, bert, gpt, language_task, marian, wrap
 from torch import Tensor
+from transformers import AlbertConfig, AlbertForMaskedLM
 
 import headscope as hs
 from headscope import files, tasks
 from headscope.errors import Cancelled, HeadscopeError, HeadscopeWarning, InputError, LoadError
 from headscope.pruning import GateOptions, HeadMask, PruneOptions, PrunePoint, Sweep
 from headscope.pruning.head_gates import HeadGates
-from headscope.pruning.pruning_run import baseline_plans, choose_point
+from headscope.pruning.pruning_run import baseline_plans, choose_point, chosen_on
+from headscope.pruning.smaller_model import SmallerModels
 from headscope.pruning.sweep import SweepRun
 from headscope.tasks import FitOptions, Score, read_fit
 
@@ -130,6 +133,66 @@ def test_keep_gives_exactly_that_many_heads_and_says_how(tmp_path: Path) -> None
     assert closest[1] - chosen.search["removed"] + chosen.search["added"] == 1
 
 
+def test_a_point_is_chosen_on_dev_and_reported_on_test(tmp_path: Path) -> None:
+    task = tasks.language_modelling(train=[*SENTENCES], dev=[*SENTENCES[:2]], test=[*SENTENCES[2:4]])
+    sweep = run(
+        tmp_path, gpt(), task, lambdas=0.1, options=replace(OPTIONS, baselines=("random",), allocations=("l0",))
+    )
+    by_id = {point.id: point for point in sweep.points}
+    assert [name for name, point in by_id.items() if point.dev is not None] == ["none", "l0-0.1-s0", "l0-0.1-s0-tuned"]
+    tuned = by_id["l0-0.1-s0-tuned"]
+    for split, score in (("test", tuned.score), ("dev", tuned.dev)):
+        expected = task.evaluate(sweep.load(gpt(), tuned), split, tuned.mask.interventions())
+        assert score is not None and score.value == pytest.approx(expected.value, rel=1e-6), split
+    assert chosen_on(sweep.points) == "dev" and chosen_on([*sweep.points, replace(tuned, dev=None)]) == "test"
+
+
+def test_with_several_seeds_each_point_is_fine_tuned_with_its_own(tmp_path: Path) -> None:
+    sweep = run(tmp_path, lambdas=0.1, options=replace(OPTIONS, l0_seeds=2))
+    assert {point.id: point.seed for point in sweep.points} == {
+        "none": 0,
+        "l0-0.1-s0": 0,
+        "l0-0.1-s0-tuned": 0,
+        "l0-0.1-s1": 1,
+        "l0-0.1-s1-tuned": 1,
+    }
+    settings = json.loads((tmp_path / "points" / "l0-0.1-s1-tuned" / "settings.json").read_text())
+    assert settings["tuning"]["seed"] == 1
+
+
+def albert() -> hs.Model:
+    torch.manual_seed(0)
+    config = AlbertConfig(vocab_size=len(tiny_bert_tokenizer()), max_position_embeddings=32, embedding_size=8, **SIZES)
+    return wrap(AlbertForMaskedLM(config), tiny_bert_tokenizer())
+
+
+def test_a_model_whose_heads_cannot_be_baked_is_chosen_without_a_smaller_model(tmp_path: Path) -> None:
+    task = tasks.masked_language_modelling(train=[*SENTENCES], dev=[*SENTENCES[:2]])
+    settings = {"options": no_tuning(keep_tolerance=1.0), "smaller": True, "keep": 0.25}
+    for _ in range(2):  # also when it is run again
+        with pytest.warns(
+            HeadscopeWarning, match=r"no smaller model of the point .* was written: .*share their weights"
+        ):
+            sweep = run(tmp_path, albert(), task, **settings)
+    assert sweep.chosen is not None and sweep.chosen.keep == 0.25
+    assert not (tmp_path / "baked").exists() and not (tmp_path / "smaller.json").exists()
+
+
+def test_the_chosen_point_is_known_without_its_model_and_a_stopped_copy_is_written_again(tmp_path: Path) -> None:
+    settings = {"options": no_tuning(keep_tolerance=1.0)}
+    run(tmp_path, keep=0.75, smaller=True, **settings)
+    assert SmallerModels.open(tmp_path).point == "l0-keep0.75-s0"
+    sweep = run(tmp_path, keep=0.25, **settings)
+    assert sweep.chosen is not None and sweep.chosen.id == "l0-keep0.25-s0"
+    assert SmallerModels.open(tmp_path).point == "l0-keep0.75-s0"  # smaller=False
+    leftover = tmp_path / ".headscope-0123.partial"
+    (leftover / "baked").mkdir(parents=True)
+    (tmp_path / "points" / "none" / ".headscope-0123.partial").touch()
+    run(tmp_path, keep=0.25, smaller=True, **settings)
+    assert SmallerModels.open(tmp_path).point == "l0-keep0.25-s0"
+    assert not [*tmp_path.glob("**/.headscope-*.partial")]
+
+
 def test_a_search_that_ends_far_off_warns(tmp_path: Path) -> None:
     options = no_tuning(gates=GateOptions(rate=1e-6), keep_trials=2)
     with pytest.warns(HeadscopeWarning, match=r"no λ of 2 left 2 of 4 heads open.*2 heads were removed"):
@@ -210,6 +273,23 @@ def test_a_finished_sweep_is_read_and_more_points_are_added(tmp_path: Path) -> N
         run(tmp_path, lambdas=0.0, options=no_tuning(gates=GateOptions(tau=0.5)))
     with pytest.raises(InputError, match="with other settings"):
         run(tmp_path, gpt(seed=3), lambdas=0.0, options=no_tuning())
+
+
+def test_runs_that_differ_in_what_is_pruned_or_ranked_share_a_folder(tmp_path: Path) -> None:
+    quick = no_tuning(training=replace(TRAINING, steps=1))
+    model, task = marian(), pairs_task()
+    encoder = replace(quick, types=("encoder",))
+    runs = [
+        (0.05, quick),
+        ({"encoder": 0.05}, quick),
+        (0.05, encoder),
+        (0.05, replace(quick, parameters="encoder")),
+        (0.05, replace(quick, ranking_examples=1)),  # nothing is ranked
+    ]
+    for lambdas, options in runs:
+        sweep = run(tmp_path, model, task, lambdas=lambdas, options=options)
+    names = ["none", "l0-0.05-s0", "l0-encoder0.05-s0", "l0-0.05-only-encoder-s0", "l0-0.05-encoder-s0"]
+    assert [point.id for point in sweep.points] == names
 
 
 def test_a_point_that_another_process_makes_is_left_to_it(tmp_path: Path) -> None:
@@ -324,3 +404,19 @@ def test_the_smallest_point_that_costs_little_is_chosen(tmp_path: Path) -> None:
     assert (choose_point(sweep, None, 0.015) or sweep.points[0]).id == "three"
     assert (choose_point(sweep, 0.25, 0.02) or sweep.points[0]).id == "one"
     assert choose_point(sweep, 0.5, 0.02) is None
+    add("mask", 0, base, lambda_=None, like="one", tuning="fixed mask")  # baseline "l0", fine-tuned
+    assert (choose_point(sweep, None, 0.02) or sweep.points[0]).id == "two"
+
+
+def test_test_scores_decide_nothing(tmp_path: Path) -> None:
+    sweep = run(tmp_path, lambdas=0.0, options=no_tuning(training=replace(TRAINING, steps=1)))
+    untouched = sweep.points[0]
+
+    def add(name: str, on_test: float, on_dev: float) -> None:
+        mask = HeadMask.of(gpt(), HeadMask.full(gpt()).heads()[:2])
+        scores = [Score("bits_per_byte", untouched.score.value * factor, 2) for factor in (on_test, on_dev)]
+        sweep.add(PrunePoint(name, "l0", mask, scores[0], "test", lambda_={"self": 0.1}, dev=scores[1]))
+
+    add("good on test", 0.9, 1.5)
+    add("good on dev", 1.5, 1.01)
+    assert (choose_point(sweep, None, 0.02) or untouched).id == "good on dev"

@@ -21,7 +21,12 @@ from headscope.pruning.size_and_speed import (
     sized_inputs,
     weight_bytes,
 )
-from headscope.pruning.smaller_model import SmallerModels, write_smaller_models
+from headscope.pruning.smaller_model import (
+    SmallerModels,
+    remove_leftovers,
+    smaller_models_of,
+    write_smaller_models,
+)
 
 
 def tiny(name: str) -> Model:
@@ -101,6 +106,41 @@ def test_a_full_disk_leaves_the_models_that_were_there(tmp_path, monkeypatch):
     with pytest.raises(LoadError, match=r"could not write the smaller models.*No space left"):
         write(model, HeadMask.of(model, model.heads[3:]), tmp_path)
     assert {file: file.read_bytes() for file in tmp_path.rglob("*") if file.is_file()} == before
+
+
+def test_who_is_killed_between_two_points_leaves_no_mixture_that_passes_for_either(tmp_path, monkeypatch):
+    model = tiny("gpt2")
+    first, second = HeadMask.of(model, model.heads[:2]), HeadMask.of(model, model.heads[3:])
+
+    def whole(name: str, mask: HeadMask) -> bool:
+        return smaller_models_of(tmp_path, name, mask) is not None
+
+    def point(name: str, mask: HeadMask) -> None:
+        write_smaller_models(model, mask, tmp_path, point=name, batch=1, length=8, rounds=1)
+
+    point("first", first)
+    assert whole("first", first) and not whole("second", first) and not whole("first", second)
+    rename = Path.rename
+
+    def killed(self, target):
+        if self.name == "slim":
+            raise KeyboardInterrupt
+        return rename(self, target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "rename", killed)
+        with pytest.raises(KeyboardInterrupt):
+            point("second", second)
+    assert not whole("first", first) and not whole("second", second)
+    with pytest.raises(LoadError, match=r"of two points: writing them was cut short"):
+        SmallerModels.open(tmp_path)
+    (tmp_path / ".headscope-0123.partial" / "slim").mkdir(parents=True)  # what a killed process had begun
+    remove_leftovers(tmp_path)
+    point("second", second)
+    assert whole("second", second)
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["baked", "slim", "smaller.json"]
+    (tmp_path / "slim").rename(tmp_path / "elsewhere")
+    assert not whole("second", second)
 
 
 def test_models_that_are_being_trained_and_a_request_to_stop(tmp_path):
