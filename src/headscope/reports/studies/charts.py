@@ -22,7 +22,7 @@ _SHAPES: dict[str, str] = {
 
 
 @dataclass(frozen=True)
-class Series:
+class PointSeries:
     """Points (x, y) with a mark in a colour of the page (1 to 6). `is_line` joins them in their order; `notes` has a
     text for each point, shown on hover.
     """
@@ -64,7 +64,7 @@ class Chart:
 def points_chart(
     title: str,
     caption: str,
-    series: Sequence[Series],
+    series: Sequence[PointSeries],
     *,
     x: str,
     y: str,
@@ -150,7 +150,7 @@ class _Axes:
         return f'<svg class="chart" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{name}">{inner}</svg>'
 
 
-def _series(axes: _Axes, series: Series) -> str:
+def _series(axes: _Axes, series: PointSeries) -> str:
     places = [(axes.x(x), axes.y(y)) for x, y in series.points]
     line = ""
     if series.is_line and len(places) > 1:

@@ -15,7 +15,7 @@ from headscope.faithfulness.studies.chunking import (
     train_chunkers,
 )
 from headscope.progress import Cancel, OnProgress
-from headscope.reports.studies.charts import Chart, ReferenceLine, Series, histogram, points_chart
+from headscope.reports.studies.charts import Chart, ReferenceLine, PointSeries, histogram, points_chart
 from headscope.reports.studies.checks import NOT_QUOTED, TRAINING, Check, Study, check_folder
 
 TITLE = "Chunking: is attention the only path? After Yang's report on a one-layer tagger of CoNLL-2000"
@@ -178,8 +178,8 @@ def charts(result: ChunkingResult) -> Iterator[Chart]:
         "NLL against KL per cell, as the report draws it",
         "Each point is an adversary, last epoch. At the dashed line, 0.33, the report sees a knee.",
         [
-            Series("ours", ours, "dot", 1, notes=notes),
-            Series("notebook, one seed", published, "ring", 2, notes=[f"λ={row[0]:g}" for row in PUBLISHED_SWEEP]),
+            PointSeries("ours", ours, "dot", 1, notes=notes),
+            PointSeries("notebook, one seed", published, "ring", 2, notes=[f"λ={row[0]:g}" for row in PUBLISHED_SWEEP]),
         ],
         x="KL(adversary ‖ base), nats, mean over cells",
         y="NLL against gold tags, nats a word",
@@ -188,7 +188,7 @@ def charts(result: ChunkingResult) -> Iterator[Chart]:
     yield points_chart(
         "NLL against KL per row",
         "The same adversaries; the divergence of a query's distribution has no bound.",
-        [Series("ours", [(row["kl_row"], row["nll"]) for row in last], "dot", 1, notes=notes)],
+        [PointSeries("ours", [(row["kl_row"], row["nll"]) for row in last], "dot", 1, notes=notes)],
         x="KL(adversary ‖ base), nats, mean over rows",
         y="NLL against gold tags, nats a word",
         lines=[ReferenceLine("our base", y=base_nll)],
@@ -223,8 +223,8 @@ def _distance_and_performance(result: ChunkingResult) -> Chart:
         "Distance and performance",
         "How far attention moves (JSD, at most 0.693) and what that costs.",
         [
-            Series("adversaries", places[0], "dot", 1, notes=[line["name"] for line in adversaries]),
-            Series("base taggers, other seeds", places[1], "triangle", 3),
+            PointSeries("adversaries", places[0], "dot", 1, notes=[line["name"] for line in adversaries]),
+            PointSeries("base taggers, other seeds", places[1], "triangle", 3),
         ],
         x="JSD of attention from the base, mean over rows",
         y="chunk F1 on the test set",

@@ -13,7 +13,7 @@ from headscope.faithfulness.studies.sentiment import (
     train_classifiers,
 )
 from headscope.progress import Cancel, OnProgress
-from headscope.reports.studies.charts import Chart, Series, points_chart
+from headscope.reports.studies.charts import Chart, PointSeries, points_chart
 from headscope.reports.studies.checks import NOT_QUOTED, TRAINING, Check, Study, check_folder
 from headscope.tasks.task_data import Columns
 
@@ -161,11 +161,11 @@ def charts(result: SentimentResult) -> Iterator[Chart]:
         "Distance of attention and change of the answer",
         "Means over test texts. How far attention can go before the answer does, against what another seed does.",
         [
-            Series("global adversaries over λ", [_place(line) for line in adversaries], "dot", 1, is_line=True,
+            PointSeries("global adversaries over λ", [_place(line) for line in adversaries], "dot", 1, is_line=True,
                    notes=[line["name"] for line in adversaries]),
-            Series("other seeds", [_place(line) for line in result.of("base")[1:]], "triangle", 3),
-            Series("trained with uniform attention", [_place(line) for line in result.of("uniform")], "square", 2),
-            Series("per-text adversaries", [(per_text[0], per_text[1])], "plus", 4),
+            PointSeries("other seeds", [_place(line) for line in result.of("base")[1:]], "triangle", 3),
+            PointSeries("trained with uniform attention", [_place(line) for line in result.of("uniform")], "square", 2),
+            PointSeries("per-text adversaries", [(per_text[0], per_text[1])], "plus", 4),
         ],
         x="JSD of attention from the base, nats (at most 0.693)",
         y="TVD of the answer",
@@ -173,7 +173,7 @@ def charts(result: SentimentResult) -> Iterator[Chart]:
     yield points_chart(
         "Permuted attention",
         "Each point is a text: the median change of its answer over permutations, against its largest weight.",
-        [Series("texts", [(line["largest_weight"], line["permutation"]) for line in texts], "dot", 1,
+        [PointSeries("texts", [(line["largest_weight"], line["permutation"]) for line in texts], "dot", 1,
                 notes=[f"{line['words']} words" for line in texts])],
         x="largest weight of attention",
         y="median change of the answer (TVD)",
