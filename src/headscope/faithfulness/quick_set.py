@@ -20,7 +20,7 @@ from headscope.faithfulness.output_changes import output_change, permutations
 from headscope.faithfulness.questions import question_of, task_name
 from headscope.faithfulness.replacements import identity, uniform
 from headscope.faithfulness.verdict_rule import FAR, SAME_OUTPUT, TrustVerdict, quick_verdict
-from headscope.faithfulness.verdict_text import number
+from headscope.faithfulness.verdict_text import number, ways_without_change
 from headscope.interventions import Intervention
 from headscope.models import Model
 from headscope.progress import Cancel, OnProgress, Steps
@@ -67,10 +67,7 @@ def quick_check(
 
     The answer is the class, the next token after the text, the first masked token, or else a word drawn by `seed`.
     """
-    inputs = source.inputs if isinstance(source, Trace) else source
-    inputs = inputs if isinstance(inputs, Inputs) else model.read(inputs)
-    if not isinstance(inputs, Inputs):
-        raise InputError("the quick set is for one input at a time.")
+    inputs = _inputs(model, source)
     heads = list(model.heads) if head is None else find(head, model.heads)
     question = _question(model, inputs, seed)
     tokens = AnswerTokens(model, question, interventions=interventions, cancel=cancel)
@@ -92,6 +89,14 @@ def quick_check(
             badges[chosen] = _badge(chosen, figures.get(chosen), untestable(model, question, chosen), answer)
         steps.add(len(chunk))
     return badges
+
+
+def _inputs(model: Model, source: Any) -> Inputs:
+    inputs = source.inputs if isinstance(source, Trace) else source
+    inputs = inputs if isinstance(inputs, Inputs) else model.read(inputs)
+    if not isinstance(inputs, Inputs):
+        raise InputError("the quick set is for one input at a time.")
+    return inputs
 
 
 def _question(model: Model, inputs: Inputs, seed: int) -> Question:
@@ -136,12 +141,18 @@ def _badge(head: Head, figures: dict[str, float] | None, reason: str | None, ans
     if figures is None:
         reason = reason or "the head sees fewer than two tokens that are not special"
         return Badge(head, "not tested", f"Not tested: {reason}.", answer, {})
-    verdict = quick_verdict(figures["change_permuted"], figures["change_uniform"])
+    verdict = quick_verdict(figures["change_permuted"], figures["change_uniform"], figures["farthest_share"])
     changes = f"permuted {number(figures['change_permuted'])}, uniform {number(figures['change_uniform'])} of 1"
     if verdict == "not supported":
-        sentence = f"This answer does not need the pattern: replacing it hardly changes the output ({changes})."
+        way = ways_without_change(figures, SAME_OUTPUT)
+        sentence = f"This answer does not need the pattern, which can be {way} with hardly a change ({changes})."
+    elif figures["change_permuted"] <= SAME_OUTPUT:
+        sentence = (
+            "Making the pattern uniform changes this answer; permuting it hardly does, but does not move the pattern "
+            f"far ({changes})."
+        )
     else:
-        sentence = f"This answer needs the pattern: replacing it changes the output ({changes})."
+        sentence = f"Permuting the pattern, and making it uniform, changes this answer ({changes})."
     tau = figures["tau_gradient"]
     sentence += (
         " Its order of tokens was not compared: all weights are equal." if tau != tau

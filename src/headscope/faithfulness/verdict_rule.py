@@ -11,6 +11,17 @@ Every part is a question with one number per text, compared with a threshold:
 
 A part passes or fails where the mean over texts differs from the threshold (sign-flip test, two-sided) at 0.05 after
 Holm's correction for the number of heads; else it is unclear. With fewer than 10 texts it is not tested.
+
+Amended on 19 November 2026, after the tables of docs/trust.md were computed:
+
+- A head whose need fails while exclusive passes is mixed; it was not supported. Permutations leave special tokens where
+  they are, so they hardly move a row that rests on one, and a change that is small for this reason says nothing about
+  whether the output needs the row. That no far pattern gives the same output says that it does. Of the 96 heads in the
+  tables this changes 2 (L1H0 and L1H2 of `builtin:gpt`), from not supported to mixed.
+- On one input a permutation refutes only where a far pattern gives the same output, for the same reason.
+- Where even equal signs in all texts could not reach 0.05 for so many heads, the part is not tested and says how many
+  texts it takes; it was unclear. This changes none of the tables.
+- Up to 15 texts all signs are tried, which were drawn at random before. This changes none of the tables.
 """
 
 from collections.abc import Sequence
@@ -19,14 +30,18 @@ from typing import Literal
 
 import numpy as np
 
-from headscope.analysis.statistics import N_BOOTSTRAP
+from headscope.analysis.statistics import holm, interval, sign_flip_p
+from headscope.runs.measure import Sample
 
 Outcome = Literal["pass", "fail", "unclear", "not tested"]
 TrustVerdict = Literal["supported", "mixed", "not supported", "not tested"]
 
 LEVEL = 0.05
-"""Of all heads together, the chance that any part is wrongly decided."""
+"""For one comparison with a threshold, the chance that any of the heads is wrongly decided. Every comparison is
+corrected by itself: agreement, which fails where either of two fails, can fail wrongly at twice this level.
+"""
 LEAST_TEXTS = 10
+"""For few heads; see `least_texts`."""
 SAME_OUTPUT = 0.05
 """A change of the output (total variation) up to here counts as none (Jain & Wallace, 2019)."""
 SHARE_OF_YARDSTICK = 0.5
@@ -35,8 +50,6 @@ LEAST_YARDSTICK = 0.1
 FAR = 0.5
 """Another pattern counts as far from here on, as a share of the largest JSD that the rows allow."""
 SHARE_OF_TEXTS = 0.5
-N_FLIPS = 50_000
-_FLIPS_AT_ONCE = 2_000
 
 
 @dataclass(frozen=True)
@@ -92,11 +105,26 @@ def exclusive(share_of_reachable: np.ndarray, *, was_searched: bool = True) -> l
     return [part if part.outcome == "fail" else replace(part, outcome="not tested", reason=reason) for part in parts]
 
 
+def least_texts(n_heads: int) -> int:
+    """How many texts can decide anything about so many heads: the least p of a sign-flip test is 2 in 2 to the n.
+
+    >>> least_texts(1), least_texts(48), least_texts(144)
+    (10, 11, 13)
+    """
+    n_texts = LEAST_TEXTS
+    while max(n_heads, 1) * 2 / 2**n_texts >= LEVEL:
+        n_texts += 1
+    return n_texts
+
+
 def decide(name: str, values: np.ndarray, threshold: float, *, passes: Literal["above", "below"]) -> list[VerdictPart]:
     """One part for every head from values [text, head], NaN where a text was not tested."""
-    p_values = holm([sign_flip_p(column[np.isfinite(column)] - threshold) for column in values.T])
+    n_texts = np.isfinite(values).sum(0)
+    n_heads = int((n_texts >= LEAST_TEXTS).sum())
+    differences = np.where(n_texts >= least_texts(n_heads), values - threshold, np.nan)
+    p_values = holm(sign_flip_p(differences))
     return [
-        _part(name, column[np.isfinite(column)], threshold, passes, p)
+        _part(name, column[np.isfinite(column)], threshold, passes, p, n_heads)
         for column, p in zip(values.T, p_values, strict=True)
     ]
 
@@ -104,25 +132,31 @@ def decide(name: str, values: np.ndarray, threshold: float, *, passes: Literal["
 def combine(parts: Sequence[VerdictPart]) -> TrustVerdict:
     """The verdict of a head from its three parts; never more than they say.
 
-    Not supported: the output does not need the pattern, or the attention neither agrees nor is exclusive. Supported:
-    all three pass. Not tested: it is not known whether the output needs the pattern, or nothing else is.
+    Not supported: need fails and exclusive does not pass, or agreement and exclusive both fail. Supported: all three
+    pass. Not tested: it is not known whether the output needs the pattern, or nothing else is.
     """
     outcome = {part.name: part.outcome for part in parts}
     need, others = outcome["need"], (outcome["agreement"], outcome["exclusive"])
     if need == "not tested":
         return "not tested"
-    if need == "fail" or others == ("fail", "fail"):
+    if need == "fail":
+        return "mixed" if outcome["exclusive"] == "pass" else "not supported"
+    if others == ("fail", "fail"):
         return "not supported"
     if others == ("not tested", "not tested"):
         return "not tested"
     return "supported" if (need, *others) == ("pass", "pass", "pass") else "mixed"
 
 
-def quick_verdict(permuted: float, uniform: float) -> TrustVerdict:
-    """What one input alone can say: that the pattern is not needed, or else nothing for sure. It cannot support."""
+def quick_verdict(permuted: float, uniform: float, farthest_share: float) -> TrustVerdict:
+    """What one input alone can say: that the pattern is not needed, or else nothing for sure. It cannot support.
+
+    `farthest_share` is that of the farthest pattern tried with the same output.
+    """
     if not (np.isfinite(permuted) and np.isfinite(uniform)):
         return "not tested"
-    return "not supported" if min(permuted, uniform) <= SAME_OUTPUT else "mixed"
+    is_refuted = uniform <= SAME_OUTPUT or (permuted <= SAME_OUTPUT and farthest_share >= FAR)
+    return "not supported" if is_refuted else "mixed"
 
 
 def both(first: Sequence[VerdictPart], second: Sequence[VerdictPart], name: str) -> list[VerdictPart]:
@@ -135,47 +169,13 @@ def both(first: Sequence[VerdictPart], second: Sequence[VerdictPart], name: str)
     return joined
 
 
-def holm(p_values: Sequence[float]) -> list[float]:
-    """p-values corrected for their number (Holm, 1979); NaN stays NaN and does not count.
-
-    >>> [round(p, 3) for p in holm([0.01, 0.04, 0.03])]
-    [0.03, 0.06, 0.06]
-    """
-    p = np.asarray(p_values, dtype=float)
-    known = np.flatnonzero(np.isfinite(p))
-    ordered = known[np.argsort(p[known], kind="stable")]
-    factors = np.arange(len(ordered), 0, -1)
-    corrected = np.full(len(p), np.nan)
-    corrected[ordered] = np.minimum(np.maximum.accumulate(p[ordered] * factors), 1.0)
-    return corrected.tolist()
-
-
-def sign_flip_p(differences: np.ndarray) -> float:
-    """Two-sided p of a mean that differs from 0: how often random signs give as large a mean; NaN for too few texts."""
-    if len(differences) < LEAST_TEXTS:
-        return float("nan")
-    generator, observed, n_extreme = np.random.default_rng(0), abs(differences.mean()), 0
-    for _ in range(N_FLIPS // _FLIPS_AT_ONCE):
-        signs = generator.choice(np.array([-1.0, 1.0]), (_FLIPS_AT_ONCE, len(differences)))
-        n_extreme += int((np.abs(signs @ differences) / len(differences) >= observed - 1e-12).sum())
-    return (1 + n_extreme) / (1 + N_FLIPS)
-
-
-def bootstrap_interval(values: np.ndarray) -> tuple[float, float]:
-    """The 95 % bootstrap interval of a mean; the same resamples at every call."""
-    if len(values) < 2:
-        return float("nan"), float("nan")
-    chosen = np.random.default_rng(0).integers(0, len(values), (N_BOOTSTRAP, len(values)))
-    low, high = np.quantile(values[chosen].mean(1), [0.025, 0.975])
-    return float(low), float(high)
-
-
-def _part(name: str, values: np.ndarray, threshold: float, passes: str, p: float) -> VerdictPart:
+def _part(name: str, values: np.ndarray, threshold: float, passes: str, p: float, n_heads: int) -> VerdictPart:
     n = len(values)
     value = float(values.mean()) if n else float("nan")
-    low, high = bootstrap_interval(values)
-    if n < LEAST_TEXTS:
-        reason = f"{n} texts could be tested, at least {LEAST_TEXTS} are needed"
+    low, high = interval([Sample(float(x), 1, float("nan")) for x in values]) if n > 1 else (float("nan"),) * 2
+    if not np.isfinite(p):
+        reason = f"{n} texts could be tested, at least {least_texts(n_heads)} are needed"
+        reason += f" to decide on {n_heads} heads" if n >= LEAST_TEXTS else ""
         return VerdictPart(name, "not tested", value, low, high, threshold, float("nan"), n, reason)
     is_above = value > threshold
     outcome: Outcome = "unclear" if not p < LEVEL else "pass" if is_above == (passes == "above") else "fail"

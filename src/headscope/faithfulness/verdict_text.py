@@ -7,7 +7,7 @@ from headscope.faithfulness.verdict_rule import TrustVerdict, VerdictPart
 SUMMARIES: dict[TrustVerdict, str] = {
     "supported": "Its attention explains the output as far as these tests can tell.",
     "mixed": "The tests disagree, or do not decide.",
-    "not supported": "Its attention does not explain the output.",
+    "not supported": "These tests do not support reading its attention as an explanation of the output.",
     "not tested": "Too little could be tested.",
 }
 _LEADS = {
@@ -18,8 +18,8 @@ _LEADS = {
         "not tested": "Agreement was not tested",
     },
     "need": {
-        "pass": "The output needs this pattern",
-        "fail": "The pattern can be permuted or made uniform with hardly a change of the output",
+        "pass": "Permuting the pattern, and making it uniform, changes the output",
+        "fail": "The pattern can be {replaced} with hardly a change of the output",
         "unclear": "Whether the output needs this pattern is not decided",
         "not tested": "Whether the output needs this pattern was not tested",
     },
@@ -37,6 +37,7 @@ def sentence(part: VerdictPart, figures: Mapping[str, float]) -> str:
     lead = _LEADS[part.name][part.outcome]
     if part.outcome == "not tested":
         return f"{lead}: {part.reason.removesuffix('.')}."
+    lead = lead.format(replaced=ways_without_change(figures, part.threshold))
     return f"{lead}: {_evidence(part, figures)}."
 
 
@@ -47,6 +48,13 @@ def number(value: float) -> str:
     ('−0.05', '–')
     """
     return "–" if value != value else f"{value:.2f}".replace("-", "−")
+
+
+def ways_without_change(figures: Mapping[str, float], threshold: float) -> str:
+    """Which of the two changes are small; where neither mean is, the smaller of the two still is in most texts."""
+    ways = {"permuted": figures["change_permuted"], "made uniform": figures["change_uniform"]}
+    small = [way for way, change in ways.items() if change <= threshold]
+    return " or ".join(small) or "either permuted or made uniform, depending on the text,"
 
 
 def interval(part: VerdictPart) -> str:
@@ -63,8 +71,8 @@ def _evidence(part: VerdictPart, figures: Mapping[str, float]) -> str:
         )
     if part.name == "need":
         return (
-            f"it changes by {number(part.value)} ({interval(part)}) of 1, and {number(part.threshold)} counts as none; "
-            f"permuted {number(figures['change_permuted'])}, uniform {number(figures['change_uniform'])}"
+            f"the smaller change is {number(part.value)} ({interval(part)}) of 1, and {number(part.threshold)} counts "
+            f"as none; permuted {number(figures['change_permuted'])}, uniform {number(figures['change_uniform'])}"
         )
     return (
         f"in {100 * part.value:.0f} % of texts ({100 * part.low:.0f} to {100 * part.high:.0f}); the farthest is "

@@ -24,9 +24,9 @@ WORDS = {
     "that share no key",
     "total variation": "half the L1 distance of two rows of weights or of two outputs: 0 to 1",
     "KL divergence": "Σ p ln(p / q), in nats: 0 for equal rows, infinite where q is 0 on a key that p has",
-    "supported, mixed, not supported": "what tests say of a head's attention as an explanation of the output: all three "
-    "parts pass, they disagree or do not decide, or the output does not need the pattern (or it neither agrees nor is "
-    "exclusive)",
+    "supported, mixed, not supported": "what tests say of a head's attention as an explanation of the output: all "
+    "three parts pass, they disagree or do not decide, or the output does not need the pattern and other patterns are "
+    "not ruled out (or it neither agrees nor is exclusive)",
     "gradient × input": "|Σ e · ∂p/∂e| of a token's embedding e, with attention patterns held fixed",
     "leave-one-out": "how far the output moves, in total variation, without one token",
     "τ-b": "Kendall's rank correlation with ties taken out: 1 for the same order, 0 by chance, −1 for the reverse",

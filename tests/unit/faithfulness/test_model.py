@@ -9,7 +9,7 @@ from tiny_models import GPT, tiny, tiny_bert_tokenizer, tiny_tokenizer
 import headscope as hs
 from headscope import faithfulness as faith
 from headscope.errors import BudgetError, Cancelled, InputError
-from headscope.faithfulness import HeadTests
+from headscope.faithfulness import HeadTests, quick_set
 from headscope.faithfulness import model_attention as module_of_rows
 from headscope.faithfulness.answer_tokens import AnswerTokens
 from headscope.faithfulness.head_tests import head_figures
@@ -221,7 +221,19 @@ def test_the_quick_set_refutes_a_head_that_is_not_needed_and_never_supports():
     assert [badge.verdict for badge in ignored.values()] == ["not supported"]
     needed = faith.quick_check(attention_explains(), texts()[0], "L0H0")["L0H0"]
     assert needed.verdict == "mixed" and needed.figures["tau_gradient"] > 0.9
-    assert "needs the pattern" in needed.sentence and needed.to_json()["head"] == "L0H0"
+    assert (
+        needed.sentence.startswith("Permuting the pattern, and making it uniform, changes this answer (")
+        and needed.to_json()["head"] == "L0H0"
+    )
+
+
+def test_the_quick_set_says_which_change_is_small():
+    figures = {"change_permuted": 0.0, "change_uniform": 0.7, "farthest_share": 0.2, "tau_gradient": 0.1}
+    sink = quick_set._badge(hs.Head("main", 0, 0), figures, None, "")
+    assert sink.verdict == "mixed"
+    assert sink.sentence.startswith("Making the pattern uniform changes this answer; permuting it hardly does, but ")
+    far = quick_set._badge(hs.Head("main", 0, 0), figures | {"farthest_share": 0.8}, None, "")
+    assert far.verdict == "not supported" and "which can be permuted with hardly a change (" in far.sentence
 
 
 def test_the_quick_set_gives_a_badge_to_every_head_and_reports_progress():

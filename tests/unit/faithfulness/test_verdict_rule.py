@@ -23,20 +23,6 @@ def parts(agreement: str, need: str, exclusive: str) -> list[VerdictPart]:
     return [VerdictPart(name, outcome, 0.5, 0.4, 0.6, 0.1, 0.01, N) for name, outcome in names.items()]  # type: ignore[arg-type]
 
 
-def test_holm_multiplies_the_smallest_p_by_their_number_and_never_lets_them_fall():
-    assert rule.holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
-    assert rule.holm([0.5, 0.9]) == [1.0, 1.0]
-    corrected = rule.holm([0.01, math.nan, 0.02])
-    assert corrected[0] == pytest.approx(0.02) and math.isnan(corrected[1])
-
-
-def test_a_sign_flip_p_is_the_share_of_signs_with_as_large_a_mean():
-    # all of 10 alike: only 2 of 2**10 choices of signs reach it
-    assert rule.sign_flip_p(np.ones(10)) == pytest.approx(2 / 2**10, rel=0.3)
-    assert rule.sign_flip_p(np.array([1.0, -1.0] * 6)) == 1.0
-    assert math.isnan(rule.sign_flip_p(np.ones(9)))
-
-
 def test_need_passes_above_the_threshold_fails_below_and_is_open_between():
     outcomes = [rule.need(column(mean, spread), column(0.9))[0].outcome
                 for mean, spread in ((0.3, 0.1), (0.01, 0.005), (0.05, 0.05))]  # fmt: skip
@@ -81,6 +67,21 @@ def test_fewer_than_ten_texts_are_not_tested_and_say_so():
     assert nothing.outcome == "not tested" and nothing.n == 0
 
 
+def test_where_no_text_could_decide_for_so_many_heads_it_says_how_many_it_takes():
+    sure = column(0.9, n=10)
+    for n_heads, n_texts in ((1, 10), (25, 10), (26, 11), (48, 11), (144, 13)):
+        assert rule.least_texts(n_heads) == n_texts
+        many = [np.repeat(column(0.9, n=n), n_heads, axis=1) for n in (n_texts, max(10, n_texts - 1))]
+        assert {part.outcome for part in rule.need(many[0], many[0])} == {"pass"}
+        if n_texts > 10:
+            parts = rule.need(many[1], many[1])
+            assert {part.outcome for part in parts} == {"not tested"}
+            reason = f"{n_texts - 1} texts could be tested, at least {n_texts} are needed to decide on {n_heads} heads"
+            assert parts[0].reason == reason
+    alone = rule.need(np.hstack([sure, np.full((10, 47), np.nan)]), np.full((10, 48), 0.9))
+    assert alone[0].outcome == "pass"  # heads that were not tested do not count
+
+
 def test_more_heads_need_more_evidence():
     weak = np.array([0.02] * 9 + [-0.02] * 3 + [0.02] * 4)[:, None] + 0.05
     alone = rule.need(weak, weak)[0]
@@ -92,7 +93,9 @@ def test_only_three_passes_are_supported_and_a_pattern_that_is_not_needed_never_
     outcomes = ("pass", "fail", "unclear", "not tested")
     verdicts = {chosen: rule.combine(parts(*chosen)) for chosen in itertools.product(outcomes, repeat=3)}
     assert [chosen for chosen, verdict in verdicts.items() if verdict == "supported"] == [("pass", "pass", "pass")]
-    assert {verdict for (_, need, _), verdict in verdicts.items() if need == "fail"} == {"not supported"}
+    for (_, need, exclusive), verdict in verdicts.items():
+        if need == "fail":
+            assert verdict == ("mixed" if exclusive == "pass" else "not supported")
     assert {verdict for (_, need, _), verdict in verdicts.items() if need == "not tested"} == {"not tested"}
     assert verdicts["fail", "pass", "fail"] == "not supported"
     assert verdicts["not tested", "pass", "not tested"] == "not tested"
@@ -108,6 +111,20 @@ def test_every_outcome_of_every_part_has_a_sentence():
 
 
 def test_one_input_can_refute_and_not_support():
-    assert rule.quick_verdict(0.01, 0.9) == "not supported"
-    assert rule.quick_verdict(0.9, 0.9) == "mixed"
-    assert rule.quick_verdict(math.nan, 0.9) == "not tested"
+    assert rule.quick_verdict(0.9, 0.01, 0.0) == "not supported"
+    assert rule.quick_verdict(0.01, 0.9, 0.7) == "not supported"
+    assert rule.quick_verdict(0.01, 0.9, 0.2) == "mixed"  # no order that was tried is far from the row
+    assert rule.quick_verdict(0.9, 0.9, 0.7) == "mixed"
+    assert rule.quick_verdict(math.nan, 0.9, 0.0) == "not tested"
+
+
+def test_a_pattern_that_is_not_needed_is_named_by_the_change_that_is_small():
+    part = rule.need(column(0.0), column(0.7))[0]
+    agrees = {"tau_gradient": 0.1, "tau_left_out": 0.2, "yardstick": 0.3}
+    sink = sentence(part, agrees | {"change_permuted": 0.0, "change_uniform": 0.7})
+    assert sink.startswith("The pattern can be permuted with hardly a change of the output: the smaller change is ")
+    even = sentence(part, agrees | {"change_permuted": 0.3, "change_uniform": 0.02})
+    assert even.startswith("The pattern can be made uniform with hardly a change")
+    both = sentence(part, agrees | {"change_permuted": 0.01, "change_uniform": 0.02})
+    assert both.startswith("The pattern can be permuted or made uniform with hardly a change")
+    assert "either permuted or made uniform" in sentence(part, agrees | {"change_permuted": 0.3, "change_uniform": 0.3})
