@@ -15,7 +15,7 @@ from headscope.faithfulness.studies.chunking import (
     train_chunkers,
 )
 from headscope.progress import Cancel, OnProgress
-from headscope.reports.studies.charts import Chart, ReferenceLine, PointSeries, histogram, points_chart
+from headscope.reports.studies.charts import Chart, PointSeries, ReferenceLine, histogram, points_chart
 from headscope.reports.studies.checks import NOT_QUOTED, TRAINING, Check, Study, check_folder
 
 TITLE = "Chunking: is attention the only path? After Yang's report on a one-layer tagger of CoNLL-2000"
