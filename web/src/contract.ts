@@ -411,6 +411,22 @@ export interface RelevanceProps {
   stacks: string[];
 }
 
+/** Whether an answer of the run needs the attention of heads. `answer` says which answer; a change of the output up to `same_output` counts as none; permuted figures are the median of `n_permutations`. */
+export interface TrustProps {
+  answer: string;
+  same_output: number;
+  n_permutations: number;
+  badges: BadgeProps[];
+}
+
+/** The quick set on one head: the verdict, a sentence, and the figures behind it (none where it was not tested). `change_uniform`, `change_identity`, `change_permuted` are total variation, `tau_gradient` is Kendall's τ-b of attention with gradient × input; None where it is not known. */
+export interface BadgeProps {
+  head: string;
+  verdict: "not supported" | "mixed" | "not tested";
+  sentence: string;
+  figures: Record<string, number | null>;
+}
+
 /** The words of the sentence: the positions of their tokens in `stack`, and where its tree is known the head of each (−1: the root) with the relation. Empty where the input comes without words. */
 export interface GoldProps {
   stack: string;

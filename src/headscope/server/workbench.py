@@ -20,6 +20,7 @@ from headscope.server.runs import Runs
 from headscope.server.tasks import TASKS, Tasks
 from headscope.server.tasks.find import patterns
 from headscope.server.tasks.relevance import options_of
+from headscope.server.tasks.trust import join_badges
 from headscope.server.tasks.usecase import use_cases
 from headscope.views.activations import join_windows
 from headscope.views.contract import PresetProps
@@ -74,8 +75,8 @@ class Workbench:
 
     def beside(self, id: str, selection: Selection, minus: str = "") -> dict[str, Callable[[], dict[str, Part]]]:
         """What a saved page of a run (less another) holds beside the trace's own parts, as far as it was shown:
-        activations, a report, the relevance of an answer, heads that were found, a use case that they are coloured by.
-        By what tells one from another; read, as parts by key, by whoever has the time.
+        activations, a report, the relevance of an answer, heads that were found or tested, a use case that they are
+        coloured by. By what tells one from another; read, as parts by key, by whoever has the time.
         """
         readers: dict[str, Callable[[], dict[str, Part]]] = {}
         model = self.runs.find(id).request.model
@@ -95,6 +96,9 @@ class Workbench:
         heads = self.tasks.latest("find", id) if selection.find else None
         if heads is not None:
             readers[f"found {heads[0]}"] = lambda: {"found": decode(heads[1])}
+        tests = {} if minus else self.tasks.all("trust", id)
+        if tests:
+            readers[f"trust {' '.join(tests)}"] = lambda: {"trust": join_badges(map(decode, tests.values()))}
         evidence = self.tasks.latest("use_case", model)
         if evidence is not None and {selection.sort, selection.colour} & {decode(evidence[1]).props["method"]["name"]}:
             readers[f"evidence {evidence[0]}"] = lambda: {"evidence": decode(evidence[1])}

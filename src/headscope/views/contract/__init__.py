@@ -20,6 +20,7 @@ in a saved page (a dictionary) and in a notebook (a message):
 | `alignment?minus=ID&by=words` | AlignmentProps | `a:main`, `b:main`: the pair of every token, −1 for none |
 | `relation?source=4&target=1&minus=ID` | RelationProps | `a`, `b`: [head, (weight, baseline, depth)] |
 | `activations/main` | ActivationsProps | norms, lens, neurons; in saved pages (a server has a task `activations`) |
+| `trust` | TrustProps | –; in saved pages (a server has a task `trust`) |
 | `gold` | GoldProps | – |
 | `tree/L3H2?way=A` | TreeProps | – |
 | `report` | ReportProps | one per method: [head]; where known also `low/NAME`, `high/NAME`, `baseline/NAME` |
@@ -58,13 +59,16 @@ if TYPE_CHECKING:
     from headscope.views.contract.patterns import WindowProps as WindowProps
     from headscope.views.contract.runs import ActivationsProps as ActivationsProps
     from headscope.views.contract.runs import AlignmentProps as AlignmentProps
+    from headscope.views.contract.runs import BadgeProps as BadgeProps
     from headscope.views.contract.runs import EffectProps as EffectProps
     from headscope.views.contract.runs import GoldProps as GoldProps
     from headscope.views.contract.runs import PairedStackProps as PairedStackProps
+    from headscope.views.contract.runs import QuickVerdict as QuickVerdict
     from headscope.views.contract.runs import RankingProps as RankingProps
     from headscope.views.contract.runs import RelationProps as RelationProps
     from headscope.views.contract.runs import RelevanceProps as RelevanceProps
     from headscope.views.contract.runs import TreeProps as TreeProps
+    from headscope.views.contract.runs import TrustProps as TrustProps
     from headscope.views.contract.runs import WrittenProps as WrittenProps
     from headscope.views.contract.trace import AnswerProps as AnswerProps
     from headscope.views.contract.trace import CandidateProps as CandidateProps

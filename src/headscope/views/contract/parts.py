@@ -20,6 +20,7 @@ from headscope.views.contract.runs import (
     RelationProps,
     RelevanceProps,
     TreeProps,
+    TrustProps,
     WrittenProps,
 )
 from headscope.views.contract.trace import ModelProps, SavedProps, TraceProps
@@ -48,6 +49,7 @@ PARTS = (
     SoundProps,
     RolloutProps,
     RelevanceProps,
+    TrustProps,
     GoldProps,
     TreeProps,
 )

@@ -5,6 +5,9 @@ from typing import Literal
 
 from headscope.choices import By, Way
 
+QuickVerdict = Literal["not supported", "mixed", "not tested"]
+"""What the quick set can say of a head. One input cannot support an attention."""
+
 
 @dataclass(frozen=True)
 class PairedStackProps:
@@ -143,3 +146,29 @@ class RelevanceProps:
     bias_share: float | None
     heads: list[str]
     stacks: list[str]
+
+
+@dataclass(frozen=True)
+class BadgeProps:
+    """The quick set on one head: the verdict, a sentence, and the figures behind it (none where it was not tested).
+
+    `change_uniform`, `change_identity`, `change_permuted` are total variation, `tau_gradient` is Kendall's τ-b of
+    attention with gradient × input; None where it is not known.
+    """
+
+    head: str
+    verdict: QuickVerdict
+    sentence: str
+    figures: dict[str, float | None]
+
+
+@dataclass(frozen=True)
+class TrustProps:
+    """Whether an answer of the run needs the attention of heads. `answer` says which answer; a change of the output up
+    to `same_output` counts as none; permuted figures are the median of `n_permutations`.
+    """
+
+    answer: str
+    same_output: float
+    n_permutations: int
+    badges: list[BadgeProps]
