@@ -26,7 +26,7 @@ EXAMPLE = (
     "--steps 200 -o pruned"
 )
 _DATA = "a file, a folder of images, or dataset:NAME:SPLIT of the Hugging Face Hub"
-# Dev is evaluated so many times during training, if that is not every 100 steps or more often.
+# How often dev is evaluated during training, at least; more often where training has more than 500 steps.
 _EVALUATIONS = 5
 
 
@@ -36,8 +36,8 @@ class TaskData:
 
     task: Annotated[TaskName, typer.Option(help="What the model is trained for and judged by.")]
     train: Annotated[str, typer.Option(help=f"Training data: {_DATA}.")]
-    dev: Annotated[str, typer.Option(help="Data to evaluate on during training, likewise.")]
-    test: Annotated[str | None, typer.Option(help="Data to score finished models on, likewise. Default: dev.")] = None
+    dev: Annotated[str, typer.Option(help="Data to evaluate on during training and to choose a point by.")]
+    test: Annotated[str | None, typer.Option(help="Data to score finished models on. Default: dev.")] = None
     metric: Annotated[
         str | None,
         typer.Option(help="Metric. Default: bleu, bits_per_byte, loss, accuracy or f1, as is usual for the task."),
@@ -244,10 +244,9 @@ def _roles_corpus(comparisons: Comparisons, task: "LearningTask") -> Any:
 
 
 def _check_folder(output: Path) -> None:
-    from headscope.files import refuse_foreign
-    from headscope.pruning.sweep_folder import OURS
+    from headscope.pruning.sweep_folder import refuse_other_files
 
-    refuse_foreign(output, "a sweep", ours=OURS, writes=OURS)
+    refuse_other_files(output)
 
 
 # What is printed
@@ -283,8 +282,18 @@ def _score(point: "PrunePoint") -> str:
 
 
 def _where(sweep: "Sweep") -> str:
-    folders = [name for name in ("baked", "slim") if (sweep.folder / name).is_dir()]
-    return f"Its model is in {' and '.join(str(sweep.folder / name) for name in folders)}." if folders else ""
+    folders = _smaller_models(sweep)
+    return f"Its model is in {' and '.join(folders.values())}." if folders else ""
+
+
+def _smaller_models(sweep: "Sweep") -> dict[str, str]:
+    """The folders of the chosen point's smaller models; those of another point are none of it."""
+    from headscope.pruning.smaller_model import smaller_models_of
+
+    chosen = sweep.chosen
+    if chosen is None or smaller_models_of(sweep.folder, chosen.id, chosen.mask) is None:
+        return {}
+    return {name: str(sweep.folder / name) for name in ("baked", "slim") if (sweep.folder / name).is_dir()}
 
 
 def _document(sweep: "Sweep", report: "PruneReport") -> dict[str, Any]:
@@ -292,9 +301,8 @@ def _document(sweep: "Sweep", report: "PruneReport") -> dict[str, Any]:
     points = [point.to_json() for point in report.points]
     for point in points:
         point.pop("history")
-    folders = {name: str(sweep.folder / name) for name in ("baked", "slim") if (sweep.folder / name).is_dir()}
     about = {name: report.about[name] for name in ("model", "task", "metric", "higher_is_better", "baseline", "data")}
-    files = {"folder": str(sweep.folder), "page": str(report.page), **folders}
+    files = {"folder": str(sweep.folder), "page": str(report.page), **_smaller_models(sweep)}
     return {**about, "chosen": None if chosen is None else chosen.id, "points": points, **files}
 
 
@@ -317,9 +325,9 @@ def _show(sweep: "Sweep", report: "PruneReport", model: str) -> None:
     print_text(table)
     for panel in report.panels:
         print_text(cost(panel, report.baseline))
-    for name, about in (("baked", "all weights, heads folded away"), ("slim", "smaller weights")):
-        if (sweep.folder / name).is_dir():
-            print_text(Text.assemble((f"{name}: ", "bold"), f"{sweep.folder / name} ({about})"))
+    about = {"baked": "all weights, heads folded away", "slim": "smaller weights"}
+    for name, folder in _smaller_models(sweep).items():
+        print_text(Text.assemble((f"{name}: ", "bold"), f"{folder} ({about[name]})"))
     print_text(Text.assemble(("page: ", "bold"), str(report.page)))
     if any(point.total()[0] < point.total()[1] for point in report.points):
         print_text(Text.assemble(("workbench: ", "bold"), f"headscope serve {model} --sweep {sweep.folder}"))

@@ -19,12 +19,11 @@ from headscope.pruning.attention_types import PrunableLayer
 from headscope.pruning.head_mask import HeadMask, parse_sites
 from headscope.sites import Site
 from headscope.tasks.score import Score
+from headscope.tasks.trained_parameters import frozen_checksum
 
 INDEX = "prune.json"
 VERSION = 1
-OURS = frozenset(
-    {INDEX, "points", "chosen.json", "baked", "slim", "smaller.json", "report.html", "points.parquet", "heads.parquet"}
-)
+OURS = frozenset({INDEX, "points", "baked", "slim", "smaller.json", "report.html", "points.parquet", "heads.parquet"})
 _REMEDY = "Prune again in another folder."
 
 
@@ -147,7 +146,7 @@ class Sweep:
         ]
         about |= {"higher_is_better": higher_is_better, "layers": rows, "data": dict(data), "options": dict(options)}
         about = json.loads(json.dumps(about))  # as it will be read: tuples are lists then
-        files.refuse_foreign(sweep.folder, "a sweep", ours=OURS, writes=OURS)
+        refuse_other_files(sweep.folder)
         sweep.folder.mkdir(parents=True, exist_ok=True)
         with files.lock(sweep.folder):
             if (sweep.folder / INDEX).exists():
@@ -238,6 +237,15 @@ class Sweep:
                 own[name].copy_(tensor)
         return pruned
 
+    def check_weights(self, model: Model) -> None:
+        """Refuse a model that is not the original: shapes alone do not tell."""
+        index = self.read()
+        known = index["options"].get("weights")
+        if known is not None and known != frozen_checksum(model.module, {}):
+            raise LoadError(
+                f"the sweep in {self.folder} is of another {index['model']}, with other weights: prune it again."
+            )
+
     # Writing
 
     def write_weights(
@@ -296,6 +304,12 @@ class Sweep:
                 f"{self.folder} holds a sweep with other settings ({name} was {old}, now {new}): resume it with the "
                 "same, or choose another folder."
             )
+
+
+def refuse_other_files(folder: Path) -> None:
+    """Refuse a folder whose files a sweep would replace and did not write: without `prune.json` none are its own."""
+    ours = OURS if (folder / INDEX).exists() else frozenset()
+    files.refuse_foreign(folder, "a sweep", ours=ours, writes=OURS)
 
 
 def copy_model(model: Model) -> Model:

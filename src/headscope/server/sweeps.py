@@ -9,10 +9,9 @@ from headscope.models import Model
 from headscope.models.baking import baked_model
 from headscope.pruning import PrunePoint, Sweep
 from headscope.reports.pruning.conclusions import METRIC_LABELS, score_text
-from headscope.reports.pruning.curves import is_gated, is_tuned, series_label
+from headscope.reports.pruning.curves import is_gated, series_label, tuned_where_there_are
 from headscope.server.messages import PointOffer, SweepOffer
 from headscope.sites import Head
-from headscope.tasks.trained_parameters import frozen_checksum
 
 # Names of pruned models begin with this: "sweep:FOLDER/POINT".
 PREFIX = "sweep:"
@@ -60,12 +59,7 @@ class Sweeps:
         offered = self._of(name)
         assert offered is not None
         original, point = load(offered.model), offered.points[name]
-        known = offered.sweep.read()["options"].get("weights")
-        if known is not None and known != frozen_checksum(original.module, {}):
-            raise LoadError(
-                f"the sweep in {offered.sweep.folder} is of another {offered.model}, with other weights: prune it "
-                "again."
-            )
+        offered.sweep.check_weights(original)
         pruned = baked_model(offered.sweep.load(original, point), point.mask.interventions())
         pruned.name = name
         return pruned
@@ -94,9 +88,7 @@ def points_to_offer(points: list[PrunePoint]) -> list[PrunePoint]:
     All points with pruned heads where L0 made none.
     """
     gated = [point for point in points if is_gated(point) and point.start == "trained"]
-    tuned = {point.like for point in gated if is_tuned(point)}
-    chosen = [point for point in gated if point.id not in tuned]
-    chosen = chosen or [point for point in points if point.method != "none"]
+    chosen = tuned_where_there_are(gated) or [point for point in points if point.method != "none"]
     return sorted(chosen, key=lambda point: (-point.total()[0], point.id))
 
 

@@ -32,7 +32,7 @@ def made_point(name: str = "l0-0.1-s0", **fields) -> PrunePoint:
 
 def test_points_are_read_as_they_were_written(tmp_path: Path) -> None:
     sweep = begin(tmp_path)
-    points = [made_point(), made_point("none", lambda_=None)]
+    points = [made_point(dev=Score("bits_per_byte", 2.25, 2)), made_point("none", lambda_=None)]
     for point in points:
         sweep.add(point)
     again = Sweep.open(tmp_path)
@@ -42,6 +42,15 @@ def test_points_are_read_as_they_were_written(tmp_path: Path) -> None:
     again.choose("l0-0.1-s0")
     again.sort(["none"])
     assert again.chosen == points[0] and [point.id for point in again.points] == ["none", "l0-0.1-s0"]
+
+
+def test_a_folder_without_a_sweep_has_no_files_of_a_sweep(tmp_path: Path) -> None:
+    (tmp_path / "baked").mkdir()
+    (tmp_path / "baked" / "mine.txt").write_text("mine")
+    (tmp_path / "report.html").write_text("mine")
+    with pytest.raises(LoadError, match="is not empty and is not a sweep"):
+        begin(tmp_path)
+    assert not (tmp_path / "prune.json").exists() and (tmp_path / "report.html").read_text() == "mine"
 
 
 def test_a_score_that_is_not_a_number_is_read_again(tmp_path: Path) -> None:

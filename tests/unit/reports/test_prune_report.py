@@ -5,11 +5,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from made_sweep import add_points, begin, first_heads, made_point
-from tiny_tasks import gpt, marian
+from tiny_models import tiny_bert_tokenizer
+from tiny_tasks import SIZES, gpt, marian, wrap
+from transformers import AlbertConfig, AlbertForMaskedLM
 
-from headscope.errors import InputError
-from headscope.pruning import HeadMask, PrunePoint, Sweep
+from headscope.errors import Cancelled, InputError, LoadError
+from headscope.progress import Cancel
+from headscope.pruning import HeadMask, PrunePoint, Sweep, layers_of
 from headscope.reports.pruning import prune_report
 from headscope.reports.pruning.conclusions import (
     cost,
@@ -18,10 +22,11 @@ from headscope.reports.pruning.conclusions import (
     scratch_conclusion,
     types_conclusion,
 )
-from headscope.reports.pruning.curves import panels_of
+from headscope.reports.pruning.curves import panels_of, tuned_where_there_are
 from headscope.reports.pruning.survivor_roles import SurvivorRoles, points_to_measure
 from headscope.reports.pruning.sweep_page import data_of
 from headscope.sites import Head, Site
+from headscope.tasks.trained_parameters import frozen_checksum
 
 TRANSLATOR: dict[str, Any] = {"task": "translation", "metric": "bleu"}
 WRITER: dict[str, Any] = {"task": "language_modelling", "metric": "bits_per_byte", "higher_is_better": False}
@@ -72,7 +77,7 @@ def test_points_that_differ_in_their_seed_alone_are_averaged() -> None:
     assert panel.types == ("encoder", "decoder") and panel.total == 4  # no cross head is ever pruned
     gated, drawn = panel.series
     assert (gated.label, drawn.label) == (
-        "L0 gates, not fine-tuned",
+        "L0 gates, weights trained with gates",
         "random, L0's counts per type, not fine-tuned",
     )
     assert [(setting.heads, setting.score, setting.extremes) for setting in gated.curve] == [(1.5, 32.0, (30.0, 34.0))]
@@ -118,6 +123,32 @@ def test_the_cost_is_stated_with_its_interval_and_compared_with_random_heads() -
     assert "was not evaluated" in cost(panel, None)
 
 
+def test_weights_trained_with_gates_are_not_compared_with_random_heads_on_the_original_weights() -> None:
+    base = made_point("none", WHOLE, 40.0, method="none")
+    drawn = [random_point(f"r{n}", LITTLE, 30.0 + n, "a", seed=n, parameters="none") for n in range(2)]
+    points = [l0("a", LITTLE, 36.0), *drawn]
+    assert "cannot be compared with weights that were trained with gates: add l0" in cost(panels_of(points)[0], base)
+    mask = made_point("mask", LITTLE, 30.5, like="a", parameters="none")
+    sentence = cost(panels_of([*points, mask])[0], base)
+    assert "“L0 gates, its mask on the original weights, not fine-tuned” is better than every seed of" in sentence
+    assert "at 0 of 1 point" in sentence
+    alone = [l0("a", LITTLE, 36.0, parameters="gates"), *drawn]
+    assert "L0 is better than every seed of “random" in cost(panels_of(alone)[0], base)
+
+
+def test_a_fine_tuned_point_takes_the_place_of_its_own_source_alone() -> None:
+    points = [
+        l0("a", LITTLE, 36.0),
+        l0("b", LITTLE, 37.0, lambda_={"encoder": 0.2}),
+        l0("b-tuned", LITTLE, 38.0, like="b", lambda_={"encoder": 0.2}, **TUNED),
+        random_point("ra", LITTLE, 30.0, "a"),
+        random_point("rb", LITTLE, 30.0, "b"),
+        random_point("rb-tuned", LITTLE, 31.0, "b", **TUNED),
+    ]
+    assert [point.id for point in tuned_where_there_are(points)] == ["a", "b-tuned", "ra", "rb-tuned"]
+    assert [point.id for point in points_to_measure(points)] == ["a", "b-tuned", "ra", "rb-tuned"]
+
+
 def test_the_type_that_is_lost_first_is_told_with_how_often() -> None:
     first = translator_mask((0, 0), (0, 1), (1, 1))
     second = translator_mask((0, 1), (0, 0), (1, 1))
@@ -138,10 +169,13 @@ def test_halves_of_the_layers_are_compared_without_the_middle_one() -> None:
     assert "no point" in layers_conclusion([l0("a", translator_mask((1, 0), (1, 1), (1, 1)), 1.0)], "encoder")
 
 
-def test_trained_and_from_scratch_are_compared_at_equal_counts() -> None:
+def test_trained_and_from_scratch_are_compared_and_other_numbers_of_heads_are_said() -> None:
     pairs = [(l0("a", LITTLE, 30.0), l0("b", LITTLE, 29.0, start="scratch")), (l0("c", WHOLE, 30.0), None)]
     assert scratch_conclusion(pairs).startswith("From the trained model is better than from scratch in 1 of 1 row")
+    assert "differ" not in scratch_conclusion(pairs)
     assert "No row" in scratch_conclusion(pairs[1:])
+    uneven = [(l0("a", LITTLE, 30.0), l0("b", WHOLE, 29.0, start="scratch"))]
+    assert "Numbers of heads differ in 1." in scratch_conclusion(uneven)
 
 
 def with_roles(point: PrunePoint, n_with_role: int) -> SurvivorRoles:
@@ -197,6 +231,7 @@ def test_the_report_has_page_and_tables(sweep: Sweep) -> None:
     data = json.loads(text.partition('id="data">')[2].partition("</script>")[0])
     assert data["table"]["rows"][0]["ids"] == ["l0-b", "l0-scratch"]
     assert [point["id"] for point in data["points"] if point["is_chosen"]] == ["l0-b"]
+    assert "Point l0-b was chosen on dev. Scores are on dev too: there is no test data" in text
     assert "l0-a" in data["csv"].splitlines()[2]
     points = pq.read_table(sweep.folder / "points.parquet").to_pylist()
     assert [row["point"] for row in points] == ["none", "l0-a", "l0-b", "l0-scratch", "r0"]
@@ -245,3 +280,33 @@ def test_roles_are_measured_on_the_pruned_model_and_kept(tmp_path: Path) -> None
     assert again.roles["a"].verdicts == report.roles["a"].verdicts
     with pytest.raises(InputError, match="both the original model and a corpus"):
         prune_report(sweep, model)
+
+
+def test_when_stopped_while_roles_are_measured_there_is_a_report(tmp_path: Path) -> None:
+    sweep, cancel = begin(tmp_path, gpt(), **WRITER), Cancel()
+    add_points(sweep, [made_point("none", HeadMask.full(gpt()), 2.0, metric="bits_per_byte", method="none")])
+    cancel.set()
+    with pytest.raises(Cancelled):
+        prune_report(sweep, gpt(), TEXTS, cancel=cancel)
+    assert "Measuring roles was cut short" in (tmp_path / "report.html").read_text()
+
+
+def test_roles_that_cannot_be_measured_leave_the_rest_of_the_report(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    config = AlbertConfig(vocab_size=len(tiny_bert_tokenizer()), max_position_embeddings=32, embedding_size=8, **SIZES)
+    model = wrap(AlbertForMaskedLM(config), tiny_bert_tokenizer())  # its layers share their weights
+    sweep = begin(tmp_path, model, task="masked_language_modelling", metric="loss", higher_is_better=False)
+    add_points(sweep, [l0("a", HeadMask.of(model, [Head("main", 1, 0)]), 2.5, metric="loss", lambda_={"self": 1.0})])
+    report = prune_report(sweep, model, TEXTS)
+    assert not report.roles and "Not measured at 1 of 1 points: L0 and L1 share their weights" in report.roles_about
+
+
+def test_another_model_of_the_same_shape_is_refused(tmp_path: Path) -> None:
+    about = {"task": "language_modelling", "metric": "loss", "higher_is_better": False, "data": {}}
+    options = {"weights": frozen_checksum(gpt().module, {})}
+    sweep = Sweep.create(
+        tmp_path, model="gpt", model_class="GPT2LMHeadModel", layers=layers_of(gpt()), options=options, **about
+    )
+    sweep.check_weights(gpt())
+    with pytest.raises(LoadError, match="with other weights: prune it again"):
+        prune_report(sweep, gpt(seed=1), TEXTS)

@@ -5,10 +5,13 @@ from statistics import fmean
 
 from headscope.pruning import PrunePoint, attention_type
 from headscope.reports.pruning.curves import (
+    GATES,
     CurvePoint,
     Panel,
     Series,
+    has_original_weights,
     is_gated,
+    is_tuned,
     type_label,
     types_label,
 )
@@ -125,15 +128,17 @@ def rivals_of(roles: SurvivorRoles, drawn: Sequence[SurvivorRoles]) -> list[Surv
 
 
 def scratch_conclusion(rows: Sequence[tuple[PrunePoint | None, PrunePoint | None]]) -> str:
-    """Whether pruning the trained model is better than training with gates from scratch, at as many heads."""
+    """Whether pruning the trained model is better than training with gates from scratch, at the same λ."""
     pairs = [(trained, scratch) for trained, scratch in rows if trained is not None and scratch is not None]
     if not pairs:
-        return "No row has both a trained and a from-scratch model with as many heads of each type."
+        return "No row has both a trained and a from-scratch model of the same λ."
     better = sum(trained.score.is_better_than(scratch.score.value) for trained, scratch in pairs)
     both = [point for pair in pairs for point in pair]
+    uneven = sum(trained.counts() != scratch.counts() for trained, scratch in pairs)
+    numbers = f" Numbers of heads differ in {uneven}." if uneven else ""
     return (
         f"From the trained model is better than from scratch in {better} of {_count(len(pairs), 'row')} "
-        f"({_seeds(both)})."
+        f"({_seeds(both)}).{numbers}"
     )
 
 
@@ -147,10 +152,16 @@ def main_series(panel: Panel) -> Series:
 
 def _against_random(panel: Panel) -> str:
     """At how many points L0 is better than all random seeds of as many heads, trained alike."""
-    chosen = main_series(panel)
-    rivals = panel.random(tuned=chosen.is_tuned)
-    if not is_gated(chosen.curve[0].points[0]) or not rivals:
+    main = main_series(panel)
+    rivals = panel.random(tuned=main.is_tuned)
+    if not is_gated(main.curve[0].points[0]) or not rivals:
         return ""
+    chosen = _comparable(panel, main)
+    if chosen is None:
+        return (
+            "Random heads on the original weights cannot be compared with weights that were trained with gates: add "
+            "l0 to the baselines."
+        )
     drawn: dict[str | None, list[PrunePoint]] = {}
     for point in (point for setting in rivals[0].curve for point in setting.points):
         drawn.setdefault(point.like, []).append(point)
@@ -164,10 +175,20 @@ def _against_random(panel: Panel) -> str:
         return ""
     beyond = sum(all(point.score.is_better_than(other.score.value) for other in others) for point, others in pairs)
     n_seeds = min(len(others) for _, others in pairs)
+    own = "L0" if chosen is main else f"“{chosen.label}”"
     return (
-        f"L0 is better than every seed of “{rivals[0].label}” at {beyond} of {_count(len(pairs), 'point')} "
+        f"{own} is better than every seed of “{rivals[0].label}” at {beyond} of {_count(len(pairs), 'point')} "
         f"(at least {_count(n_seeds, 'seed')} each)."
     )
+
+
+def _comparable(panel: Panel, main: Series) -> Series | None:
+    """The series of L0 whose weights were trained as those of random heads were."""
+    first = main.curve[0].points[0]
+    if is_tuned(first) or has_original_weights(first):
+        return main
+    masks = (series for series in panel.series if series.method == GATES and not series.is_tuned)
+    return next((series for series in masks if has_original_weights(series.curve[0].points[0])), None)
 
 
 def _spread(setting: CurvePoint, metric: str) -> str:

@@ -96,6 +96,12 @@ def is_tuned(point: PrunePoint) -> bool:
     return point.tuning != "none"
 
 
+def tuned_where_there_are(points: Sequence[PrunePoint]) -> list[PrunePoint]:
+    """Points in their order: of those of one L0 point the fine-tuned, where there are any, and else the others."""
+    sources = {point.like or point.id for point in points if is_tuned(point)}
+    return [point for point in points if is_tuned(point) or (point.like or point.id) not in sources]
+
+
 def heads_kept(point: PrunePoint, types: Sequence[str]) -> int:
     """How many heads of some types survive."""
     return sum(point.counts()[name][0] for name in types)
@@ -110,9 +116,20 @@ def series_label(point: PrunePoint) -> str:
         "from scratch" if point.start == "scratch" else "",
         "scores normalised by layer" if point.normalised else "",
         "L0's counts per type" if point.allocation == GATES else "",
-        "fine-tuned" if is_tuned(point) else "not fine-tuned",
+        "fine-tuned" if is_tuned(point) else _untuned_weights(point),
     ]
     return ", ".join(part for part in parts if part)
+
+
+def has_original_weights(point: PrunePoint) -> bool:
+    """Whether only the mask changed: weights that were trained with gates are fine-tuned in effect."""
+    return not is_tuned(point) and point.parameters in ("none", "gates")
+
+
+def _untuned_weights(point: PrunePoint) -> str:
+    if has_original_weights(point) or not is_gated(point):
+        return "not fine-tuned"
+    return f"{'encoder' if point.parameters == 'encoder' else 'weights'} trained with gates"
 
 
 def type_label(name: str) -> str:

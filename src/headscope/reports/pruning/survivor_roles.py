@@ -18,7 +18,14 @@ from headscope.pruning import PrunePoint, Sweep
 from headscope.reports.alignment_summary import alignment_scores
 from headscope.reports.cases import first_examples
 from headscope.reports.copying_scores import copying_scores
-from headscope.reports.pruning.curves import GATES, RANDOM, UNTOUCHED, is_gated, is_tuned
+from headscope.reports.pruning.curves import (
+    GATES,
+    RANDOM,
+    UNTOUCHED,
+    is_gated,
+    is_tuned,
+    tuned_where_there_are,
+)
 from headscope.sites import Head
 
 # Examples of the corpus that roles are measured on: as many tell them apart, and every point takes a run.
@@ -49,11 +56,11 @@ def family_of(verdict: Verdict) -> str:
 def points_to_measure(points: Sequence[PrunePoint]) -> list[PrunePoint]:
     """The untouched model, L0's points from the trained model, and random survivors of as many heads of each type.
 
-    Where points were fine-tuned with their mask, those are taken, and else those that were not.
+    Where points of an L0 point were fine-tuned with their mask, those are taken, and else those that were not.
     """
-    gated = _preferred([point for point in points if is_gated(point) and point.start == "trained"])
+    gated = tuned_where_there_are([point for point in points if is_gated(point) and point.start == "trained"])
     sources = {point.like or point.id for point in gated}
-    drawn = _preferred([point for point in points if point.method == RANDOM and point.like in sources])
+    drawn = tuned_where_there_are([point for point in points if point.method == RANDOM and point.like in sources])
     alike = [point for point in drawn if point.allocation == GATES] or drawn
     whole = [point for point in points if point.method == UNTOUCHED and not is_tuned(point)]
     return [*whole, *gated, *alike]
@@ -78,10 +85,6 @@ def survivor_roles(
     survivors = set(point.mask.heads_kept())
     verdicts = {head: verdict for head, verdict in roles(scores).items() if head in survivors}
     return SurvivorRoles(point, verdicts)
-
-
-def _preferred(points: list[PrunePoint]) -> list[PrunePoint]:
-    return [point for point in points if is_tuned(point)] or points
 
 
 def _digest(point: PrunePoint, corpus: Corpus) -> str:

@@ -8,6 +8,7 @@ from headscope import __version__
 from headscope.analysis.measures.roles import Verdict
 from headscope.glossary import role_short
 from headscope.pruning import PrunePoint, attention_type
+from headscope.pruning.pruning_run import chosen_on
 from headscope.reports.pruning import conclusions, published_results
 from headscope.reports.pruning.curves import (
     RANDOM,
@@ -79,7 +80,9 @@ def _about(report: "PruneReport", points: Sequence[PrunePoint]) -> str:
     splits = ", ".join(
         f"{split} {data['name']} ({data['n']:,})" for split, data in about["data"].items() if data is not None
     )
-    chosen = "" if report.chosen is None else f" The smaller model is of point {report.chosen}."
+    chosen = "" if report.chosen is None else f" Point {report.chosen} was chosen on {chosen_on(report.points)}."
+    if report.chosen is not None and all(point.split == "dev" for point in points):
+        chosen += " Scores are on dev too: there is no test data, so they are a little too good."
     return (
         f"{about['model_class']}, {n_heads} heads in {len(about['layers'])} attention layers. Data: {splits}. "
         f"{len(points)} points{'' if points else ' so far'}.{chosen}"
@@ -316,17 +319,23 @@ def _table(report: "PruneReport") -> dict[str, Any]:
 
 
 def _table_rows(report: "PruneReport") -> list[tuple[PrunePoint | None, PrunePoint | None]]:
-    """L0's points from the trained model and from scratch, those with as many heads of each type in one row."""
+    """L0's points from the trained model and from scratch, those of the same λ in one row: nearest in heads first."""
     points = [point for point in report.gated() if point.parameters != "encoder"] or report.gated()
     scratch = [point for point in points if point.start == "scratch"]
     rows: list[tuple[PrunePoint | None, PrunePoint | None]] = []
     for point in points:
         if point.start == "trained":
-            partner = next((other for other in scratch if other.counts() == point.counts()), None)
+            partner = _nearest(point, scratch)
             scratch = [other for other in scratch if other is not partner]
             rows.append((point, partner))
     rows += [(None, point) for point in scratch]
     return sorted(rows, key=lambda row: -next(point for point in row if point is not None).total()[0])
+
+
+def _nearest(point: PrunePoint, others: Sequence[PrunePoint]) -> PrunePoint | None:
+    """Of the same λ the one with as many heads, or nearly."""
+    alike = [other for other in others if (other.lambda_, other.keep) == (point.lambda_, point.keep)]
+    return min(alike, key=lambda other: abs(other.total()[0] - point.total()[0]), default=None)
 
 
 # The smaller model
