@@ -19,6 +19,7 @@ from headscope.server.model_folders import model_folders
 from headscope.server.options import Options
 from headscope.server.presets import builtin_presets, media_presets, presets_of
 from headscope.server.sweeps import PREFIX, Sweeps
+from headscope.tasks.language_tasks import MaskedLanguageModelling
 from headscope.views.contract import ModelProps
 
 HUB_ID = re.compile(r"[\w.-]+(/[\w.-]+)?")
@@ -159,7 +160,7 @@ class Catalogue:
         presets = (
             [*builtin_presets(name), *media_presets(kinds)]
             if is_own
-            else presets_of(intake, kinds, can_write=model.can_write)
+            else presets_of(intake, kinds, can_write=model.can_write, fills_masks=MaskedLanguageModelling.fits(model))
         )
         return ModelProps(
             name,

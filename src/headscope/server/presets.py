@@ -35,8 +35,8 @@ def media_presets(kinds: Sequence[str], *, is_grey: bool = False) -> list[Preset
     return [PresetProps(name, "", media=f"{PRESET}{name}") for name in names]
 
 
-def presets_of(intake: Intake, kinds: Sequence[str], *, can_write: bool) -> list[PresetProps]:
-    """Inputs for any model, once it is known what it takes."""
+def presets_of(intake: Intake, kinds: Sequence[str], *, can_write: bool, fills_masks: bool = True) -> list[PresetProps]:
+    """Inputs for any model, once it is known what it takes; those with a mask only where it says what is behind it."""
     if "text-image" in kinds:
         return _with_pictures(intake)
     presets: list[PresetProps] = []
@@ -48,6 +48,7 @@ def presets_of(intake: Intake, kinds: Sequence[str], *, can_write: bool) -> list
         presets = [
             PresetProps(preset.name, "", _replace_mask(preset.text, intake), preset.pair)
             for preset in builtin_presets("bert")
+            if fills_masks or MASK not in (preset.text or "")
         ]
     elif "text" in kinds:
         presets = [PresetProps(preset.name, "", preset.text) for preset in builtin_presets("gpt")]

@@ -13,6 +13,7 @@ from headscope.server.catalogue import kinds_of
 from headscope.server.digit_pictures import DIGITS
 from headscope.server.media import preset
 from headscope.server.presets import builtin_presets, presets_of
+from headscope.tasks.language_tasks import MaskedLanguageModelling
 
 
 def presets_for(model: hs.Model, *, can_write: bool = True) -> list:
@@ -27,6 +28,15 @@ def test_a_model_that_knows_the_words_gets_the_texts_of_its_like(name: str) -> N
     assert [preset.text for preset in presets] == [preset.text for preset in builtin_presets(name)]
     assert [preset.pair for preset in presets] == [preset.pair for preset in builtin_presets(name)]
     assert not any(preset.look_for for preset in presets)  # that was found in another model
+
+
+def test_a_model_that_says_nothing_of_masks_gets_no_text_with_one() -> None:
+    bert = hs.load("builtin:bert")
+    encoder = hs.Model(bert.module.base_model, bert.processor)
+    assert MaskedLanguageModelling.fits(bert) and not MaskedLanguageModelling.fits(encoder)
+    intake = Intake.of(encoder.processor, encoder.module, encoder.stacks)
+    texts = [preset.text for preset in presets_of(intake, kinds_of(intake), can_write=False, fills_masks=False)]
+    assert texts and not any("[MASK]" in text for text in texts)
 
 
 def test_what_cannot_write_its_target_is_given_one() -> None:
