@@ -93,19 +93,31 @@ def read_index(folder: Path) -> dict[str, Any]:
 
 def write_index(folder: Path, index: Mapping[str, Any]) -> None:
     """Write `atlas.json`; refuse where another atlas is there."""
-    fields = json.loads(json.dumps({"format": FORMAT, "version": VERSION, **index}))
-    if (folder / INDEX).is_file():
-        before = read_index(folder)
-        changed = [name for name in dict.fromkeys([*before, *fields]) if before.get(name) != fields.get(name)]
-        if changed:
-            raise LoadError(f"{folder} holds another atlas: {', '.join(changed)} differ. Choose another folder.")
+    refuse_another(folder, index)
+    if not (folder / INDEX).is_file():
+        data = json.dumps(with_checksum(_fields(index)), indent=1, ensure_ascii=False)
+        write_file(folder / INDEX, data.encode())
+
+
+def refuse_another(folder: Path, index: Mapping[str, Any]) -> None:
+    """Refuse a folder whose index has other fields than these."""
+    if not (folder / INDEX).is_file():
         return
-    write_file(folder / INDEX, json.dumps(with_checksum(fields), indent=1, ensure_ascii=False).encode())
+    before, fields = read_index(folder), _fields(index)
+    changed = [name for name in dict.fromkeys([*before, *fields]) if before.get(name) != fields.get(name)]
+    if changed:
+        raise LoadError(f"{folder} holds another atlas: {', '.join(changed)} differ. Choose another folder.")
+
+
+def _fields(index: Mapping[str, Any]) -> dict[str, Any]:
+    return json.loads(json.dumps({"format": FORMAT, "version": VERSION, **index}))
 
 
 def check_options(folder: Path, options: Mapping[str, Any]) -> None:
     """Refuse a folder that holds something else, or an atlas made with other options, before anything is computed."""
     refuse_foreign(folder, "an atlas", ours=OURS, writes=OURS)
+    if (folder / NORMS).is_file():
+        raise LoadError(f"{folder} holds an atlas that was imported. Choose another folder.")
     if (folder / INDEX).is_file():
         before = read_index(folder)["options"]
         changed = [f"{name} was {before.get(name)}, is {value}" for name, value in options.items()

@@ -4,6 +4,7 @@ A folder of theirs holds `tokens.json` and a file a head, `layer2_head9.json`; o
 `tsne` [layer, head, point, 2] and `norm` [layer, head, point]. Files may be compressed (`.xz`).
 """
 
+import hashlib
 import json
 import lzma
 import zipfile
@@ -19,18 +20,20 @@ from headscope.atlases.atlas_folder import Atlas
 from headscope.atlases.atlas_index import (
     NORMS,
     OURS,
+    RUN,
     TOKENS,
     AtlasPlace,
     Cloud,
     MapName,
     map_file,
     places_json,
+    refuse_another,
     write_index,
     write_map,
 )
 from headscope.atlases.token_table import is_punctuation, joined_rows, write_table
 from headscope.errors import LoadError
-from headscope.files import checksum, refuse_foreign, write_file
+from headscope.files import has_checksum, refuse_foreign, write_file
 from headscope.progress import Cancel, OnProgress, Steps
 
 _FILE = "layer*_head*.json*"
@@ -43,6 +46,10 @@ class _Head(NamedTuple):
     head: int
     maps: dict[str, np.ndarray]
     norms: np.ndarray
+
+    @property
+    def address(self) -> str:
+        return f"L{self.layer}H{self.head}"
 
 
 def import_attentionviz(
@@ -57,37 +64,58 @@ def import_attentionviz(
     source, folder = Path(source).expanduser(), Path(folder).expanduser()
     rows = _token_rows(source)
     refuse_foreign(folder, "an atlas", ours=OURS, writes=OURS)
+    if (folder / RUN).exists():
+        raise LoadError(f"{folder} holds an atlas that was made from a model. Choose another folder.")
     heads = sorted(_heads(source), key=lambda head: (head.layer, head.head))
     if not heads:
         raise LoadError(f"{source} holds no heads of AttentionViz: neither {_FILE} nor an array file.")
-    steps, places, norms = Steps("maps", len(heads), progress, cancel), [], {}
+    for head in heads:
+        if len(head.norms) != 2 * len(rows):
+            raise LoadError(
+                f"{head.address} has {len(head.norms)} points in {source}, and there are {len(rows)} tokens."
+            )
+    norms = save({head.address: torch.from_numpy(head.norms.astype(np.float32)) for head in heads})
+    index = _index(source.name, model, rows, heads) | {"norms_sha256": hashlib.sha256(norms).hexdigest()}
+    refuse_another(folder, index)
+    _write_norms(folder / NORMS, norms)  # first: what was begun is known by them
+    steps = Steps("maps", len(heads), progress, cancel)
     for head in heads:
         steps.next()
-        address = f"L{head.layer}H{head.head}"
-        if len(head.norms) != 2 * len(rows):
-            raise LoadError(f"{address} has {len(head.norms)} points in {source}, and there are {len(rows)} tokens.")
         for method, points in head.maps.items():
-            write_map(map_file(folder, MapName(method, 2, "scaled"), address), points)  # type: ignore[arg-type]
-        norms[address] = torch.from_numpy(head.norms.astype(np.float32))
-        clouds = (Cloud("query", "main", "", head.head), Cloud("key", "main", "", head.head))
-        places.append(AtlasPlace(address, f"L{head.layer}", clouds))
-    write_file(folder / NORMS, save(norms))
+            write_map(map_file(folder, MapName(method, 2, "scaled"), head.address), points)  # type: ignore[arg-type]
     write_file(folder / TOKENS, write_table(rows))
+    write_index(folder, index)
+    return Atlas(folder)
+
+
+def _write_norms(file: Path, norms: bytes) -> None:
+    if file.is_file() and not has_checksum(file, hashlib.sha256(norms).hexdigest()):
+        raise LoadError(f"{file.parent} holds an atlas that was imported from other files. Choose another folder.")
+    write_file(file, norms)
+
+
+def _index(source: str, model: str, rows: list[dict[str, Any]], heads: list[_Head]) -> dict[str, Any]:
     n_texts = len({row["example"] for row in rows})
-    corpus = {"name": source.name, "kind": "attentionviz", "about": "files of AttentionViz"}
-    options = {"space": "query_key", "scale": "norms", "points": None, "heads": None, "seed": 0, "truncate": False}
-    about = {
+    corpus = {"name": source, "kind": "attentionviz", "about": "files of AttentionViz"}
+    places = [
+        AtlasPlace(
+            head.address,
+            f"L{head.layer}",
+            (Cloud("query", "main", "", head.head), Cloud("key", "main", "", head.head)),
+        )
+        for head in heads
+    ]
+    return {
         "model": {"name": model},
         "corpus": corpus | {"n_examples": n_texts, "n_sampled": n_texts},
-        "options": options,
+        "options": {
+            "space": "query_key", "scale": "norms", "points": None, "heads": None, "seed": 0, "truncate": False,
+        },
         "n_tokens": {"main": len(rows)},
         "places": places_json(places),
         "absent": {},
         "has_vectors": False,
-        "norms_sha256": checksum(folder / NORMS),
-    }
-    write_index(folder, about)
-    return Atlas(folder)
+    }  # fmt: skip
 
 
 def _token_rows(source: Path) -> list[dict[str, Any]]:

@@ -1,11 +1,14 @@
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+import headscope as hs
 from headscope.atlases import Atlas, import_attentionviz
 from headscope.errors import HeadscopeError, LoadError
 
+TEXTS = ["the cat sat on the mat.", "it was tired."]
 WORDS = ["[cls]", "the", "cat", ".", "[sep]"]
 
 
@@ -71,3 +74,38 @@ def test_another_folder_is_refused(tmp_path) -> None:
     write_files(tmp_path, n_heads=0)
     with pytest.raises(LoadError, match="holds no heads of AttentionViz"):
         import_attentionviz(tmp_path, tmp_path / "atlas")
+
+
+def contents(folder: Path) -> dict[Path, bytes]:
+    """Every file with what is in it."""
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_an_atlas_of_a_model_is_not_overwritten(gpt, tmp_path) -> None:
+    source, folder = tmp_path / "source", tmp_path / "atlas"
+    source.mkdir()
+    write_files(source)
+    hs.atlas(gpt, TEXTS, folder, points=None, scores=False)
+    before = contents(folder)
+    with pytest.raises(LoadError, match="holds an atlas that was made from a model"):
+        import_attentionviz(source, folder)
+    assert contents(folder) == before
+
+
+def test_an_imported_atlas_is_overwritten_by_no_other(gpt, tmp_path) -> None:
+    source, folder = tmp_path / "source", tmp_path / "atlas"
+    source.mkdir()
+    write_files(source)
+    import_attentionviz(source, folder)
+    before = contents(folder)
+    with pytest.raises(LoadError, match="holds an atlas that was imported"):
+        hs.atlas(gpt, TEXTS, folder, points=None)
+    write_files(source, n_heads=1)
+    (source / "layer0_head1.json").unlink()
+    with pytest.raises(LoadError, match="holds another atlas: places, norms_sha256 differ"):
+        import_attentionviz(source, folder)
+    (folder / "atlas.json").rename(tmp_path / "away")
+    with pytest.raises(LoadError, match="imported from other files"):  # one that was stopped, too
+        import_attentionviz(source, folder)
+    (tmp_path / "away").rename(folder / "atlas.json")
+    assert contents(folder) == before
