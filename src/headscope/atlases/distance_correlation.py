@@ -13,7 +13,7 @@ import torch
 from headscope.atlases.joint_space import near_correlation
 from headscope.attention.kernels_cpu import compiled
 
-# Pairs of query and key that pooled figures are computed from: every nth where there are more.
+# Pairs of query and key that pooled figures are computed from: where there are more, at random, in even shares.
 MOST_PAIRS = 50_000
 
 
@@ -59,15 +59,24 @@ def distance_correlation(
     if cosine:
         points = [_unit(part) for part in points]
     vectors = [np.ascontiguousarray(part, np.float64) for part in (query, key)]
-    step = max(1, -(-pairs.count() // MOST_PAIRS))
     per_query, dots, distances = _correlate(
-        *vectors, *points, pairs.query_starts, pairs.key_starts, pairs.is_causal, step, cosine
+        *vectors, *points, pairs.query_starts, pairs.key_starts, pairs.is_causal, _chosen_pairs(pairs.count()), cosine
     )
     known = ~np.isnan(per_query[:, 0])
     means = per_query[known].mean(0) if known.any() else np.full(2, np.nan)
     near = near_correlation(torch.from_numpy(dots), torch.from_numpy(distances))
     pooled = (_pearson(dots, distances), _pearson(_ranks(dots), _ranks(distances)))
     return DistanceCorrelation(float(means[0]), float(means[1]), float(pooled[0]), float(pooled[1]), near)
+
+
+def _chosen_pairs(n_pairs: int) -> np.ndarray:
+    """Numbers of the pairs that are pooled, ascending: of every so many in a row, a random pair.
+
+    Every nth pair would always be the same keys where texts are of the same length, as images are.
+    """
+    step = max(1, -(-n_pairs // MOST_PAIRS))
+    firsts = np.arange(0, n_pairs, step)
+    return firsts + np.random.default_rng(0).integers(0, np.minimum(step, n_pairs - firsts))
 
 
 def _unit(points: np.ndarray) -> np.ndarray:
@@ -117,14 +126,10 @@ def _ranks(values):
 
 
 @compiled
-def _correlate(query, key, query_points, key_points, query_starts, key_starts, is_causal, step, is_cosine):
-    """Pearson and Spearman of every query [query, 2], and dot product and distance of every nth pair."""
+def _correlate(query, key, query_points, key_points, query_starts, key_starts, is_causal, chosen, is_cosine):
+    """Pearson and Spearman of every query [query, 2], and dot product and distance of the chosen pairs."""
     per_query = np.full((len(query), 2), np.nan)
-    n_pairs = 0
-    for text in range(len(query_starts) - 1):
-        n_queries, n_keys = query_starts[text + 1] - query_starts[text], key_starts[text + 1] - key_starts[text]
-        n_pairs += n_queries * (n_queries + 1) // 2 if is_causal else n_queries * n_keys
-    all_dots, all_distances = np.empty(n_pairs // step + 1, np.float64), np.empty(n_pairs // step + 1, np.float64)
+    all_dots, all_distances = np.empty(len(chosen), np.float64), np.empty(len(chosen), np.float64)
     pair, n_stored = 0, 0
     for text in range(len(query_starts) - 1):
         first, n_all = key_starts[text], key_starts[text + 1] - key_starts[text]
@@ -139,7 +144,7 @@ def _correlate(query, key, query_points, key_points, query_starts, key_starts, i
                     difference = query_points[i, d] - key_points[first + j, d]
                     squared += difference * difference
                 dots[j], distances[j] = dot, 0.5 * squared if is_cosine else np.sqrt(squared)
-                if pair % step == 0:
+                if n_stored < len(chosen) and pair == chosen[n_stored]:
                     all_dots[n_stored], all_distances[n_stored] = dots[j], distances[j]
                     n_stored += 1
                 pair += 1

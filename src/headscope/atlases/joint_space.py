@@ -98,12 +98,19 @@ def norm_scale(query: Tensor, key: Tensor) -> float:
 
 def searched_scale(query: Tensor, key: Tensor) -> float:
     """The candidate whose weighted correlation of distance and dot product is nearest −1."""
-    if len(query) > _MOST_SEARCHED or len(key) > _MOST_SEARCHED:
-        query, key = (part[:: -(-len(part) // _MOST_SEARCHED)] for part in (query, key))
+    query, key = _some(query), _some(key)
     dots = (query @ key.T).flatten()
     correlations = {c: near_correlation(dots, torch.cdist(query * c, key / c).flatten()) for c in SCALES}
     known = {c: value for c, value in correlations.items() if value == value}
     return min(known, key=lambda c: (known[c], abs(c - 1.0))) if known else 1.0
+
+
+def _some(vectors: Tensor) -> Tensor:
+    """At most so many vectors as are searched, at random: every nth would favour some positions."""
+    if len(vectors) <= _MOST_SEARCHED:
+        return vectors
+    order = torch.randperm(len(vectors), generator=torch.Generator().manual_seed(0))
+    return vectors[order[:_MOST_SEARCHED].sort().values.to(vectors.device)]
 
 
 def near_correlation(dots: Tensor, distances: Tensor) -> float:

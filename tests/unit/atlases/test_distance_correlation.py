@@ -5,7 +5,7 @@ import pytest
 import torch
 from scipy.stats import pearsonr, spearmanr
 
-from headscope.atlases.distance_correlation import Pairs, distance_correlation
+from headscope.atlases.distance_correlation import MOST_PAIRS, Pairs, distance_correlation
 from headscope.atlases.joint_space import JointSpace
 
 
@@ -42,7 +42,7 @@ def test_correlations_are_those_of_scipy(is_causal: bool, cosine: bool) -> None:
 def test_the_lift_makes_every_query_rank_its_keys_exactly() -> None:
     query, key = (torch.from_numpy(part) for part in vectors())
     space = JointSpace.fit(query, key)
-    points = [space.queries(query, "lifted").numpy(), space.keys(key, "lifted").numpy()]
+    points = space.queries(query, "lifted").numpy(), space.keys(key, "lifted").numpy()
     result = distance_correlation(query.numpy(), key.numpy(), *points, Pairs(STARTS, STARTS, False))
     assert result.spearman == pytest.approx(-1.0, abs=1e-12)
 
@@ -59,3 +59,16 @@ def test_queries_that_all_keys_are_equal_to_are_not_counted() -> None:
     starts = np.array([0, 4])
     result = distance_correlation(query, key, query, key, Pairs(starts, starts, False))
     assert np.isnan([result.pearson, result.spearman, result.pooled_pearson, result.near]).all()
+
+
+def test_pooled_pairs_are_a_fair_sample_where_all_texts_are_of_the_same_length() -> None:
+    # 40 texts of 50 tokens are 100,000 pairs, of which 50,000 are pooled: every second would be the even keys alone.
+    generator = np.random.default_rng(0)
+    starts = np.arange(0, 2001, 50)
+    query, key = generator.normal(size=(2, 2000, 4))
+    points = np.where(np.arange(2000)[:, None] % 2 == 0, key, -key)  # even keys are near their queries, odd keys far
+    pairs = Pairs(starts, starts, False)
+    assert pairs.count() == 2 * MOST_PAIRS
+    result = distance_correlation(query, key, query, points, pairs)
+    assert result.pooled_pearson == pytest.approx(0.0, abs=0.02)
+    assert result.pooled_spearman == pytest.approx(0.0, abs=0.02)
