@@ -186,6 +186,8 @@ def _copy_bias_table(module: nn.Module, layer: SlimLayer) -> None:
 def _without_given_bias(module: nn.Module, args: tuple, kwargs: dict[str, Any]) -> tuple[tuple, dict[str, Any]]:
     """Have attention compute the position bias of its own heads: that of another layer is of other heads."""
     names = list(inspect.signature(module.forward).parameters)
+    if "position_bias" not in names:  # UMT5: every layer computes its own anyway
+        return args, kwargs
     place = names.index("position_bias")
     if place < len(args):
         args = (*args[:place], None, *args[place + 1 :])

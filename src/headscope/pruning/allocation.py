@@ -33,7 +33,7 @@ def keep_highest(whole: HeadMask, scores: HeadScores, n: int, *, group_sizes: Ma
     """The n heads with the highest scores survive, of those that have a score; the rest of `whole` stays as it is.
 
     Of equal scores the first head in the model's order survives. `group_sizes` are how many heads of a layer survive
-    together; groups rank by their mean.
+    together; groups rank by their mean, and fewer than n heads survive where no group fits into the rest.
     """
     kept_heads: set[Head] = set()
     for group in _ranked_groups(scores, group_sizes):

@@ -41,11 +41,11 @@ class GateOptions:
     evaluation: Evaluation = "hard"
 
     def __post_init__(self) -> None:
-        if self.tau <= 0 or not self.stretch[0] < 0 < 1 < self.stretch[1]:
+        if not 0 < self.tau < math.inf or not -math.inf < self.stretch[0] < 0 < 1 < self.stretch[1] < math.inf:
             raise InputError("tau is above 0, and the stretch reaches below 0 and above 1.")
-        if self.warmup < 0 or (self.rate is not None and self.rate <= 0):
+        if self.warmup < 0 or (self.rate is not None and not 0 < self.rate < math.inf):
             raise InputError("the rate of gates is above 0, and warmup at least 0.")
-        if isinstance(self.log_alpha, str) and self.log_alpha != "glorot":
+        if self.log_alpha != "glorot" and (isinstance(self.log_alpha, str) or not math.isfinite(self.log_alpha)):
             raise InputError(f"log_alpha is a number or 'glorot', got {self.log_alpha!r}.")
         for name, choices in (("per", GateUnit), ("penalty", Penalty), ("evaluation", Evaluation)):
             if getattr(self, name) not in get_args(choices):

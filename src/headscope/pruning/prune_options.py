@@ -28,8 +28,9 @@ class PruneOptions:
     layer's norm ("normalised"), or take as many of each type of attention as L0 ("l0"). Baseline "l0" is L0's mask on
     the weights from before L0. Scores are means over the first `ranking_examples` of train.
 
-    `keep` is found to within `keep_tolerance` (a share of the heads) in at most `keep_trials` trainings. The chosen
-    point is the smallest whose score is at most `score_tolerance` (a share) worse than the untouched model's.
+    `keep` is found to within `keep_tolerance` (a share of the heads) in at most `keep_trials` trainings. With gates for
+    key-value groups a few heads less may survive. The chosen point is the smallest whose score on dev is at most
+    `score_tolerance` (a share) worse than the untouched model's.
     """
 
     parameters: Trained = "all"
@@ -61,7 +62,7 @@ class PruneOptions:
         for name in ("l0_seeds", "seeds", "ranking_examples", "keep_trials"):
             if getattr(self, name) < 1:
                 raise InputError(f"{name} is at least 1, got {getattr(self, name)}.")
-        if self.keep_tolerance < 0 or self.score_tolerance < 0:
+        if not (self.keep_tolerance >= 0 and self.score_tolerance >= 0):
             raise InputError("keep_tolerance and score_tolerance are at least 0.")
 
     def tuned_parameters(self) -> str:

@@ -30,6 +30,8 @@ UNTOUCHED, FIXED_MASK = "none", "fixed mask"
 RANKED = ("importance", "relevance", "confidence")
 _SETTINGS, _FIT = "settings.json", "fit"
 _REMEDY = "Remove its folder, and prune again."
+# Seconds between looks at points that other processes make.
+_PAUSE = 0.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,21 +72,21 @@ class SweepRun:
         while waiting:
             finished = set(self.sweep.read()["points"])
             ready = [plan for plan in waiting if finished.issuperset(plan.needs)]
-            free = next((plan for plan in ready if self._make(plan, wait=False)), None)
+            free = next((plan for plan in ready if self._make(plan)), None)
             if free is None:  # other processes make all that can be made now
-                free = ready[0]
-                self._make(free, wait=True)
+                time.sleep(_PAUSE)
+                continue
             waiting.remove(free)
             steps.add(note=free.id)
 
-    def _make(self, plan: PointPlan, *, wait: bool) -> bool:
+    def _make(self, plan: PointPlan) -> bool:
         """Make a point unless it is there; False where another process is making it."""
         stop_if(self.cancel)
         folder = self.sweep.point_folder(plan.id)
         folder.mkdir(parents=True, exist_ok=True)
         with contextlib.ExitStack() as stack:
             try:
-                stack.enter_context(files.lock(folder, wait=wait))
+                stack.enter_context(files.lock(folder, wait=False))
             except LoadError:
                 raise
             except HeadscopeError:

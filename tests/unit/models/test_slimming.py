@@ -84,6 +84,15 @@ def test_a_slim_folder_equals_the_model_with_its_heads_switched_off(name, choice
     assert_equal(outputs(slim_model, inputs), outputs(model, inputs, gate_edits(model, heads)))
 
 
+def test_t5_whose_layers_all_compute_their_own_position_bias_is_made_slim(tmp_path):
+    config = {"d_model": 32, "d_kv": 8, "d_ff": 48, "num_layers": 2, "num_heads": 4, "decoder_start_token_id": 0}
+    model = Model(build("UMT5ForConditionalGeneration", VOCAB, std=0.18, **config)(), verify=False)
+    heads = uneven(model)
+    slim_model = load(slim(model, heads, tmp_path / "slim"))
+    inputs = (FAMILIES["t5"].padded or FAMILIES["t5"].inputs)()
+    assert_equal(outputs(slim_model, inputs), outputs(model, inputs, gate_edits(model, heads)))
+
+
 @pytest.mark.parametrize("name", ["gpt2", "bert", "t5", "llama"])
 def test_rows_are_really_gone(name):
     model = tiny(name)

@@ -141,7 +141,18 @@ def test_a_layer_without_open_gates_is_its_residual_path() -> None:
 
 @pytest.mark.parametrize(
     "options",
-    [{"tau": 0.0}, {"stretch": (0.1, 1.1)}, {"warmup": -1}, {"rate": 0.0}, {"log_alpha": "warm"}, {"per": "layer"}],
+    [
+        *(
+            {"tau": 0.0},
+            {"stretch": (0.1, 1.1)},
+            {"warmup": -1},
+            {"rate": 0.0},
+            {"log_alpha": "warm"},
+            {"per": "layer"},
+        ),
+        *({name: float("nan")} for name in ("tau", "rate", "log_alpha")),
+        {"stretch": (float("-inf"), 1.1)},
+    ],
 )
 def test_settings_that_make_no_gate_are_refused(options: dict) -> None:
     with pytest.raises(InputError):

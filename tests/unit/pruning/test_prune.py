@@ -298,9 +298,17 @@ def test_a_point_that_another_process_makes_is_left_to_it(tmp_path: Path) -> Non
     plan = runner.l0({"self": 0.25}, 0)
     (tmp_path / "points" / plan.id).mkdir()
     with files.lock(tmp_path / "points" / plan.id):
-        assert not runner._make(plan, wait=False)
+        assert not runner._make(plan)
+        cancel = threading.Event()
+        runner.cancel = cancel
+        timer = threading.Timer(0.2, cancel.set)
+        timer.start()
+        with pytest.raises(Cancelled):  # who waits can be stopped
+            runner.make([plan])
+        timer.join()
+    runner.cancel = None
     assert plan.id not in [point.id for point in sweep.points]
-    assert runner._make(plan, wait=False) and sweep.points[-1].id == plan.id
+    assert runner._make(plan) and sweep.points[-1].id == plan.id
 
 
 def test_progress_says_loss_score_and_heads_open(tmp_path: Path) -> None:
