@@ -207,7 +207,9 @@ def curves(study: Study, size: Size) -> Iterator[tuple[Lambdas, PruneOptions]]:
     yield study.lambdas, options
     baselines = {"baselines": ("l0", "importance", "relevance", "confidence", "random")}
     yield study.baseline_lambdas, replace(options, allocations=("own", "normalised", "l0"), **baselines)
-    yield study.encoder_lambdas, replace(options, parameters="encoder")
+    encoder = replace(options, parameters="encoder")
+    yield study.encoder_lambdas, encoder
+    yield study.encoder_lambdas[1:2], replace(encoder, allocations=("own", "normalised"), **baselines)
     scratch = replace(options.training, steps=size.scratch_steps, rate=study.scratch_rate, start="scratch")
     if size.scratch_steps:
         yield study.scratch_lambdas, replace(options, training=scratch)
