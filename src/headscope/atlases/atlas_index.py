@@ -20,7 +20,7 @@ INDEX, TOKENS, SCORES, RUN, MAPS, NORMS = (
     "atlas.json", "tokens.parquet", "scores.parquet", "run", "maps", "norms.safetensors",
 )  # fmt: skip
 OURS = frozenset({INDEX, TOKENS, SCORES, RUN, MAPS, NORMS})
-REMEDY = "Make the atlas again with the same folder to repair it."
+REMEDY = "Delete it, and make the atlas again with the same folder and options to repair it."
 _STEPS = 65535
 
 
@@ -146,7 +146,8 @@ def write_map(file: Path, points: np.ndarray) -> None:
     low = points.min(0)
     step = max(float((points - low).max()) / _STEPS, 1e-30)
     steps = np.rint((points - low) / step).clip(0, _STEPS).astype(np.uint16)
-    about = {"low": [float(value) for value in low], "step": step, "sha256": _digest(steps)}
+    about: dict[str, Any] = {"low": [float(value) for value in low], "step": step}
+    about["sha256"] = _digest(steps, about)
     # One field: safetensors writes several in any order.
     write_file(file, save({"points": torch.from_numpy(steps)}, metadata={"about": json.dumps(about)}))
 
@@ -168,10 +169,13 @@ def read_steps(file: Path) -> tuple[np.ndarray, dict[str, Any]]:
         raise LoadError(f"{file} cannot be read: {error.strerror or error}.") from error
     except Exception as error:  # safetensors raises its own kinds at a damaged file
         raise LoadError(f"{file} is damaged: {error}. Delete it, and it is computed again.") from error
-    if about.get("sha256") != _digest(steps):
+    if about.get("sha256") != _digest(steps, about):
         raise LoadError(f"{file} is damaged: it does not match its checksum. Delete it, and it is computed again.")
     return steps, about
 
 
-def _digest(steps: np.ndarray) -> str:
-    return hashlib.sha256(np.ascontiguousarray(steps).tobytes()).hexdigest()
+def _digest(steps: np.ndarray, about: Mapping[str, Any]) -> str:
+    """A hash of a map's steps and of where and how wide they are."""
+    digest = hashlib.sha256(json.dumps([about.get("low"), about.get("step")]).encode())
+    digest.update(np.ascontiguousarray(steps).tobytes())
+    return digest.hexdigest()

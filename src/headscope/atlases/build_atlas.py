@@ -157,7 +157,7 @@ def _capture(
 ) -> None:
     """Run the sample through the model, and write tokens and index."""
     measures = [
-        PointCapture(str(folder / RUN), options["space"], options["heads"]),
+        PointCapture(str(folder / RUN), options["space"], options["heads"], scale=options["scale"]),
         *(MEASURES[name].over(Inventory()) for name in _MEASURES),
     ]
     mean_length = sample.n_tokens / len(sample.examples)
@@ -174,8 +174,9 @@ def _capture(
     )
     files = VectorFiles(folder / RUN)
     rows = _token_rows(files)
-    if not (folder / TOKENS).is_file():
-        write_file(folder / TOKENS, write_table(rows))
+    tokens, file = write_table(rows), folder / TOKENS
+    if not file.is_file() or file.read_bytes() != tokens:  # missing, or damaged
+        write_file(file, tokens)
     write_index(folder, _index(done, files, rows, source, sample, options))
 
 

@@ -15,6 +15,7 @@ from headscope.atlases.distance_correlation import DistanceCorrelation, Pairs, d
 from headscope.atlases.joint_space import key_bias_share
 from headscope.atlases.nearest_neighbours import MOST_ROWS, trustworthiness
 from headscope.atlases.token_table import table_bytes
+from headscope.errors import LoadError
 from headscope.files import write_file
 from headscope.progress import Cancel, OnProgress, Steps, stop_if
 from headscope.runs.shard import Shard, arrow
@@ -66,11 +67,10 @@ class HeadScores:
 def scores_of(
     atlas: "Atlas", *, progress: OnProgress | None = None, cancel: Cancel | None = None
 ) -> "ByHead[HeadScores] | dict[str, HeadScores]":
-    """The scores of all heads: read, or computed and kept. Of a residual stream by address, `L3`."""
+    """The scores of all heads: read, or computed and kept; anew where the file is damaged. By address for depths."""
     file = atlas.folder / SCORES
-    if file.is_file():
-        rows = _read(file)
-    else:
+    rows = _read(file)
+    if rows is None:
         steps = Steps("scores", len(atlas), progress, cancel)
         rows = []
         for place in atlas.places.values():
@@ -159,7 +159,13 @@ def _write(file: Path, rows: list[HeadScores]) -> None:
     write_file(file, table_bytes(pa.Table.from_pylist([asdict(row) for row in rows]), pa, pq))
 
 
-def _read(file: Path) -> list[HeadScores]:
-    with Shard(file).open() as parquet:
-        table: list[dict[str, Any]] = parquet.read().to_pylist()
+def _read(file: Path) -> list[HeadScores] | None:
+    """What was computed before; None where the file is missing or damaged."""
+    if not file.is_file():
+        return None
+    try:
+        with Shard(file).open() as parquet:
+            table: list[dict[str, Any]] = parquet.read().to_pylist()
+    except LoadError:
+        return None
     return [HeadScores(**row) for row in table]

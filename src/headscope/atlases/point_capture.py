@@ -16,7 +16,7 @@ from safetensors.torch import save
 from torch import Tensor
 
 from headscope.atlases.token_table import TokenRows
-from headscope.choices import AtlasSpace, Record
+from headscope.choices import AtlasSpace, KeyScale, Record
 from headscope.errors import InputError, NotRecordedError
 from headscope.files import write_file
 from headscope.models import Model
@@ -47,9 +47,11 @@ class PointCapture(Measure):
 
     name = "points"
 
-    def __init__(self, folder: str, space: AtlasSpace, heads: list[str] | None = None):
+    def __init__(self, folder: str, space: AtlasSpace, heads: list[str] | None = None, *, scale: KeyScale = "norms"):
         self.folder, self.space, self.heads = folder, space, heads
-        self.settings: dict[str, Any] = {"space": space, "heads": heads}
+        # Vectors do not depend on the scale. It is here so that a folder whose index is lost is refused with another:
+        # its maps and scores are of this one.
+        self.settings: dict[str, Any] = {"space": space, "heads": heads, "scale": scale}
         self.record = _RECORDS[space]
         self._forget()
         self._files: dict[str, str] = {}

@@ -230,6 +230,42 @@ def test_damage_is_noticed(gpt, tmp_path) -> None:
         Atlas.open(atlas.folder).tokens()
 
 
+@pytest.mark.parametrize("name", ["tokens.parquet", "scores.parquet"])
+def test_what_is_damaged_is_repaired_by_making_the_atlas_again(gpt, tmp_path, name: str) -> None:
+    folder = tmp_path / "atlas"
+    hs.atlas(gpt, TEXTS, folder, points=None)
+    before = hashes(folder)
+    data = bytearray((folder / name).read_bytes())
+    data[len(data) // 2] ^= 1
+    (folder / name).write_bytes(data)
+    hs.atlas(gpt, TEXTS, folder, points=None)
+    assert hashes(folder) == before
+
+
+def test_a_damaged_index_is_repaired_as_its_message_says(gpt, tmp_path) -> None:
+    folder = tmp_path / "atlas"
+    hs.atlas(gpt, TEXTS, folder, points=None)
+    before = hashes(folder)
+    (folder / INDEX).write_text((folder / INDEX).read_text().replace("tiny gpt", "tiny gpu"))
+    with pytest.raises(LoadError, match="Delete it, and make the atlas again with the same folder and options"):
+        hs.atlas(gpt, TEXTS, folder, points=None)
+    (folder / INDEX).unlink()
+    with pytest.raises(LoadError, match="scale was"):  # maps and scores are those of another scale
+        hs.atlas(gpt, TEXTS, folder, points=None, scale="correlation")
+    hs.atlas(gpt, TEXTS, folder, points=None)
+    assert hashes(folder) == before
+
+
+def test_where_a_map_lies_is_verified_too(tmp_path) -> None:
+    file = tmp_path / "m.safetensors"
+    write_map(file, np.array([[0.25, 1.0], [3.0, 4.0]]))
+    data = file.read_bytes()
+    assert b"0.25" in data
+    file.write_bytes(data.replace(b"0.25", b"0.75"))
+    with pytest.raises(LoadError, match="does not match its checksum"):
+        read_map(file)
+
+
 def test_a_full_disk_loses_nothing(gpt, tmp_path, monkeypatch) -> None:
     folder = tmp_path / "atlas"
     hs.atlas(gpt, TEXTS, folder, points=None, map=None, scores=False)
