@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from headscope.faithfulness.head_tests import HeadTests as HeadTests
     from headscope.faithfulness.kendall_tau import RankAgreement as RankAgreement
     from headscope.faithfulness.kendall_tau import rank_agreement as rank_agreement
+    from headscope.faithfulness.output_changes import median_change as median_change
     from headscope.faithfulness.output_changes import output_change as output_change
     from headscope.faithfulness.output_changes import permutation_changes as permutation_changes
     from headscope.faithfulness.output_changes import permutations as permutations

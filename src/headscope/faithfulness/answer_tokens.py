@@ -9,7 +9,7 @@ from torch import Tensor
 
 from headscope.analysis.attribution.logit_target import Question
 from headscope.choices import Removal
-from headscope.errors import CaptureError
+from headscope.errors import CaptureError, InputError
 from headscope.faithfulness.model_attention import LetGo, answer_probabilities
 from headscope.faithfulness.questions import countable_tokens, with_inputs
 from headscope.faithfulness.token_importance import gradient_times_input, leave_one_out
@@ -97,6 +97,8 @@ class AnswerTokens:
             slope = torch.autograd.grad(probability.sum(), embedding.mixed, retain_graph=True, allow_unused=True)[0]
             matters = torch.zeros(n_tokens) if slope is None else slope.abs().amax((0, 1, 3))
             reads = matters.nonzero()[:, 0].tolist()
+        if not reads:
+            raise InputError(f"this answer of {self.model.name} does not depend on the attention of its last layer.")
         importance = gradient_times_input(probability, embedding.embeddings)
         return importance.reshape(-1)[-n_tokens:].cpu(), reads
 

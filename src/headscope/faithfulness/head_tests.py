@@ -21,7 +21,7 @@ from headscope.faithfulness.answer_tokens import AnswerTokens
 from headscope.faithfulness.attention_rows import AttentionRows
 from headscope.faithfulness.kendall_tau import rank_agreement
 from headscope.faithfulness.model_attention import CELLS, ModelAttention, check_query_rows, untestable
-from headscope.faithfulness.output_changes import output_change, permutations
+from headscope.faithfulness.output_changes import median_change, output_change, permutations
 from headscope.faithfulness.replacements import REPLACEMENTS
 from headscope.faithfulness.token_erasure import N_RANDOM, SHARE, erasure
 from headscope.faithfulness.token_selection import stand_in
@@ -123,11 +123,15 @@ def head_figures(
     tests: HeadTests | None = None,
     *,
     references: References | None = None,
+    search: bool = True,
     interventions: Sequence[Intervention] = (),
     progress: OnProgress | None = None,
     cancel: Cancel | None = None,
 ) -> FiguresByHead:
-    """All tests of every head (or of groups of heads that are replaced together, named by their first head)."""
+    """All tests of every head (or of groups of heads that are replaced together, named by their first head).
+
+    `search=False` leaves out the adversary's search, and keeps its ε.
+    """
     tests = tests or HeadTests()
     tests.check(model)
     groups = [[head] for head in model.heads] if groups is None else [list(group) for group in groups]
@@ -140,9 +144,9 @@ def head_figures(
     steps = Steps("heads", len(groups), progress, cancel)
     columns: dict[Head, dict[str, float]] = {}
     n_classes = len(references.tokens.before)
-    for chunk in _chunks(testable, tests.n_copies * max(len(groups[0]) * len(queries) * n_tokens, n_classes)):
+    for chunk in _chunks(testable, tests.n_copies * len(queries) * n_tokens, tests.n_copies * n_classes):
         attention = ModelAttention(model, question, chunk, queries, **going)
-        figures = _attention_figures(attention, tests)
+        figures = _attention_figures(attention, tests, search=search)
         figures |= _token_figures(attention.rows, references, tests)
         for place, group in enumerate(chunk):
             if bool((attention.rows.permutable[place].sum(-1) < 2).all()):
@@ -157,7 +161,7 @@ def head_figures(
     return FiguresByHead(heads, by_name, references.yardstick, reasons)
 
 
-def _attention_figures(attention: ModelAttention, tests: HeadTests) -> dict[str, Tensor]:
+def _attention_figures(attention: ModelAttention, tests: HeadTests, *, search: bool) -> dict[str, Tensor]:
     """How far the output moves under other rows [group], and how far the farthest rows with the same output are."""
     rows = attention.rows
     before = attention.before.expand(len(attention.groups), -1)
@@ -173,12 +177,12 @@ def _attention_figures(attention: ModelAttention, tests: HeadTests) -> dict[str,
             changes.append(change)
     orders = permutations(rows, tests.n_permutations, tests.seed)
     moved = output_change(before, attention.answer(orders))
-    figures["change_permuted"] = moved.median(0).values
+    figures["change_permuted"] = median_change(moved)
     figures["change_silenced"] = output_change(before, attention.silenced())
     reachable = reachable_divergence(rows)
     divergence = row_divergence(rows, torch.cat([torch.stack(rivals), orders]))
     farthest = epsilon_max(divergence, torch.cat([torch.stack(changes), moved]), tests.epsilon)
-    if tests.adversary is not None:
+    if tests.adversary is not None and search:
         farthest = _search(attention, tests, tests.adversary, farthest, reachable)
     figures["farthest"] = farthest
     figures["farthest_share"] = farthest / reachable.clamp_min(torch.finfo(reachable.dtype).tiny)
@@ -193,11 +197,14 @@ def _search(
     places = is_open.nonzero()[:, 0].tolist()
     if not places:
         return farthest
-    part = attention.part(places)
-    before = part.before.expand(len(places), -1)
-    rivals = adversaries(part.rows, part.answer, options, seed=tests.seed, before=before, cancel=attention.cancel)
     farthest = farthest.clone()
-    farthest[places] = torch.maximum(farthest[places], rivals.epsilon_max_divergence)
+    n_at_once = max(1, attention.most_copies_with_gradient // options.patterns)
+    for first in range(0, len(places), n_at_once):  # losses of heads are apart, so they need not share a search
+        chosen = places[first : first + n_at_once]
+        part = attention.part(chosen)
+        before = part.before.expand(len(chosen), -1)
+        rivals = adversaries(part.rows, part.answer, options, seed=tests.seed, before=before, cancel=attention.cancel)
+        farthest[chosen] = torch.maximum(farthest[chosen], rivals.epsilon_max_divergence)
     return farthest
 
 
@@ -234,7 +241,9 @@ def _untestable(model: Model, question: Question, group: Sequence[Head]) -> str 
     return next((reason for head in group if (reason := untestable(model, question, head)) is not None), None)
 
 
-def _chunks(groups: Sequence[Sequence[Head]], cells: int) -> Iterator[Sequence[Sequence[Head]]]:
-    """Groups that are tested at once; `cells` are those of one group, in all copies of its rows or of the output."""
-    step = max(1, CELLS // max(1, cells))
-    yield from (groups[first : first + step] for first in range(0, len(groups), step))
+def _chunks(groups: Sequence[Sequence[Head]], row_cells: int, output_cells: int) -> Iterator[Sequence[Sequence[Head]]]:
+    """Groups of equal size that are tested at once: so many that all copies of their rows, and of the output, fit."""
+    for size in sorted({len(group) for group in groups}):
+        same = [group for group in groups if len(group) == size]
+        step = max(1, CELLS // max(1, size * row_cells, output_cells))
+        yield from (same[first : first + step] for first in range(0, len(same), step))

@@ -1,15 +1,17 @@
 """One answer of a model as a function of the attention of its heads: what the tests of `AttentionRows` are given.
 
 Rows of one head, or of several heads that are replaced together, are one group. Groups share passes: the input is
-repeated, and in each copy another group has other rows. Memory is bounded by `CELLS` whatever the number of heads.
+repeated, and in each copy another group has other rows. Without gradients memory is bounded by `CELLS` whatever the
+number of heads; with them `most_copies_with_gradient` says how many copies fit.
 """
 
 import copy
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from typing import get_args
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from headscope.analysis.attribution.logit_target import Question
 from headscope.choices import QueryRows
@@ -25,6 +27,8 @@ from headscope.sites import Head, Site
 
 # Cells of head × query × key that are held at once, in a layer or in all rows of the groups.
 CELLS = 2**24
+# Cells of activations that a pass with gradients may hold for the backward pass: 512 MiB in float32.
+_GRAPH_CELLS = 2**27
 # Copies of an input in one pass: beyond this a pass is no faster per copy.
 _MOST_COPIES = 64
 
@@ -76,6 +80,16 @@ class ModelAttention:
             parts.append(self._probabilities(len(group_of), edits, grad=patterns.requires_grad))
         return torch.cat(parts).unflatten(0, (n_copies, n_groups))
 
+    @property
+    def most_copies_with_gradient(self) -> int:
+        """How many copies may be held until the backward pass: `answer` holds what all of its passes leave behind."""
+        layers = self.model.layout.layers
+        width = getattr(self.model.config, "hidden_size", None) or 1024
+        n_heads = max(layer.n_heads for layer in layers)
+        # A layer leaves about 16 vectors for each token (4 of them in its MLP's width), and 4 maps for each head.
+        n_cells = len(layers) * self.n_tokens * (16 * width + 4 * n_heads * self.n_tokens)
+        return max(1, _GRAPH_CELLS // n_cells)
+
     def part(self, places: Sequence[int]) -> "ModelAttention":
         """The same of some of its groups."""
         smaller = copy.copy(self)
@@ -122,14 +136,15 @@ class ModelAttention:
 
     def _probabilities(self, n: int, edits: Sequence[Intervention], *, grad: bool = False) -> Tensor:
         """The answer of n copies of the input [copy, class]."""
-        passed = Pass.of(self.model, [self.question.inputs] * n, [*self.interventions, *edits]).run(
-            exact=True,
-            grad=grad,
-            training=False,
-            logits="answers" if self.question.positions == (self.n_tokens - 1,) else "all",
-            observers=[LetGo()] if grad else (),
-            cancel=self.cancel,
-        )
+        with _frozen(self.model.module) if grad else nullcontext():
+            passed = Pass.of(self.model, [self.question.inputs] * n, [*self.interventions, *edits]).run(
+                exact=True,
+                grad=grad,
+                training=False,
+                logits="answers" if self.question.positions == (self.n_tokens - 1,) else "all",
+                observers=[LetGo()] if grad else (),
+                cancel=self.cancel,
+            )
         return answer_probabilities(self.model, self.question, passed.logits, self.n_tokens)
 
     def _replacing(self, weights: Tensor, group_of: Tensor) -> list[Intervention]:
@@ -184,6 +199,19 @@ class ModelAttention:
         )
         step = max(1, min(_MOST_COPIES, CELLS // (most_heads * self.n_tokens**2), 4 * CELLS // n_logits))
         return (slice(first, min(first + step, n)) for first in range(0, n, step))
+
+
+@contextmanager
+def _frozen(module: nn.Module) -> Iterator[None]:
+    """No parameter needs a gradient inside, so that a graph holds none of what their gradients would need."""
+    needing = [parameter for parameter in module.parameters() if parameter.requires_grad]
+    try:
+        for parameter in needing:
+            parameter.requires_grad_(False)
+        yield
+    finally:
+        for parameter in needing:
+            parameter.requires_grad_(True)
 
 
 class LetGo(Observer):

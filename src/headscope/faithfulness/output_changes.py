@@ -50,6 +50,15 @@ def permutations(rows: AttentionRows, n: int, seed: int = 0) -> Tensor:
     return torch.stack([permuted(rows, generator) for _ in range(n)])
 
 
+def median_change(changes: Tensor) -> Tensor:
+    """The median over copies [copy, ...]: of an even number the mean of the two in the middle.
+
+    >>> median_change(torch.tensor([0.1, 0.4, 0.2, 0.9])).item()
+    0.30000001192092896
+    """
+    return changes.quantile(0.5, dim=0)
+
+
 def permutation_changes(
     rows: AttentionRows, answer: Answer, *, n: int = N_PERMUTATIONS, seed: int = 0, before: Tensor | None = None
 ) -> Tensor:

@@ -41,7 +41,10 @@ def task_name(model: Model, task: "LearningTask | str | None" = None) -> TaskNam
         raise InputError(f"attention is not tested on {wanted!r}: choose one of {', '.join(TASKS)}.")
     if wanted is not None and wanted not in fitting:
         raise InputError(f"{model.name} cannot do {wanted}: it can do {', '.join(fitting)}.")
-    return next(name for name in fitting if wanted in (None, name))
+    name: TaskName = next(name for name in fitting if wanted in (None, name))
+    if name in ("sequence_classification", "tagging"):
+        _check_classes(model, name)
+    return name
 
 
 def question_of(
@@ -69,7 +72,10 @@ def question_of(
         inputs = replace_tokens(model, inputs, [replace_token(place, model.tokenizer.mask_token_id)])
     else:
         first_of_words = _first_tokens(tokens, example) if example is not None and example.spans else plain
+        if model.is_causal:  # what comes after the word is not seen, and is cut off
+            first_of_words = [place for place in first_of_words if place in plain[LEAST_TOKENS:]]
         place = _draw(first_of_words, inputs, seed)
+        inputs = keep_tokens(inputs, stack, range(place + 1)) if model.is_causal else inputs
     return Question(inputs, stack, (place,), inputs.tokens)
 
 
@@ -82,6 +88,22 @@ def countable_tokens(question: Question) -> list[int]:
 def with_inputs(question: Question, inputs: Inputs, positions: Sequence[int]) -> Question:
     """The same question about another input."""
     return replace(question, inputs=inputs, positions=tuple(positions), tokens=inputs.tokens)
+
+
+def _check_classes(model: Model, task: TaskName) -> None:
+    """Refuse models whose outputs are no distribution over classes, or that take no copies of an input."""
+    config, class_name = model.config, type(model.module).__name__
+    n_labels, problem = getattr(config, "num_labels", 2), getattr(config, "problem_type", None)
+    if n_labels < 2 or problem in ("multi_label_classification", "regression"):
+        raise InputError(
+            f"attention is tested on answers of which exactly one is right: {model.name} ({class_name}) has num_labels="
+            f"{n_labels} and problem_type={problem!r}. Choose a model with two or more classes that exclude each other."
+        )
+    if task == "sequence_classification" and model.is_causal and getattr(config, "pad_token_id", None) is None:
+        raise InputError(
+            f"{model.name} ({class_name}) has no padding token, without which it classifies one text at a time, and "
+            "tests run copies of a text: set pad_token_id in the config of its module."
+        )
 
 
 def _check_length(n_tokens: int) -> None:

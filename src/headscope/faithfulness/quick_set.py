@@ -16,7 +16,7 @@ from headscope.faithfulness.adversary import epsilon_max, reachable_divergence, 
 from headscope.faithfulness.answer_tokens import AnswerTokens
 from headscope.faithfulness.kendall_tau import rank_agreement
 from headscope.faithfulness.model_attention import ModelAttention, untestable
-from headscope.faithfulness.output_changes import output_change, permutations
+from headscope.faithfulness.output_changes import median_change, output_change, permutations
 from headscope.faithfulness.questions import question_of, task_name
 from headscope.faithfulness.replacements import identity, uniform
 from headscope.faithfulness.verdict_rule import FAR, SAME_OUTPUT, TrustVerdict, quick_verdict
@@ -125,7 +125,7 @@ def _figures(
     columns = {
         "change_uniform": changes[0],
         "change_identity": changes[1],
-        "change_permuted": changes[2:].median(0).values,
+        "change_permuted": median_change(changes[2:]),
         "tau_gradient": tau,
         "farthest_share": farthest / reachable_divergence(rows).clamp_min(torch.finfo(farthest.dtype).tiny),
     }

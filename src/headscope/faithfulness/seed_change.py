@@ -31,8 +31,8 @@ def seed_change(
     changes = []
     for example in texts:
         steps.next()
-        inputs = model.read(example.text, pair=example.pair, truncate=truncate)
         try:
+            inputs = model.read(example.text, pair=example.pair, truncate=truncate)
             question = question_of(model, task, inputs, example, seed=seed)
         except InputError:  # counted where the tests are run
             continue

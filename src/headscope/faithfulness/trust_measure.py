@@ -9,7 +9,7 @@ import torch
 
 from headscope.analysis.attribution.logit_target import Question
 from headscope.choices import TrustTask as TaskName
-from headscope.errors import InputError
+from headscope.errors import BudgetError, InputError
 from headscope.faithfulness.head_tests import FiguresByHead, HeadTests, References, head_figures
 from headscope.faithfulness.questions import question_of
 from headscope.models import Model
@@ -55,17 +55,18 @@ class TrustMeasure(Measure):
         for place, inputs, example in zip(batch.places, batch.inputs, batch.examples, strict=True):
             try:
                 question = question_of(self.model, self.task, inputs, example, seed=self.tests.seed)
-            except InputError as problem:
+                # The measures of a run share what does not depend on heads.
+                make = partial(References.of, self.model, question, self.tests.removal, cancel=self.cancel)
+                references = batch.once(("references", place, self.tests.removal), make)
+                figures = self._figures(question, references)
+            except (InputError, BudgetError) as problem:
                 yield Refusal(str(problem))
                 continue
-            # The measures of a run share what does not depend on heads.
-            make = partial(References.of, self.model, question, self.tests.removal, cancel=self.cancel)
-            references = batch.once(("references", place, self.tests.removal), make)
-            yield from self._tallies(place, self._figures(question, references))
+            yield from self._tallies(place, figures)
 
     def _figures(self, question: Question, references: References) -> FiguresByHead:
         options: dict[str, Any] = {"references": references, "progress": self.progress, "cancel": self.cancel}
-        return head_figures(self.model, question, self.groups, self.tests, **options)
+        return head_figures(self.model, question, self.groups, self.tests, search=self.scope == "heads", **options)
 
     def _tallies(self, place: int, figures: FiguresByHead) -> Iterator[Tally]:
         by_name = figures.by_name | {YARDSTICK: torch.full((len(figures.heads),), figures.yardstick)}

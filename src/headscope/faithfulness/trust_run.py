@@ -7,7 +7,15 @@ from typing import Any
 import numpy as np
 
 from headscope.faithfulness.trust_measure import REASON, YARDSTICK, Scope
-from headscope.faithfulness.verdict_rule import TrustVerdict, VerdictPart, agreement, combine, exclusive, need
+from headscope.faithfulness.verdict_rule import (
+    LEAST_TEXTS,
+    TrustVerdict,
+    VerdictPart,
+    agreement,
+    combine,
+    exclusive,
+    need,
+)
 from headscope.faithfulness.verdict_text import SUMMARIES, sentence
 from headscope.runs import MeasureTable
 from headscope.sites import Head
@@ -68,7 +76,7 @@ def verdicts(
     trusts = []
     for place, (head, head_parts) in enumerate(zip(heads, parts, strict=True)):
         figures = {name: _mean(column[:, place]) for name, column in values.items()}
-        trusts.append(_head_trust(label(head, scope), head_parts, figures, reasons.get(head)))
+        trusts.append(_head_trust(label(head, scope), head_parts, figures, reasons.get(head, "")))
     return trusts
 
 
@@ -92,16 +100,16 @@ def label(head: Head, scope: Scope) -> str:
     return {"heads": str(head), "layers": str(head.site), "model": "all heads"}[scope]
 
 
-def _head_trust(name: str, parts: Sequence[VerdictPart], figures: Mapping[str, float], reason: str | None) -> HeadTrust:
-    if reason is not None:
-        parts = [replace(part, reason=reason) if part.outcome == "not tested" else part for part in parts]
+def _head_trust(name: str, parts: Sequence[VerdictPart], figures: Mapping[str, float], reason: str) -> HeadTrust:
+    if reason:  # other reasons of a part have nothing to do with texts in which the head could not be tested
+        parts = [replace(part, reason=f"{part.reason}; {reason}") if part.n < LEAST_TEXTS else part for part in parts]
     verdict = combine(parts)
     sentences = tuple(sentence(part, figures) for part in parts)
     return HeadTrust(name, verdict, tuple(parts), figures, max(part.n for part in parts), SUMMARIES[verdict], sentences)
 
 
 def _reasons(table: MeasureTable, heads: Sequence[Head]) -> dict[Head, str]:
-    """The most frequent reason why a head was not tested."""
+    """The most frequent reason why a head was not tested, with the number of texts."""
     counts: dict[Head, dict[str, float]] = {}
     keys = table.keys()
     for key in keys:
@@ -109,7 +117,8 @@ def _reasons(table: MeasureTable, heads: Sequence[Head]) -> dict[Head, str]:
             sums = table.sums(key)
             for head, count in zip(sums.heads, sums.total, strict=True):
                 counts.setdefault(head, {})[key.removeprefix(REASON)] = float(count)
-    return {head: max(counts[head], key=lambda reason: counts[head][reason]) for head in heads if head in counts}
+    first = {head: max(counts[head], key=lambda reason: counts[head][reason]) for head in heads if head in counts}
+    return {head: f"in {counts[head][reason]:.0f} texts {reason}" for head, reason in first.items()}
 
 
 def _mean(values: np.ndarray) -> float:

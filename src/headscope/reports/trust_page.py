@@ -104,24 +104,23 @@ def _badge(verdict: TrustVerdict) -> str:
 
 def _grid(report: "TrustReport") -> str:
     """A row for each layer, a sign for each head."""
-    rows: dict[str, list[str]] = {}
+    cells: dict[str, dict[int, str]] = {}
     for head, head_trust in report.heads.items():
         tip = html.escape(f"{head_trust.name}: {head_trust.verdict}. {' '.join(head_trust.sentences)}")
         sign = (
             f'<a href="#{html.escape(head_trust.name)}" title="{tip}" aria-label="{tip}" style="text-decoration:none">'
         )
         classes = head_trust.verdict.replace(" ", "-")
-        rows.setdefault(str(head.site), []).append(
+        cells.setdefault(str(head.site), {})[head.index] = (
             f'<td>{sign}<span class="{classes}">{SIGNS[head_trust.verdict]}</span></a>'
         )
-    n_columns = max(map(len, rows.values()), default=0)
-    first = "".join(f"<th>H{place}" for place in range(n_columns))
-    body = "".join(f"<tr><th>{html.escape(name)}{''.join(cells)}" for name, cells in rows.items())
+    columns = sorted({head.index for head in report.heads})
+    first = "".join(f"<th>H{index}" for index in columns)
+    body = "".join(
+        f"<tr><th>{html.escape(name)}{''.join(row.get(index, '<td>') for index in columns)}"
+        for name, row in cells.items()
+    )
     return f'<div class="scroll"><table class="grid" style="width:auto"><tr><th>{first}{body}</table></div>'
-
-
-def _class(head_trust: HeadTrust) -> str:
-    return head_trust.verdict.replace(" ", "-")
 
 
 def _verdict_table(trusts: Iterable[HeadTrust]) -> str:
@@ -167,6 +166,6 @@ def _notes(report: "TrustReport") -> list[str]:
         "No models of other seeds were given: a change of the output counts from 0.05 on."
         if seeds is None
         else f"Outputs of models with other seeds are {number(seeds)} apart.",
-        "A part is decided at 0.05 after Holm's correction for the number of heads, by a sign-flip test over texts; "
+        "Each part is decided at 0.05 after Holm's correction for the number of heads, by a sign-flip test over texts; "
         "intervals are 95 % bootstrap intervals of one head, not corrected.",
     ]

@@ -132,10 +132,10 @@ def trust(
     chosen = None if heads is None else [head for choice in heads for head in find(choice, loaded.heads)]
     going: dict[str, Any] = {"progress": progress, "cancel": cancel}
     measures = _measures(name, tests, chosen, going)
-    run = runs.run(
-        loaded, examples, measures, place / "run", shard_size=_SHARD, batch_size=_SHARD, truncate=truncate, **going
-    )
-    noise = seed_change(loaded, others, name, examples, seed=tests.seed, truncate=truncate, **going) if others else None
+    going["truncate"] = truncate
+    sizes = {"shard_size": _SHARD, "batch_size": _SHARD, "block": 1}  # a text is a sample, however many there are
+    run = runs.run(loaded, examples, measures, place / "run", **sizes, **going)
+    noise = seed_change(loaded, others, name, examples, seed=tests.seed, **going) if others else None
     about = _about(loaded, run, examples, name, tests) | {"seed_change": noise, "score": score}
     report = _report(loaded, run, chosen, place, about)
     _write(report)
@@ -160,7 +160,7 @@ def _measures(
     task: TaskName, tests: HeadTests, heads: Sequence[Head] | None, going: dict[str, Any]
 ) -> list[TrustMeasure]:
     """The tests of heads, and the short ones of layers and of the whole model."""
-    wide = replace(tests, adversary=None, erasure_share=None)
+    wide = replace(tests, erasure_share=None)
     return [
         TrustMeasure("heads", task, tests, heads=heads, **going),
         TrustMeasure("layers", task, wide, heads=heads, **going),
@@ -178,6 +178,10 @@ def _about(model: Model, run: runs.Run, examples: Corpus, task: TaskName, tests:
         raise InputError(f"none of {n_examples} texts could be tested{first}")
     untested = f"{n_refused} of {n_examples} texts were not tested"
     notes = [f"{untested}, the first because {refusals[0][1]}"] if refusals else []
+    for scope, name in (("layers", "whole layers"), ("model", "all heads together")):
+        more = [shard[scope] for shard in run.shard_records("refusals") if scope in shard]
+        n_more = sum(count for count, _ in more) - n_refused
+        notes += [f"{n_more} more texts were not tested for {name}: {more[0][1]}"] if n_more > 0 else []
     notes += [f"{n_over} texts that the model could not take were passed over."] if n_over else []
     return {
         "model": Path(model.name).name if Path(model.name).is_dir() else model.name,

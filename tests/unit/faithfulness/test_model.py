@@ -1,5 +1,7 @@
 """The tests on a model: rows in place of others, answers, and the quick set."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 import transformers as hf
@@ -9,7 +11,7 @@ from tiny_models import GPT, tiny, tiny_bert_tokenizer, tiny_tokenizer
 import headscope as hs
 from headscope import faithfulness as faith
 from headscope.errors import BudgetError, Cancelled, InputError
-from headscope.faithfulness import HeadTests, quick_set
+from headscope.faithfulness import HeadTests, head_tests, quick_set
 from headscope.faithfulness import model_attention as module_of_rows
 from headscope.faithfulness.answer_tokens import AnswerTokens
 from headscope.faithfulness.head_tests import head_figures
@@ -108,6 +110,72 @@ def test_figures_do_not_depend_on_how_many_heads_share_a_pass(gpt, monkeypatch):
             torch.testing.assert_close(values, apart.by_name[name], atol=1e-5, rtol=0, equal_nan=True)
 
 
+def test_the_median_of_two_orders_is_their_mean(gpt):
+    attention = rows_of_all_heads(gpt)
+    moved = faith.output_change(attention.before.expand(len(gpt.heads), -1), attention.answer(
+        faith.permutations(attention.rows, 2)))  # fmt: skip
+    figures = head_figures(gpt, question_for(gpt), None, FAST).by_name["change_permuted"]
+    torch.testing.assert_close(figures, moved.mean(0), atol=1e-6, rtol=0)
+    assert (moved[0] != moved[1]).any()
+    badges = faith.quick_check(gpt, attention.question.inputs, n_permutations=2)
+    by_hand = [badge.figures["change_permuted"] for badge in badges.values()]
+    torch.testing.assert_close(torch.tensor(by_hand)[:8], moved.mean(0)[:8], atol=1e-6, rtol=0)  # 8 share a draw
+
+
+def test_groups_may_differ_in_their_number_of_heads(gpt):
+    groups, tests = [gpt.heads[:1], gpt.heads[1:3], gpt.heads[3:4]], replace(FAST, erasure_share=None)
+    figures = head_figures(gpt, question_for(gpt), groups, tests)
+    assert figures.heads == tuple(group[0] for group in groups)
+    for place, group in enumerate(groups):
+        alone = head_figures(gpt, question_for(gpt), [group], tests).by_name["change_uniform"]
+        torch.testing.assert_close(figures.by_name["change_uniform"][place : place + 1], alone, atol=1e-6, rtol=0)
+
+
+def test_an_adversary_is_searched_for_a_few_heads_at_a_time_without_gradients_of_parameters(gpt, monkeypatch):
+    n_heads_of_searches, needs_gradient, search = [], [], head_tests.adversaries
+
+    def count_heads(rows, answer, options, **more):
+        n_heads_of_searches.append(len(rows.pattern))
+
+        def watched(patterns):
+            hook = gpt.module.transformer.h[0].register_forward_hook(
+                lambda *_: needs_gradient.append(any(parameter.requires_grad for parameter in gpt.module.parameters()))
+            )
+            try:
+                return answer(patterns)
+            finally:
+                hook.remove()
+
+        return search(rows, watched if len(n_heads_of_searches) == 1 else answer, options, **more)
+
+    gpt.module.requires_grad_(True)
+    monkeypatch.setattr(head_tests, "adversaries", count_heads)
+    tests = HeadTests(n_permutations=1, adversary=faith.AdversaryOptions(patterns=2, steps=1), always_search=True)
+    question, groups = question_for(gpt), [[head] for head in gpt.heads[:3]]
+    head_figures(gpt, question, groups, tests)
+    assert n_heads_of_searches == [3]
+    # Room for 4 copies is room for 2 heads of 2 patterns.
+    attention = ModelAttention(gpt, question, groups, question.positions)
+    n_cells = module_of_rows._GRAPH_CELLS // attention.most_copies_with_gradient
+    monkeypatch.setattr(module_of_rows, "_GRAPH_CELLS", 5 * n_cells)
+    assert attention.most_copies_with_gradient in (4, 5)
+    head_figures(gpt, question, groups, tests)
+    assert n_heads_of_searches == [3, 2, 1]
+    assert needs_gradient[0] is False and all(parameter.requires_grad for parameter in gpt.module.parameters())
+
+
+def test_without_a_search_the_epsilon_of_the_adversary_still_counts(gpt):
+    lenient = HeadTests(n_permutations=1, adversary=faith.AdversaryOptions(epsilon=1.0))
+    strict = HeadTests(n_permutations=1, adversary=faith.AdversaryOptions(tolerance=0.0, epsilon=0.0))
+    far, near = (
+        head_figures(gpt, question_for(gpt), [[head] for head in gpt.heads[:2]], tests, search=False).by_name[
+            "farthest"
+        ]
+        for tests in (lenient, strict)
+    )
+    assert (far > near).all()
+
+
 def test_a_run_that_is_cancelled_stops(gpt):
     cancel = Cancel()
     cancel.set()
@@ -163,7 +231,48 @@ def test_models_without_a_task_head_are_refused():
         task_name(classifier, "translation")
 
 
+def test_models_whose_classes_do_not_exclude_each_other_are_refused():
+    tokenizer = tiny_bert_tokenizer()
+    for options in ({"num_labels": 1}, {"num_labels": 3, "problem_type": "multi_label_classification"}):
+        model = hs.Model(tiny(hf.BertForSequenceClassification, bert_config(tokenizer, 1, **options)), tokenizer)
+        with pytest.raises(InputError, match=r"answers of which exactly one is right: .* has num_labels="):
+            task_name(model)
+        with pytest.raises(InputError, match="answers of which exactly one is right"):
+            faith.quick_check(model, TEXT)
+
+
+def test_a_causal_classifier_without_a_padding_token_is_refused():
+    model = hs.Model(tiny(hf.GPT2ForSequenceClassification, hf.GPT2Config(**GPT, num_labels=2)), tiny_tokenizer())
+    model.module.config.pad_token_id = None
+    with pytest.raises(InputError, match="has no padding token, without which it classifies one text at a time"):
+        task_name(model)
+    model.module.config.pad_token_id = 0
+    assert task_name(model) == "sequence_classification"
+
+
+def test_a_causal_tagger_is_asked_at_a_word_and_what_follows_is_cut_off():
+    model = hs.Model(tiny(hf.GPT2ForTokenClassification, hf.GPT2Config(**GPT, num_labels=3)), tiny_tokenizer())
+    n_tokens = len(model.read(TEXT).tokens["main"])
+    for seed in range(8):
+        question = question_for(model, seed=seed)
+        assert question.positions == (len(question.tokens["main"]) - 1,)
+        assert max(countable_tokens(question)) < question.positions[0] < n_tokens
+        assert len(countable_tokens(question)) >= 3
+    with torch.no_grad():
+        logits = model.module(input_ids=model.read(TEXT).model_inputs["input_ids"][None]).logits
+    answer = AnswerTokens(model, question).before
+    torch.testing.assert_close(answer, logits[0, question.positions[0]].softmax(-1), atol=1e-5, rtol=0)
+
+
 # What the answer depends on
+
+
+def test_an_answer_that_depends_on_no_attention_is_refused():
+    tokenizer = tiny_bert_tokenizer()
+    model = hs.Model(tiny(hf.BertForSequenceClassification, bert_config(tokenizer, 1, num_labels=2)), tokenizer)
+    torch.nn.init.zeros_(model.module.classifier.weight)
+    with pytest.raises(InputError, match="does not depend on the attention of its last layer"):
+        AnswerTokens(model, question_for(model)).gradient()
 
 
 def test_a_classifier_reads_its_first_token_and_its_gradient_is_that_of_the_embeddings():

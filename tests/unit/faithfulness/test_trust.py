@@ -2,6 +2,7 @@
 
 import functools
 import json
+from dataclasses import replace
 
 import pytest
 import torch
@@ -12,8 +13,10 @@ from tiny_models import tiny_bert_tokenizer
 import headscope as hs
 from headscope.corpora import Example
 from headscope.errors import Cancelled, HeadscopeError, InputError, LoadError
-from headscope.faithfulness import AdversaryOptions, HeadTests
+from headscope.faithfulness import AdversaryOptions, HeadTests, trust_run
+from headscope.faithfulness.seed_change import seed_change
 from headscope.faithfulness.trust_measure import TrustMeasure
+from headscope.faithfulness.verdict_rule import VerdictPart
 
 EXPLAINS, IGNORED, RANDOM = (
     functools.cache(make) for make in (attention_explains, lambda: attention_explains(is_ignored=True), random_weights)
@@ -110,6 +113,43 @@ def test_few_texts_are_not_tested_and_say_so():
     assert trust.verdict == "not tested" and "3 texts could be tested, at least 10 are needed" in trust.sentences[1]
 
 
+def test_why_some_texts_were_not_tested_does_not_hide_why_a_part_was_not():
+    reason = "no adversary was searched for"
+    few = VerdictPart("agreement", "not tested", 0.1, 0.0, 0.2, 0.0, float("nan"), 9, "9 texts could be tested")
+    open_part = VerdictPart("exclusive", "not tested", 0.1, 0.0, 0.2, 0.5, 0.3, 12, reason)
+    trust = trust_run._head_trust(
+        "L0H0", [few, replace(few, name="need"), open_part], {}, "in 3 texts it saw too little"
+    )
+    assert trust.part("agreement").reason == "9 texts could be tested; in 3 texts it saw too little"
+    assert trust.part("exclusive").reason == reason
+
+
+def test_every_text_is_a_sample_however_many_there_are(monkeypatch):
+    monkeypatch.setattr("headscope.runs.batch_plan.MAX_BLOCKS", 4)
+    report = hs.trust(IGNORED(), texts(10), tests=FAST)
+    assert report.heads["L0H0"].n_texts == 10
+
+
+def test_a_scope_whose_rows_do_not_fit_is_left_out_and_the_rest_is_tested(monkeypatch):
+    # 8 tokens: 64 cells for a head, 256 for all heads
+    monkeypatch.setattr("headscope.faithfulness.head_tests.CELLS", 200)
+    monkeypatch.setattr("headscope.faithfulness.model_attention.CELLS", 200)
+    report = hs.trust(RANDOM(), texts(2), tests=replace(FAST, query_rows="all", erasure_share=None))
+    assert {trust.n_texts for trust in report.heads.values()} == {2}
+    assert report.whole is not None and report.whole.verdict == "not tested"
+    assert report.about["notes"] == [
+        "2 more texts were not tested for all heads together: the rows of these heads have 256 cells, more than 200: "
+        "give fewer heads at once, or replace the rows of the answer only."
+    ]
+
+
+def test_layers_have_the_epsilon_of_the_adversary_without_its_search():
+    adversary = AdversaryOptions(patterns=1, steps=1, epsilon=1.0)
+    report = hs.trust(EXPLAINS(), texts(10), tests=HeadTests(n_permutations=1, adversary=adversary))
+    assert report.layers[0].figures["farthest_share"] > 0.5  # every pattern that was tried counts
+    assert report.layers[0].part("exclusive").outcome == "fail"
+
+
 def test_texts_that_are_too_short_are_counted_and_if_all_are_the_run_is_refused():
     report = hs.trust(EXPLAINS(), [*texts(10), "a", "b"], tests=FAST)
     assert report.about["n_texts"] == 10 and report.about["notes"][0].startswith("2 of 12 texts were not tested")
@@ -134,6 +174,7 @@ def test_labels_give_a_score_and_labels_that_do_not_fit_are_refused():
     report = hs.trust(model, labelled(2), tests=FAST, heads=["L0H1"])
     assert report.about["score"]["metric"] == "accuracy" and report.about["score"]["n"] == 10
     assert list(report.heads) == [hs.Head("main", 0, 1)]
+    assert "<tr><th><th>H1<tr><th>L0<td>" in report.page.read_text(encoding="utf-8")
     with pytest.raises(InputError, match="the data has 3 classes"):
         hs.trust(model, labelled(3), tests=FAST)
 
@@ -146,6 +187,14 @@ def test_models_that_differ_in_their_seed_set_the_threshold():
     assert report.heads["L1H0"].part("need").threshold == 0.05
     with pytest.raises(HeadscopeError, match="has 2 answers and"):
         hs.trust(classifier(3), texts(10), tests=FAST, heads=["L0H0"], others=[classifier()])
+
+
+def test_a_text_that_is_too_long_does_not_end_the_comparison_of_seeds():
+    model = RANDOM()
+    examples = [Example(str(place), text=text) for place, text in enumerate([" ".join("abcdefgh" * 9), *texts(2)])]
+    assert seed_change(model, [model], "tagging", examples) == 0.0
+    with pytest.raises(InputError, match="no text could be answered"):
+        seed_change(model, [model], "tagging", examples[:1])
 
 
 def test_a_model_without_a_head_for_any_task_is_refused_before_anything_is_written(tmp_path):
