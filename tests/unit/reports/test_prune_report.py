@@ -178,6 +178,16 @@ def test_trained_and_from_scratch_are_compared_and_other_numbers_of_heads_are_sa
     assert "Numbers of heads differ in 1." in scratch_conclusion(uneven)
 
 
+def test_a_row_says_how_many_heads_training_from_scratch_kept(tmp_path: Path) -> None:
+    sweep = begin(tmp_path, marian(), **TRANSLATOR)
+    far, near = translator_mask((1, 1), (1, 1), (1, 1)), translator_mask((1, 0), (0, 1), (1, 1))
+    scratch = [l0(name, mask, 29.0, start="scratch") for name, mask in (("far", far), ("near", near))]
+    other = l0("other", LITTLE, 28.0, start="scratch", lambda_={"encoder": 0.7})
+    add_points(sweep, [l0("a", LITTLE, 30.0), *scratch, other])
+    rows = {tuple(row["ids"]): row["scratch_heads"] for row in data_of(prune_report(sweep))["table"]["rows"]}
+    assert rows == {(None, "far"): "", ("a", "near"): "1 / 1 / 2", (None, "other"): ""}
+
+
 def with_roles(point: PrunePoint, n_with_role: int) -> SurvivorRoles:
     from headscope.analysis.measures.roles import Finding, Verdict
 

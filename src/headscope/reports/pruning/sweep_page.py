@@ -300,6 +300,7 @@ def _table(report: "PruneReport") -> dict[str, Any]:
             {
                 "lambda": next((_lambda(point) for point in row if point is not None), ""),
                 "counts": {name: pair[0] for name, pair in next(point for point in row if point).counts().items()},
+                "scratch_heads": _scratch_heads(*row),
                 "scores": [None if point is None else _score(point) for point in row],
                 "ids": [None if point is None else point.id for point in row],
             }
@@ -330,6 +331,13 @@ def _table_rows(report: "PruneReport") -> list[tuple[PrunePoint | None, PrunePoi
             rows.append((point, partner))
     rows += [(None, point) for point in scratch]
     return sorted(rows, key=lambda row: -next(point for point in row if point is not None).total()[0])
+
+
+def _scratch_heads(trained: PrunePoint | None, scratch: PrunePoint | None) -> str:
+    """The heads kept from scratch by type, where they are not those of the row."""
+    if trained is None or scratch is None or trained.counts() == scratch.counts():
+        return ""
+    return " / ".join(str(n_kept) for n_kept, _ in scratch.counts().values())
 
 
 def _nearest(point: PrunePoint, others: Sequence[PrunePoint]) -> PrunePoint | None:

@@ -34,13 +34,15 @@ function untouched(page: PrunePage, baseline: ScoreJson): HTMLElement {
   ]);
 }
 
-function resultRow(page: PrunePage, { lambda, counts, scores }: ResultRow): HTMLElement {
+function resultRow(page: PrunePage, row: ResultRow): HTMLElement {
+  const [trained, scratch] = row.scores;
   const { types } = page.sweep;
   return make("tr", {}, [
     make("td", {}, ["Here"]),
-    number(lambda),
-    ...types.map(({ name }) => number(String(counts[name] ?? "–"))),
-    ...scores.map((score) => scoreCell(page, score)),
+    number(row.lambda),
+    ...types.map(({ name }) => number(String(row.counts[name] ?? "–"))),
+    scoreCell(page, trained),
+    scoreCell(page, scratch, row.scratch_heads && `, ${row.scratch_heads} heads`),
   ]);
 }
 
@@ -53,12 +55,12 @@ function publishedRow(page: PrunePage, { data, counts, scores }: PublishedRow): 
   ]);
 }
 
-/** A score with its 95 % interval, where there is one. */
-function scoreCell({ sweep }: PrunePage, score: ScoreJson | null): HTMLElement {
+/** A score with its 95 % interval, where there is one, and what else is to be said of it. */
+function scoreCell({ sweep }: PrunePage, score: ScoreJson | null, note = ""): HTMLElement {
   if (!score) return number("–");
   const { metric } = sweep;
   const interval = isKnown(score.low) ? ` (${scoreText(metric, score.low)} to ${scoreText(metric, score.high)})` : "";
-  return number(`${scoreText(metric, score.value)}${interval}`);
+  return number(`${scoreText(metric, score.value)}${interval}${note}`);
 }
 
 function number(text: string): HTMLElement {

@@ -95,7 +95,9 @@ export interface ResultRow {
   lambda: string;
   counts: Record<string, number>;
   /** From the trained model, and from scratch. */
-  scores: (ScoreJson | null)[];
+  scores: [ScoreJson | null, ScoreJson | null];
+  /** Heads kept from scratch by type, where they are not those of the row. */
+  scratch_heads: string;
 }
 
 export interface PublishedRow {
