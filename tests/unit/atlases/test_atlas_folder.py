@@ -250,7 +250,9 @@ def test_a_damaged_index_is_repaired_as_its_message_says(gpt, tmp_path) -> None:
     with pytest.raises(LoadError, match="Delete it, and make the atlas again with the same folder and options"):
         hs.atlas(gpt, TEXTS, folder, points=None)
     (folder / INDEX).unlink()
-    with pytest.raises(LoadError, match="scale was"):  # maps and scores are those of another scale
+    with pytest.raises(
+        HeadscopeError, match=r"holds another run: .*scale"
+    ):  # maps and scores are those of another scale
         hs.atlas(gpt, TEXTS, folder, points=None, scale="correlation")
     hs.atlas(gpt, TEXTS, folder, points=None)
     assert hashes(folder) == before
