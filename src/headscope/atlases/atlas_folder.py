@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from headscope.atlases.atlas_index import RUN, TOKENS, AtlasPlace, MapName, read_index
+from headscope.atlases.atlas_index import RUN, TOKENS, AtlasPlace, MapName, duckdb_package, read_index
 from headscope.atlases.atlas_vectors import HeadVectors, VectorFiles, read_vectors
 from headscope.choices import Coordinates, MapMethod, Side
-from headscope.errors import HeadscopeError, InputError, MissingExtraError, UnknownHeadError
+from headscope.errors import HeadscopeError, InputError, UnknownHeadError
 from headscope.progress import Cancel, OnProgress
 from headscope.runs.shard import Shard
 from headscope.sites import ByHead, Head, find_head, parse
@@ -138,7 +138,7 @@ class Atlas:
         >>> atlas.sql("select count(*) from tokens where text = '.'").fetchall()
         [(2,)]
         """
-        duckdb = _duckdb()
+        duckdb = duckdb_package()
         connection = duckdb.connect()
         for name in ("tokens", "scores"):
             path = self.folder / f"{name}.parquet"
@@ -224,11 +224,3 @@ class Atlas:
 def open_atlas(folder: str | Path) -> Atlas:
     """The atlas in a folder that `hs.atlas` or `headscope atlas` wrote."""
     return Atlas(folder)
-
-
-def _duckdb() -> Any:
-    try:
-        import duckdb
-    except ImportError as error:
-        raise MissingExtraError("search needs the package duckdb: pip install 'headscope[atlas]'.") from error
-    return duckdb

@@ -12,7 +12,7 @@ import torch
 from safetensors.torch import save
 
 from headscope.choices import Coordinates, MapMethod
-from headscope.errors import InputError, LoadError
+from headscope.errors import InputError, LoadError, MissingExtraError
 from headscope.files import read_json, refuse_foreign, take_checksum, with_checksum, write_file
 
 FORMAT, VERSION = "headscope-atlas", 1
@@ -179,3 +179,12 @@ def _digest(steps: np.ndarray, about: Mapping[str, Any]) -> str:
     digest = hashlib.sha256(json.dumps([about.get("low"), about.get("step")]).encode())
     digest.update(np.ascontiguousarray(steps).tobytes())
     return digest.hexdigest()
+
+
+def duckdb_package() -> Any:
+    """DuckDB, which searches."""
+    try:
+        import duckdb
+    except ImportError as error:
+        raise MissingExtraError("search needs the package duckdb: pip install 'headscope[atlas]'.") from error
+    return duckdb

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from headscope.atlases.atlas_index import AtlasPlace
+from headscope.atlases.atlas_index import AtlasPlace, duckdb_package
 from headscope.atlases.atlas_vectors import read_vectors
 from headscope.choices import Side
 from headscope.errors import InputError
@@ -110,9 +110,10 @@ def search(
 def matching_rows(atlas: "Atlas", text: str, *, regex: bool, ignore_case: bool) -> dict[str, np.ndarray]:
     """The rows of matching tokens, for every stack. Spaces around a token do not count."""
     if not text.strip() or len(text) > _LONGEST_PATTERN:
-        raise InputError(f"a search takes 1 to {_LONGEST_PATTERN} characters, got {len(text)}.")
-    import duckdb
-
+        raise InputError(
+            f"a search takes 1 to {_LONGEST_PATTERN} characters other than blanks, got {len(text.strip())}."
+        )
+    duckdb = duckdb_package()
     hits: dict[str, np.ndarray] = {}
     for stack in atlas.n_tokens:
         tokens = atlas.tokens(stack)  # DuckDB reads the Arrow table of this name
@@ -224,28 +225,36 @@ def _gather(
     atlas: "Atlas", place: AtlasPlace, hits: dict[str, np.ndarray], draws: dict[str, np.ndarray]
 ) -> tuple[np.ndarray, float, int]:
     """Mean distance of the hits and of each draw, over that of the mean draw [1 + draw]; jackknife error; clusters."""
-    ratios, errors, clusters = [], [], []
+    ratios, clusters = [], []
+    without: dict[str, list[Tensor]] = {}  # by stack: a token that is left out is so as query and as key
     for cloud, points in zip(place.clouds, _parts(atlas, place), strict=True):
         rows = hits[cloud.stack]
         if len(rows) < 3:
             continue
+        points = points - points.mean(0)  # far from zero, the products behind distances in fp32 lose their digits
         apart = torch.cdist(points[rows], points[rows])
         drawn = points.float()[draws[cloud.stack]]
         random = torch.cdist(drawn, drawn).mean((1, 2)).double()
         # Each point is at no distance from itself, among hits and draws alike.
         chance = max(float(random.mean()), 1e-300)
         ratios.append(np.concatenate([[float(apart.mean())], random.numpy()]) / chance)
-        errors.append(_jackknife(apart / chance))
+        without.setdefault(cloud.stack, []).append(_means_without(apart / chance))
         clusters.append(_n_clusters(apart, chance * len(rows) / (len(rows) - 1)))
     if not ratios:
         return np.full(1 + N_RANDOM, np.nan), float("nan"), 0
-    return np.mean(ratios, axis=0), float(np.sqrt(np.square(errors).sum()) / len(errors)), max(clusters)
+    errors = [_jackknife(torch.stack(of_stack).sum(0) / len(ratios)) for of_stack in without.values()]
+    return np.mean(ratios, axis=0), float(np.sqrt(np.square(errors).sum())), max(clusters)
 
 
-def _jackknife(apart: Tensor) -> float:
-    """The standard error of the mean pairwise distance, leaving out one hit at a time."""
+def _means_without(apart: Tensor) -> Tensor:
+    """The mean pairwise distance without each hit [hit]; each is at no distance from itself, as in the whole mean."""
     n = len(apart)
-    without = (apart.sum() - 2 * apart.sum(0)) / ((n - 1) * (n - 2)) * ((n - 1) / n)
+    return (apart.sum() - 2 * apart.sum(0)) / ((n - 1) * (n - 2)) * ((n - 1) / n)
+
+
+def _jackknife(without: Tensor) -> float:
+    """The standard error of a mean from its values without each hit."""
+    n = len(without)
     return float(((n - 1) / n * (without - without.mean()).square().sum()).sqrt())
 
 

@@ -85,9 +85,28 @@ def test_a_semantic_head_ranks_above_a_positional(made_up: Any) -> None:
 
 def test_a_ratio_on_paper() -> None:
     # Four corners of a square of side 1: every point is 1, 1 and √2 from the others.
-    apart = torch.cdist(*[torch.tensor([[0.0, 0.0], [1, 0], [0, 1], [1, 1]])] * 2).double()
+    corners = torch.tensor([[0.0, 0.0], [1, 0], [0, 1], [1, 1]]).double()
+    apart = torch.cdist(corners, corners)
     assert float(apart.mean()) == pytest.approx((2 + 2**0.5) / 4)
-    assert module._jackknife(apart) == pytest.approx(0.0, abs=1e-12)  # all leave the same triangle
+    assert module._jackknife(module._means_without(apart)) == pytest.approx(0.0, abs=1e-12)  # all leave one triangle
+
+
+def test_queries_and_keys_of_one_token_are_no_two_witnesses(made_up: Any) -> None:
+    # Where keys are the queries again, both clouds say the same: the interval is that of one.
+    query = made_up.vectors["L0H1"][0]
+    made_up.vectors["L0H1"] = (query, query)
+    both = next(head for head in search(made_up, "cat").heads if head.head == "L0H1")
+    made_up.places["L0H1"] = AtlasPlace("L0H1", "L0", (Cloud("query", "main", "", 0),))
+    made_up.vectors["L0H1"] = (query,)
+    alone = next(head for head in search(made_up, "cat").heads if head.head == "L0H1")
+    assert (both.ratio, both.low, both.high) == pytest.approx((alone.ratio, alone.low, alone.high))
+
+
+def test_clouds_far_from_zero_are_searched_as_well(made_up: Any) -> None:
+    near = search(made_up, "cat|dog|fox", regex=True).heads
+    made_up.vectors = {head: tuple(part.double() + 1e4 for part in parts) for head, parts in made_up.vectors.items()}
+    far = search(made_up, "cat|dog|fox", regex=True).heads
+    assert [head.ratio for head in far] == pytest.approx([head.ratio for head in near], rel=1e-4)
 
 
 def test_clusters_are_counted() -> None:
