@@ -106,16 +106,26 @@ def own_attention(model: "ProbedModule", implementation: str) -> Iterator[str]:
     chosen = [(config, config._attn_implementation) for config in model.routed_configs]
     used = implementation
     try:
-        with seam.quiet_transformers():
-            try:
-                module.set_attn_implementation(implementation)
-            except (ValueError, ImportError):
-                used = "sdpa" if implementation == "eager" else "eager"
-                module.set_attn_implementation(used)
+        if implementation == "eager":  # which every model has that calls our function: no need to go through it
+            for config, name in chosen:
+                config._attn_implementation_internal = "eager" if name == seam.NAME else name
+        else:
+            used = _set_if_possible(module, implementation)
         yield used
     finally:
         for config, name in chosen:
             config._attn_implementation_internal = name  # set_attn_implementation goes through the whole model again
+
+
+def _set_if_possible(module: PreTrainedModel, implementation: str) -> str:
+    """Set the attention function that a model has of its own, or else eager; gives which."""
+    with seam.quiet_transformers():
+        try:
+            module.set_attn_implementation(implementation)
+        except (ValueError, ImportError):
+            module.set_attn_implementation("eager")
+            return "eager"
+    return implementation
 
 
 class _PatternObserver(Observer):
