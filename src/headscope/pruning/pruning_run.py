@@ -194,7 +194,8 @@ def _finish(run: SweepRun, keep: float | None, smaller: bool) -> None:
     folder = run.sweep.folder
     with files.lock(folder / "points"):
         remove_leftovers(folder)
-        point = choose_point(run.sweep, keep, run.options.score_tolerance)
+        name = "" if keep is None else run.keep_name(keep)
+        point = choose_point(run.sweep, keep, run.options.score_tolerance, name=name)
         if point is None:
             return
         run.sweep.choose(point.id)
@@ -208,14 +209,15 @@ def _finish(run: SweepRun, keep: float | None, smaller: bool) -> None:
             )
 
 
-def choose_point(sweep: Sweep, keep: float | None, tolerance: float) -> PrunePoint | None:
+def choose_point(sweep: Sweep, keep: float | None, tolerance: float, *, name: str = "") -> PrunePoint | None:
     """The point whose model is written: that of `keep`, fine-tuned if it was; else the smallest of L0 that scores at
     most `tolerance` (a share) worse than the untouched model; where there is none, the best. Scores are on dev: a
-    choice by test would make its score there too good.
+    choice by test would make its score there too good. Ids of the points of `keep` begin with `name`: a folder may have
+    others that were trained in another way.
     """
     points = [point for point in sweep.points if point.method == "l0" and point.lambda_ is not None]
     if keep is not None:
-        points = [point for point in points if point.keep == keep]
+        points = [point for point in points if point.keep == keep and point.id.startswith(name)]
     base = sweep.baseline
     if not points or base is None:
         return None

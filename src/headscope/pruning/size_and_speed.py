@@ -51,7 +51,7 @@ def weight_bytes(folder: Path) -> int:
 
 
 def sized_inputs(model: Model, *, batch: int = 1, length: int = 128) -> dict[str, Tensor]:
-    """Made-up inputs of so many examples and tokens, cut at the model's length; images and sound have a fixed size."""
+    """Dummy inputs: `batch` examples of `length` tokens, cut at the model's length; images and sound have their own."""
     inputs = probe_inputs(model.module)
     if inputs is None:
         raise InputError(f"{model.name}: no inputs could be made up to measure it with. Give inputs of your own.")

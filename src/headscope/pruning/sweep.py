@@ -147,7 +147,7 @@ class SweepRun:
 
     def exactly(self, keep: float, source: str, seed: int, search: Mapping[str, Any]) -> PointPlan:
         """An L0 point with heads added or removed by log α until exactly `keep` of them survive."""
-        name = f"l0-keep{keep:g}{_variant(self.options)}-s{seed}"
+        name = f"{self.keep_name(keep)}{seed}"
 
         def make() -> PrunePoint:
             point = self.sweep.point(source)
@@ -218,6 +218,10 @@ class SweepRun:
         return PointPlan(name, settings, make, () if like is None else (like,), seed)
 
     # Parts of points
+
+    def keep_name(self, keep: float) -> str:
+        """What the ids of the points with this share of heads begin with; a seed follows."""
+        return f"l0-keep{keep:g}{_variant(self.options)}-s"
 
     def n_kept(self, keep: float) -> int:
         """How many heads survive where this share of those with gates does."""

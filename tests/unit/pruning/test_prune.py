@@ -414,6 +414,8 @@ def test_the_smallest_point_that_costs_little_is_chosen(tmp_path: Path) -> None:
     assert choose_point(sweep, 0.5, 0.02) is None
     add("mask", 0, base, lambda_=None, like="one", tuning="fixed mask")  # baseline "l0", fine-tuned
     assert (choose_point(sweep, None, 0.02) or sweep.points[0]).id == "two"
+    add("scratch", 1, base, keep=0.25, start="scratch")  # of another run of the folder
+    assert (choose_point(sweep, 0.25, 0.02, name="one") or sweep.points[0]).id == "one"
 
 
 def test_test_scores_decide_nothing(tmp_path: Path) -> None:
