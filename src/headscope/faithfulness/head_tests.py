@@ -106,6 +106,11 @@ class References:
         cancel: Cancel | None = None,
     ) -> "References":
         """Those of a question."""
+        if removal == "delete" and (bound := next((edit for edit in interventions if _names_tokens(edit)), None)):
+            raise InputError(
+                f"{bound!r} names tokens by their place, which moves where leave-one-out deletes a token: choose "
+                "removal='mask' or removal='unknown'."
+            )
         tokens = AnswerTokens(model, question, removal=removal, interventions=interventions, cancel=cancel)
         gradient, reads = tokens.gradient()
         return cls(tokens, gradient, tokens.left_out(), reads)
@@ -235,6 +240,10 @@ def _token_figures(rows: AttentionRows, references: References, tests: HeadTests
         )
         figures |= vars(scores)
     return figures
+
+
+def _names_tokens(intervention: Intervention) -> bool:
+    return any(choice is not None for _, choice in intervention.token_choices()) or bool(intervention.payloads())
 
 
 def _untestable(model: Model, question: Question, group: Sequence[Head]) -> str | None:

@@ -44,10 +44,13 @@ def sentence(part: VerdictPart, figures: Mapping[str, float]) -> str:
 def number(value: float) -> str:
     """Two digits, with a real minus sign; an en dash where there is none.
 
-    >>> number(-0.049), number(float("nan"))
-    ('−0.05', '–')
+    >>> number(-0.049), number(-0.003), number(float("nan"))
+    ('−0.05', '0.00', '–')
     """
-    return "–" if value != value else f"{value:.2f}".replace("-", "−")
+    if value != value:
+        return "–"
+    digits = f"{value:.2f}"
+    return "0.00" if digits == "-0.00" else digits.replace("-", "−")
 
 
 def ways_without_change(figures: Mapping[str, float], threshold: float) -> str:

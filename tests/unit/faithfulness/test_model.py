@@ -176,6 +176,14 @@ def test_without_a_search_the_epsilon_of_the_adversary_still_counts(gpt):
     assert (far > near).all()
 
 
+def test_edits_that_name_tokens_are_refused_where_tokens_are_deleted(gpt):
+    question, groups = question_for(gpt), [[gpt.heads[0]]]
+    with pytest.raises(InputError, match=r"names tokens by their place, which moves where .* choose removal='mask'"):
+        head_figures(gpt, question, groups, FAST, interventions=[hs.uniform("L1H0", tokens=[1])])
+    figures = head_figures(gpt, question, groups, FAST, interventions=[hs.uniform("L1H0")])
+    assert figures.by_name["change_uniform"].isfinite().all()
+
+
 def test_a_run_that_is_cancelled_stops(gpt):
     cancel = Cancel()
     cancel.set()

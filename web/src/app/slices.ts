@@ -15,6 +15,7 @@ import type { Edits } from "./edit/edits.svelte";
 import type { Finder } from "./find/finder.svelte";
 import type { Draft } from "./input/draft";
 import type { Link } from "./link";
+import type { Trust } from "./trust/trust.svelte";
 
 /** What is on screen. */
 export interface OpenRun {
@@ -136,6 +137,11 @@ export interface Measured {
   readonly report: Report | null;
   /** A measure of the heads on screen beside those of the trace: it can be sorted and coloured by. */
   addMeasure(part: Part<ScoresProps>): void;
+}
+
+export interface Trusting {
+  /** The quick set on the run on screen. */
+  readonly trust: Trust;
 }
 
 export interface Tasks {

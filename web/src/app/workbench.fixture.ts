@@ -37,7 +37,7 @@ export const SETTINGS: Settings = {
   sweeps: [],
 };
 
-function message(props: object): ArrayBuffer {
+export function message(props: object): ArrayBuffer {
   const header = new TextEncoder().encode(JSON.stringify({ kind: "x", props, arrays: [] }));
   const bytes = new Uint8Array(8 + header.length);
   bytes.set(new TextEncoder().encode("HSV1"));

@@ -62,8 +62,10 @@ import type {
   Searching,
   Selecting,
   Tasks,
+  Trusting,
   Viewing,
 } from "./slices";
+import { Trust } from "./trust/trust.svelte";
 
 /** Delay in ms before Run can be clicked, so that a click meant for the previous page does not confirm. */
 const CLICK_DELAY = 500;
@@ -92,6 +94,7 @@ export class Workbench
     Searching,
     Measured,
     Tasks,
+    Trusting,
     Viewing,
     Messages,
     Linked
@@ -147,6 +150,7 @@ export class Workbench
   asTable = $state(false);
   /** Looking for heads. */
   readonly finder = new Finder(this);
+  readonly trust = new Trust(this);
   /** The use case whose evidence is on screen, by its name; empty for none. */
   useCase = $state("");
   toast = $state("");
@@ -522,6 +526,7 @@ export class Workbench
     this.report = null;
     this.extra = {};
     this.finder.forget();
+    this.trust.forget();
   }
 
   /** The form of the input is one that the model takes, once that is known. */
@@ -698,6 +703,7 @@ export class Workbench
     const wanted = this.home.kind === "page" ? opened(placed, trace) : placed;
     this.selection = selection ? fitted(wanted, trace) : carried(wanted, trace);
     this.shown = openRun;
+    void this.trust.take(openRun);
     this.#measured = null;
     void this.#compare(openRun);
   }

@@ -6,8 +6,9 @@ import { along, Measures, number, spoken, titleOf } from "../data/measures";
 import { mediumOf } from "../data/media";
 import { diverging } from "../data/relevance";
 import { headName } from "../data/trace";
+import { badgeLines, badgeOf, type Verdict, verdictNotes, verdictText } from "../data/trust";
 import { fillBox, frame, scaled } from "../marks/boxes";
-import { drawCells, ramp, stretchedRamp } from "../marks/cells";
+import { type Box, drawCells, ramp, stretchedRamp } from "../marks/cells";
 import type { Raster } from "../marks/raster";
 import type { Selection } from "../selection";
 import { isAborted } from "../source";
@@ -22,6 +23,7 @@ import { exactPairs, isPooled, type Pair, plainly, pooledPairs, toldPair } from 
 import { paintPruned } from "./pruned";
 import { pictureOf, Surface, titled } from "./surface";
 import { drawMapLines, drawSignedLines, furthest } from "./thumbnails";
+import { badgeBox, badgeLabel, paintBadge, verdictsOf } from "./trustBadges";
 import { Updates } from "./updates";
 import { type Host, type Mounted, onScreen } from "./view";
 
@@ -104,11 +106,17 @@ class ModelView implements Mounted {
   numbers(limit: number): { columns: string[]; rows: (string | number)[][]; total: number } {
     const places = this.grid?.places ?? [];
     const names = this.measures.methods.map((method) => method.name);
+    const verdicts = verdictsOf(this.host.trust);
+    const verdict = (name: string) => {
+      const known = verdicts.get(name);
+      return verdicts.size ? [known ? verdictText(known) : ""] : [];
+    };
     const rows = places.slice(0, limit).map(({ site, head }) => {
       const name = headName(site.site, head);
-      return [name, site.site, head, ...names.map((method) => this.measures.of(name, method))];
+      return [name, site.site, head, ...verdict(name), ...names.map((method) => this.measures.of(name, method))];
     });
-    return { columns: ["head", "layer", "index", ...names], rows, total: places.length };
+    const columns = ["head", "layer", "index", ...(verdicts.size ? ["quick set"] : []), ...names];
+    return { columns, rows, total: places.length };
   }
 
   key(event: KeyboardEvent): boolean {
@@ -259,6 +267,7 @@ class ModelView implements Mounted {
         fillBox(raster, scaled(editedTag(place, grid.size), scale), theme.warn);
       }
     }
+    for (const { box, verdict } of this.badges()) paintBadge(raster, box, verdict, theme, scale);
     this.paintEditedLayers(raster, theme, scale);
     if (colour) this.paintLegend(raster, theme, scale);
   }
@@ -299,8 +308,21 @@ class ModelView implements Mounted {
     return { x: left + this.ruler.width(titleOf(this.selection?.colour ?? ""), 11) + 44, width: 96 };
   }
 
+  /** Where the badges of tested heads are, those that the filter leaves in. */
+  private badges(): { box: Box; verdict: Verdict }[] {
+    const { places, size } = this.grid as Grid;
+    const verdicts = verdictsOf(this.host.trust);
+    return places.flatMap((place) => {
+      const name = headName(place.site.site, place.head);
+      const verdict = verdicts.get(name);
+      const box = verdict && this.passes(name) ? badgeBox(place, size, verdict) : null;
+      return verdict && box ? [{ box, verdict }] : [];
+    });
+  }
+
   private labels(theme: Theme): Label[] {
-    return labelsOf({
+    const badges = this.badges().map(({ box, verdict }) => badgeLabel(box, verdict, theme));
+    const labels = labelsOf({
       grid: this.grid as Grid,
       measures: this.measures,
       selection: this.selection as Selection,
@@ -312,6 +334,7 @@ class ModelView implements Mounted {
       isEdited: (name) => this.isEdited(name),
       isEditedLayer: (site) => isEditedLayer(this.host.trace, site),
     });
+    return [...labels, ...badges];
   }
 
   private tell(): void {
@@ -357,6 +380,7 @@ class ModelView implements Mounted {
     } else if (this.selection?.thumbnails === "lines") notes.push("lines from a weight of 0.04 on");
     const names = headNames(trace.layers);
     notes.push(...prunedNotes(trace, names, "hatched"), ...editedNotes(trace, names));
+    notes.push(...verdictNotes(this.host.trust, names));
     const heads = count < total ? `${count} of ${total} heads` : `${total} heads`;
     return { line: `${heads}, ${tokens.join(" + ")} tokens`, notes };
   }
@@ -456,6 +480,8 @@ class ModelView implements Mounted {
     const name = headName(site.site, head);
     const { sort, colour } = this.selection as Selection;
     const values = this.measures.striking(name, [sort, colour], 4);
+    const { trust } = this.host;
+    const badge = badgeOf(trust, name);
     return [
       [name, this.isEdited(name) ? "edited" : "", this.host.trace.pruned_heads.includes(name) ? "pruned" : ""]
         .filter(Boolean)
@@ -463,6 +489,7 @@ class ModelView implements Mounted {
       ...editedLayerNotes(
         this.host.trace.edited_layers.filter(({ stack, layer }) => stack === site.stack && layer === site.layer),
       ),
+      ...(badge && trust ? badgeLines(badge, trust) : []),
       ...values.map((value) => `${spoken(value.name)} ${number(value.value)}`),
     ];
   }

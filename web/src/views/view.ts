@@ -1,6 +1,6 @@
 /** What a view is: a function that draws into an element and follows the selection. No framework inside. */
 
-import type { ScoresProps, TraceProps } from "../contract";
+import type { ScoresProps, TraceProps, TrustProps } from "../contract";
 import type { Relevance } from "../data/relevance";
 import type { Selection, Side } from "../selection";
 import type { Source } from "../source";
@@ -18,6 +18,8 @@ export interface Host {
   readonly painting?: Painting | null;
   /** The relevance of tokens to the answer that was chosen, once it is there. */
   readonly relevance: Relevance | null;
+  /** What the quick set said of heads of this run, if any were tested. */
+  readonly trust?: TrustProps | null;
   /** Change the selection: `keep` puts a step into the browser's history, `replace` (for sliders, typing) does not. */
   select(change: Partial<Selection>, history?: "keep" | "replace"): void;
   /** One line over the stage that says what is drawn: "58 of 306 lines drawn"; what is hidden, if anything; and what the
