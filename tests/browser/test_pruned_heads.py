@@ -52,7 +52,9 @@ def test_the_slider_runs_the_input_with_fewer_heads(own_bench: Workbench, gpt: h
     expect(bar).to_contain_text("Not pruned: 48 of 48 heads kept (untouched model), bits per byte 1.200")
     before = bench.stage()
     slider.press("End")
-    expect(bar).to_contain_text("Pruned: 12 of 48 heads kept (few: L0 gates, weights trained with gates), bits per byte 1.600")
+    expect(bar).to_contain_text(
+        "Pruned: 12 of 48 heads kept (few: L0 gates, weights trained with gates), bits per byte 1.600"
+    )
     bench.links_to(model="sweep:pruned/few", text=SHE)
     bench.ready()
     assert bench.stage() != before

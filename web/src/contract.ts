@@ -660,7 +660,7 @@ export interface SweepOffer {
 export interface PointOffer {
   model: string;
   about: string;
-  kept: number;
+  n_kept: number;
   score: string;
 }
 

@@ -150,7 +150,7 @@ class PointOffer:
 
     model: str
     about: str
-    kept: int
+    n_kept: int
     score: str
 
 

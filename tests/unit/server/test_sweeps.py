@@ -42,8 +42,8 @@ def run(client, model: str, **more) -> dict:
 
 def test_points_are_offered_from_most_heads_to_fewest(start, sweep: Sweep) -> None:
     (offer,) = start(sweeps=(sweep.folder,)).get("/api/settings").json()["sweeps"]
-    assert offer["name"] == "pruned" and offer["total"] == offer["points"][0]["kept"]
-    assert [(point["model"].rpartition("/")[2], point["kept"]) for point in offer["points"][1:]] == [
+    assert offer["name"] == "pruned" and offer["total"] == offer["points"][0]["n_kept"]
+    assert [(point["model"].rpartition("/")[2], point["n_kept"]) for point in offer["points"][1:]] == [
         ("some", 3),
         ("few", 1),
     ]

@@ -2,7 +2,12 @@ import { describe, expect, test } from "vitest";
 import type { PointOffer, SiteProps, SweepOffer } from "../../contract";
 import { placeOf, pointLine, prunedLine, sweepOf } from "./points";
 
-const point = (model: string, kept: number): PointOffer => ({ model, about: `${model}: L0`, kept, score: "BLEU 39.8" });
+const point = (model: string, n_kept: number): PointOffer => ({
+  model,
+  about: `${model}: L0`,
+  n_kept,
+  score: "BLEU 39.8",
+});
 const sweep = (name: string, model: string): SweepOffer => ({
   name,
   model,

@@ -19,8 +19,8 @@ export function placeOf({ points }: SweepOffer, model: string): number {
 }
 
 /** `12 of 48 heads kept (l0-0.1-s0: L0 gates, fine-tuned), BLEU 39.8`. */
-export function pointLine({ about, kept, score }: PointOffer, total: number): string {
-  return `${kept} of ${total} heads kept (${about})${score ? `, ${score}` : ""}`;
+export function pointLine({ about, n_kept, score }: PointOffer, total: number): string {
+  return `${n_kept} of ${total} heads kept (${about})${score ? `, ${score}` : ""}`;
 }
 
 /** The same of a run alone, where nothing is known of its sweep. */
