@@ -20,6 +20,10 @@ AtlasSpace = Literal["query_key", "value", "mixed", "residual"]
 Coordinates = Literal["raw", "translated", "scaled", "lifted"]
 KeyScale = Literal["norms", "correlation"]
 MapMethod = Literal["pca", "tsne", "umap"]
+# How an atlas is drawn: of which points, how large, the map or the scatter of distances against logits
+AtlasSide = Literal["both", "query", "key"]
+PointSize = Literal["same", "norm"]
+AtlasPlot = Literal["map", "distances"]
 
 # Whether attention explains an output: what the model is asked, whose rows are replaced, how a token is taken out
 TrustTask = Literal["sequence_classification", "tagging", "language_modelling", "masked_language_modelling"]

@@ -449,6 +449,198 @@ export interface TreeProps {
   no_tree: string;
 }
 
+/** An atlas: what can be drawn, of which tokens, and what is made already. `absent` are layers that cannot be drawn, with the reason. `lacks` says what an atlas without queries and keys cannot answer; empty where it has them. `images` says whether examples can be looked at. */
+export interface AtlasProps {
+  id: string;
+  name: string;
+  title: string;
+  /** The model as the server offers it; empty where it does not, so nothing can be run. */
+  model: string;
+  model_name: string;
+  space: "query_key" | "value" | "mixed" | "residual";
+  corpus: AtlasCorpusProps;
+  has_vectors: boolean;
+  has_scores: boolean;
+  lacks: string;
+  places: AtlasPlaceProps[];
+  stacks: AtlasStackProps[];
+  maps: AtlasMapProps[];
+  absent: Record<string, string>;
+  images: boolean;
+}
+
+/** What the atlas was made from: `n_sampled` of `n_examples` examples. */
+export interface AtlasCorpusProps {
+  name: string;
+  kind: string;
+  about: string;
+  n_examples: number;
+  n_sampled: number;
+}
+
+/** A head, or a depth of the residual stream (then `head` is null), and its clouds in the order of its points. */
+export interface AtlasPlaceProps {
+  address: string;
+  site: string;
+  layer: number;
+  head: number | null;
+  is_causal: boolean;
+  clouds: AtlasCloudProps[];
+}
+
+/** The tokens of a stack in one role. */
+export interface AtlasCloudProps {
+  role: "query" | "key" | "value" | "mixed" | "residual";
+  stack: string;
+}
+
+/** The tokens of a stack: how many, what they are, and the columns that have values. */
+export interface AtlasStackProps {
+  name: string;
+  kind: "text" | "patches" | "frames";
+  n_tokens: number;
+  columns: string[];
+}
+
+/** A kind of map, and of how many heads it is made. */
+export interface AtlasMapProps {
+  method: "pca" | "tsne" | "umap";
+  dims: number;
+  coordinates: "raw" | "translated" | "scaled" | "lifted";
+  n_heads: number;
+}
+
+/** The examples of an atlas: identifiers, texts by stack (from their tokens), and labels where there are some. Array `starts:STACK` [example + 1]: the first row of each. */
+export interface AtlasExamplesProps {
+  ids: string[];
+  texts: Record<string, string[]>;
+  labels: (string | null)[];
+}
+
+/** The tokens of a stack, as columns: arrays by name. Texts and tags are codes into `texts` and `tables`. */
+export interface AtlasTokensProps {
+  stack: string;
+  n_tokens: number;
+  texts: string[];
+  tables: Record<string, string[]>;
+}
+
+/** A map of every head that has it, of a sample of rows (arrays `rows:STACK`). An array per head, uint16 [point, dimension]: x = `low` + `step` · u, with `low` [head, dimension], `step` [head]. */
+export interface AtlasMapsProps {
+  method: "pca" | "tsne" | "umap";
+  dims: number;
+  coordinates: "raw" | "translated" | "scaled" | "lifted";
+  heads: string[];
+}
+
+/** All points of one head: `points` [point, dimension] uint16, `low` [dimension], `step` [1]. */
+export interface AtlasHeadMapProps {
+  head: string;
+  method: "pca" | "tsne" | "umap";
+  dims: number;
+  coordinates: "raw" | "translated" | "scaled" | "lifted";
+}
+
+/** Numbers of points: all columns of one `head`, or the column `name` of every head for the sample of rows. */
+export interface AtlasColumnsProps {
+  head: string;
+  name: string;
+}
+
+/** Numbers of the heads: arrays [head] by name, NaN where a number does not exist. */
+export interface AtlasScoresProps {
+  heads: string[];
+  terms: Record<string, AtlasScoreTerm>;
+}
+
+/** A number of a head: what it is called, and what it means. */
+export interface AtlasScoreTerm {
+  label: string;
+  meaning: string;
+}
+
+/** Heads to look at first, kind by kind, the strongest first. */
+export interface AtlasAnomaliesProps {
+  rows: AtlasAnomalyProps[];
+}
+
+/** A head that stands out, by which number, and from where on a head does. */
+export interface AtlasAnomalyProps {
+  head: string;
+  kind: string;
+  label: string;
+  value: number;
+  threshold: number;
+}
+
+/** The strongest keys of every query of a head: `keys` [query, top] (−1 for none) and `weights`, from the stored queries and keys. `note` says what of the logits they leave out. */
+export interface AtlasLinesProps {
+  head: string;
+  note: string;
+}
+
+/** A sample of pairs: `distance` in the full space and `logit`, rows `query` and `key`; correlations of these. */
+export interface AtlasDistancesProps {
+  head: string;
+  coordinates: "raw" | "translated" | "scaled" | "lifted";
+  n_pairs: number;
+  pearson: number | null;
+  spearman: number | null;
+}
+
+/** The pattern averaged by positions: `weights` [i, j], rows renormalised; `counts` [i, j] of examples. */
+export interface AtlasAggregateProps {
+  head: string;
+  n_examples: number;
+  note: string;
+}
+
+/** The pattern of one example: `weights` [query, key], and where known `value_norm` [key]. */
+export interface AtlasPatternProps {
+  head: string;
+  example: number;
+  query_stack: string;
+  key_stack: string;
+  first_query: number;
+  first_key: number;
+  note: string;
+}
+
+/** What a search hit (arrays `hits:STACK`), and the heads, those that gather the hits most first. */
+export interface AtlasSearchProps {
+  text: string;
+  n_hits: number;
+  note: string;
+  heads: GatheringProps[];
+}
+
+/** How a head gathers hits: their mean distance over that of random tokens, with its interval and corrected p. */
+export interface GatheringProps {
+  head: string;
+  ratio: number;
+  low: number;
+  high: number;
+  p: number;
+  n_clusters: number;
+}
+
+/** The nearest points of a point, the nearest first. */
+export interface AtlasNeighboursProps {
+  head: string;
+  points: NearPointProps[];
+}
+
+/** A point near another, and how far away in the full space. */
+export interface NearPointProps {
+  role: "query" | "key" | "value" | "mixed" | "residual";
+  stack: string;
+  row: number;
+  text: string;
+  example: number;
+  position: number;
+  distance: number;
+}
+
 /** Run a model on one input. The same request finds the same run again while the server remembers it. */
 export interface RunRequest {
   model: string;
@@ -664,6 +856,51 @@ export interface PointOffer {
   score: string;
 }
 
+/** What of an atlas is looked at, and how. */
+export interface AtlasSelection {
+  /** The name of the atlas; empty for the first of the model on screen. */
+  atlas: string;
+  /** The head that fills the stage, by its address; empty for all heads. */
+  place: string;
+  method: "pca" | "tsne" | "umap";
+  dims: number;
+  coordinates: "raw" | "translated" | "scaled" | "lifted";
+  /** What points are coloured by: `role`, `position`, `position5`, `token`, `special`, or a column of the atlas. */
+  colour: string;
+  /** Colours for people who cannot tell green from pink. */
+  safe: boolean;
+  size: "same" | "norm";
+  side: "both" | "query" | "key";
+  labels: boolean;
+  /** Lines from each query to its strongest keys. */
+  lines: boolean;
+  /** The map of the head in focus, or its distances against logits. */
+  plot: "map" | "distances";
+  /** The point in focus. */
+  token: AtlasSpot | null;
+  /** Whether the example of that point is open beside the map. */
+  sentence: boolean;
+  /** Tokens hidden in that example; rows are renormalised to sum to 1. */
+  hide: ("special" | "first")[];
+  /** Weight by the norm of values, renormalised. */
+  weigh: boolean;
+  /** The pattern averaged by position over all examples, in place of the example's own. */
+  average: boolean;
+  /** Patches as small pictures instead of points. */
+  pictures: boolean;
+  /** All strong flows over the picture, instead of those of one patch. */
+  flows: boolean;
+  search: string;
+  regex: boolean;
+  ignore_case: boolean;
+}
+
+/** A point of a head: a row of the table of tokens, in one role. */
+export interface AtlasSpot {
+  role: "query" | "key" | "value" | "mixed" | "residual";
+  row: number;
+}
+
 /** A measure: its name in code, its label, its meaning in a phrase, its unit (empty: a share, 0 to 1), and chance. One with keys gives a score for each: "tags/to NOUN". `group` is where menus list it, `source` whose it is. */
 export interface MeasureTerm {
   name: string;
@@ -757,6 +994,40 @@ export const SELECTION_CHOICES = {
   whose: ["either", "A", "B"],
   direction: ["from", "to"],
   arcs: ["none", "gold", "A", "AT", "A+AT"],
+} as const;
+
+export const DEFAULT_ATLASSELECTION: AtlasSelection = {
+  "atlas": "",
+  "place": "",
+  "method": "pca",
+  "dims": 2,
+  "coordinates": "scaled",
+  "colour": "role",
+  "safe": false,
+  "size": "same",
+  "side": "both",
+  "labels": true,
+  "lines": false,
+  "plot": "map",
+  "token": null,
+  "sentence": false,
+  "hide": [],
+  "weigh": false,
+  "average": false,
+  "pictures": false,
+  "flows": false,
+  "search": "",
+  "regex": false,
+  "ignore_case": false
+};
+
+export const ATLASSELECTION_CHOICES = {
+  method: ["pca", "tsne", "umap"],
+  coordinates: ["raw", "translated", "scaled", "lifted"],
+  size: ["same", "norm"],
+  side: ["both", "query", "key"],
+  plot: ["map", "distances"],
+  hide: ["special", "first"],
 } as const;
 
 export const MEASURE_TERMS: Record<string, MeasureTerm> = {

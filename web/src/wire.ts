@@ -3,7 +3,7 @@
 export type Values = Uint8Array | Int32Array | Uint16Array | Float32Array;
 
 export interface Grid {
-  dtype: "uint8" | "int32" | "float16" | "float32";
+  dtype: "uint8" | "uint16" | "int32" | "float16" | "float32";
   shape: number[];
   /** sqrt: a byte b stands for the weight (b / 255)². signed: for ± ((b − 128) / 127)². */
   code: "linear" | "sqrt" | "signed";
@@ -38,6 +38,7 @@ function typed(dtype: string, message: ArrayBuffer, place: number, size: number)
       return new Uint8Array(message, place, size);
     case "int32":
       return new Int32Array(message, place, size);
+    case "uint16":
     case "float16":
       return new Uint16Array(message, place, size);
     case "float32":

@@ -16,7 +16,7 @@ from headscope.errors import InputError
 
 MAGIC = b"HSV1"
 # What the page can read, by the names of typed arrays there.
-DTYPES = {"uint8": "<u1", "int32": "<i4", "float16": "<f2", "float32": "<f4"}
+DTYPES = {"uint8": "<u1", "uint16": "<u2", "int32": "<i4", "float16": "<f2", "float32": "<f4"}
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,26 @@ in a saved page (a dictionary) and in a notebook (a message):
 `layer`, `row` and `window` also take `by=words|sentences` and `hide=` (positions, comma-separated, `stack:position`
 where there are several stacks), for inputs too long for the page to do that itself. All but the last two take
 `minus=ID`, another run: then they are of the first run minus that one, on the tokens that both have, with signs.
+
+An atlas is a source of its own; its keys:
+
+| key | props | arrays |
+|---|---|---|
+| `atlas` | AtlasProps | – |
+| `examples` | AtlasExamplesProps | `starts:STACK` [example + 1] |
+| `tokens?stack=main` | AtlasTokensProps | a column each [token] |
+| `maps?method=pca&dims=2&coordinates=scaled&points=2000` | AtlasMapsProps | per head [point, dim]; `rows:STACK`; … |
+| `map?head=L3H2&method=pca&dims=2&coordinates=scaled` | AtlasHeadMapProps | `points` [point, dim]; `low`, `step` |
+| `columns?head=L3H2`, `columns?name=norm&points=2000` | AtlasColumnsProps | a column each [point]; or one per head |
+| `scores` | AtlasScoresProps | one per name [head] |
+| `anomalies` | AtlasAnomaliesProps | – |
+| `lines?head=L3H2&top=2` | AtlasLinesProps | `keys`, `weights` [query, top] |
+| `distances?head=L3H2&pairs=3000` | AtlasDistancesProps | `distance`, `logit`, `query`, `key` [pair] |
+| `aggregate?head=L3H2` | AtlasAggregateProps | `weights`, `counts` [position, position] |
+| `pattern?head=L3H2&example=5` | AtlasPatternProps | `weights` [query, key]; `value_norm` [key] |
+| `hits?text=the&regex=1&ignore_case=1`, `search?…` | AtlasSearchProps | `hits:STACK` |
+| `neighbours?head=L3H2&role=query&row=5&k=10` | AtlasNeighboursProps | – |
+| `image?example=3` | ImageProps | `pixels` |
 """
 
 from typing import TYPE_CHECKING
@@ -35,6 +55,29 @@ from typing import TYPE_CHECKING
 from headscope.lazy import public_names
 
 if TYPE_CHECKING:
+    from headscope.views.contract.atlas import AtlasAggregateProps as AtlasAggregateProps
+    from headscope.views.contract.atlas import AtlasAnomaliesProps as AtlasAnomaliesProps
+    from headscope.views.contract.atlas import AtlasAnomalyProps as AtlasAnomalyProps
+    from headscope.views.contract.atlas import AtlasCloudProps as AtlasCloudProps
+    from headscope.views.contract.atlas import AtlasColumnsProps as AtlasColumnsProps
+    from headscope.views.contract.atlas import AtlasCorpusProps as AtlasCorpusProps
+    from headscope.views.contract.atlas import AtlasDistancesProps as AtlasDistancesProps
+    from headscope.views.contract.atlas import AtlasExamplesProps as AtlasExamplesProps
+    from headscope.views.contract.atlas import AtlasHeadMapProps as AtlasHeadMapProps
+    from headscope.views.contract.atlas import AtlasLinesProps as AtlasLinesProps
+    from headscope.views.contract.atlas import AtlasMapProps as AtlasMapProps
+    from headscope.views.contract.atlas import AtlasMapsProps as AtlasMapsProps
+    from headscope.views.contract.atlas import AtlasNeighboursProps as AtlasNeighboursProps
+    from headscope.views.contract.atlas import AtlasPatternProps as AtlasPatternProps
+    from headscope.views.contract.atlas import AtlasPlaceProps as AtlasPlaceProps
+    from headscope.views.contract.atlas import AtlasProps as AtlasProps
+    from headscope.views.contract.atlas import AtlasScoresProps as AtlasScoresProps
+    from headscope.views.contract.atlas import AtlasScoreTerm as AtlasScoreTerm
+    from headscope.views.contract.atlas import AtlasSearchProps as AtlasSearchProps
+    from headscope.views.contract.atlas import AtlasStackProps as AtlasStackProps
+    from headscope.views.contract.atlas import AtlasTokensProps as AtlasTokensProps
+    from headscope.views.contract.atlas import GatheringProps as GatheringProps
+    from headscope.views.contract.atlas import NearPointProps as NearPointProps
     from headscope.views.contract.measures import CaseProps as CaseProps
     from headscope.views.contract.measures import ColumnProps as ColumnProps
     from headscope.views.contract.measures import EvidenceProps as EvidenceProps

@@ -1,5 +1,21 @@
 """All that the page may ask for, in the order in which `web/src/contract.ts` has it."""
 
+from headscope.views.contract.atlas import (
+    AtlasAggregateProps,
+    AtlasAnomaliesProps,
+    AtlasColumnsProps,
+    AtlasDistancesProps,
+    AtlasExamplesProps,
+    AtlasHeadMapProps,
+    AtlasLinesProps,
+    AtlasMapsProps,
+    AtlasNeighboursProps,
+    AtlasPatternProps,
+    AtlasProps,
+    AtlasScoresProps,
+    AtlasSearchProps,
+    AtlasTokensProps,
+)
 from headscope.views.contract.measures import EvidenceProps, ExamplesProps, FoundProps, ReportProps, ScoresProps
 from headscope.views.contract.patterns import (
     ImageProps,
@@ -52,4 +68,18 @@ PARTS = (
     TrustProps,
     GoldProps,
     TreeProps,
+    AtlasProps,
+    AtlasExamplesProps,
+    AtlasTokensProps,
+    AtlasMapsProps,
+    AtlasHeadMapProps,
+    AtlasColumnsProps,
+    AtlasScoresProps,
+    AtlasAnomaliesProps,
+    AtlasLinesProps,
+    AtlasDistancesProps,
+    AtlasAggregateProps,
+    AtlasPatternProps,
+    AtlasSearchProps,
+    AtlasNeighboursProps,
 )
