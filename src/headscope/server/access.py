@@ -5,6 +5,7 @@ from (other pages in the same browser), the cookie or token, the size of the bod
 none is copied whole for a slow client. Written as plain ASGI, so that a client's leaving reaches whoever waits for it.
 """
 
+import asyncio
 import hmac
 import ipaddress
 import re
@@ -42,6 +43,8 @@ MOST_COOKIES = 100  # of our name
 MOST_PARAMETERS = 100
 PIECE = 2**18
 """Bytes of an answer that are handed over at once."""
+BODY_SECONDS, BODY_RATE = 20.0, 20_000
+"""A body has this many seconds, and another for each so many bytes that have come."""
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
@@ -89,7 +92,7 @@ class Access:
     def check_origin(self, headers: Headers) -> None:
         """Refuse requests that another page makes in the user's browser."""
         origin, site = headers.get("origin"), headers.get("sec-fetch-site", "same-origin")
-        is_ours = origin is None or urlsplit(origin).netloc.lower() == headers.get("host", "").lower()
+        is_ours = origin is None or _place(origin) == headers.get("host", "").lower()
         if not is_ours or site not in ("same-origin", "none"):
             raise Refused(
                 403, "ForeignOrigin", "this request was made by another page.", "Use the workbench's own page."
@@ -217,8 +220,15 @@ async def _read(receive: Receive, limit: int, *, is_json: bool) -> Receive:
     """Read the body now, piece by piece, and hand the pieces over when they are asked for."""
     pieces: deque[Message] = deque()
     size = n_values = 0
+    begun = time.monotonic()
     while not pieces or pieces[-1].get("more_body", False):
-        pieces.append(await receive())
+        left = begun + BODY_SECONDS + size / BODY_RATE - time.monotonic()
+        try:
+            async with asyncio.timeout(left):
+                pieces.append(await receive())
+        except TimeoutError as error:
+            message = f"the body of the request came too slowly: {size:,} bytes in {BODY_SECONDS:.0f} s or more."
+            raise Refused(408, "TooSlow", message, "Send it again.", {"Connection": "close"}) from error
         body = pieces[-1].get("body", b"")
         size += len(body)
         n_values += values_in(body) if is_json else 0
@@ -258,6 +268,14 @@ def _too_large(limit: int) -> Refused:
 def _host_name(host: str) -> str | None:
     try:
         return urlsplit(f"//{host}").hostname
+    except ValueError:
+        return None
+
+
+def _place(origin: str) -> str | None:
+    """Host and port of an origin; None where it is malformed."""
+    try:
+        return urlsplit(origin).netloc.lower()
     except ValueError:
         return None
 

@@ -8,6 +8,7 @@ import logging
 import sys
 import traceback
 import warnings
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -31,13 +32,39 @@ class Lines(logging.Formatter):
         text = record.getMessage() if record.name == logger.name else f"{record.levelname} of {record.name}"
         error = record.exc_info[1] if record.exc_info else None
         failure = f": {type_and_place(error)}" if error else ""
-        return f"{self.formatTime(record, self.datefmt)}  {text}{failure}"
+        left_out = getattr(record, "left_out", 0)
+        before = f" ({left_out:,} earlier lines left out)" if left_out else ""
+        return f"{self.formatTime(record, self.datefmt)}  {text}{failure}{before}"
+
+
+class FewOfEach(logging.Filter):
+    """Lets through `most` records of a place in the code in `seconds`: what repeats does not fill the disk.
+
+    The first record after that says how many were left out.
+    """
+
+    def __init__(self, most: int = 10, seconds: float = 10.0):
+        super().__init__()
+        self.most, self.seconds = most, seconds
+        self._counts: Counter[tuple[str, int]] = Counter()
+        self._begun = 0.0
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Whether the record is written."""
+        if record.created - self._begun >= self.seconds:
+            record.left_out = sum(max(0, count - self.most) for count in self._counts.values())
+            self._counts, self._begun = Counter(), record.created
+        place = record.pathname, record.lineno
+        self._counts[place] += 1
+        return self._counts[place] <= self.most
 
 
 def set_up(*, debug: bool) -> None:
     """Write the log of the whole process to stderr. Addresses of requests are not logged: they may hold a token."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(Lines(debug=debug))
+    if not debug:
+        handler.addFilter(FewOfEach())
     logging.getLogger().addHandler(handler)
     logger.setLevel(logging.DEBUG if debug else logging.INFO)
     logging.getLogger("uvicorn").setLevel(logging.INFO if debug else logging.WARNING)

@@ -17,12 +17,14 @@ from headscope.errors import HeadscopeError, LoadError
 from headscope.server import log
 from headscope.server.access import Access, is_everywhere, is_loopback
 from headscope.server.api import application
-from headscope.server.http_limits import HEAD_BYTES, BoundedProtocol
+from headscope.server.http_limits import ACCEPTED_AT_ONCE, HEAD_BYTES, BoundedProtocol, connections_that_fit
 from headscope.server.options import Options
 from headscope.server.page import check_static
 from headscope.server.workbench import Workbench
 
 TRIES = 50
+WAITING = 128
+"""Connections that the system holds until we accept them."""
 
 
 def serve(
@@ -51,6 +53,7 @@ def serve(
         address = address_of(options.host, port, options.trusted_hosts)
         announce(f"{address}?token={access.token}")
         log.silence_warnings()
+        BoundedProtocol.most_connections = connections_that_fit()
         server = _Server(server_config(workbench), workbench)
         if opens_browser:
             server.opens = f"{address}?token={access.ticket()}"
@@ -74,6 +77,7 @@ def server_config(workbench: Workbench) -> uvicorn.Config:
         server_header=False,
         ws="none",
         http=BoundedProtocol,
+        backlog=ACCEPTED_AT_ONCE,
         h11_max_incomplete_event_size=HEAD_BYTES,
         timeout_graceful_shutdown=1,
     )
@@ -88,6 +92,8 @@ class _Server(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
+        for listener in sockets or ():
+            listener.listen(WAITING)  # asyncio has set it to as many as it accepts at once
         if self.opens:
             # In a thread: some browsers keep whoever starts them waiting.
             threading.Thread(target=webbrowser.open, args=(self.opens,), daemon=True).start()
@@ -112,7 +118,7 @@ def listening_socket(host: str, port: int) -> socket.socket:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             listener.bind(place)
-            listener.listen(128)
+            listener.listen(WAITING)
             return listener
         except OSError as error:
             listener.close()
