@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass, field
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
+from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from headscope.server.errors import Refused, unexpected
@@ -39,6 +39,9 @@ HEADERS = {
     "X-Frame-Options": "DENY",
 }
 MEDIA_PATH = "/api/media"
+SIGN_IN_PATH = "/api/sign-in"
+MOST_TOKEN_BYTES = 1_000
+TICKET_SECONDS = 120.0
 MOST_COOKIES = 100  # of our name
 MOST_PARAMETERS = 100
 PIECE = 2**18
@@ -56,7 +59,8 @@ class Access:
     cookie_name: str = "headscope"
     token: str = field(default_factory=lambda: secrets.token_urlsafe(24), repr=False)
     cookie: str = field(default_factory=lambda: secrets.token_urlsafe(24), repr=False)
-    tickets: set[str] = field(default_factory=set, repr=False)
+    tickets: dict[str, float] = field(default_factory=dict, repr=False)
+    """Tickets, and when each expires."""
 
     @classmethod
     def of(cls, host: str, port: int, trusted: tuple[str, ...] = ()) -> "Access":
@@ -65,17 +69,16 @@ class Access:
         return cls(frozenset(name.lower() for name in (*LOOPBACK, *own, *trusted)), f"headscope-{port}")
 
     def ticket(self) -> str:
-        """A token for one use: the address a browser is started with can be read in the list of processes."""
+        """A token for one use, within `TICKET_SECONDS`: for the browser that we start."""
         new = secrets.token_urlsafe(24)
-        self.tickets.add(new)
+        self.tickets[new] = time.monotonic() + TICKET_SECONDS
         return new
 
     def lets_in(self, secret: str) -> bool:
         """Whether this is the token, or a ticket that was not used before."""
         ticket = next((ticket for ticket in self.tickets if _same(ticket, secret)), None)
         if ticket is not None:
-            self.tickets.discard(ticket)
-            return True
+            return time.monotonic() <= self.tickets.pop(ticket)
         return _same(self.token, secret)
 
     def check_host(self, headers: Headers) -> None:
@@ -177,6 +180,9 @@ class Guard:
             return
         if scope["path"].startswith("/api"):
             self.access.check_origin(headers)
+            if scope["path"] == SIGN_IN_PATH and scope["method"] == "POST":
+                await (await self._sign_in(receive))(scope, receive, send)
+                return
             self.access.check_secret(headers)
         elif scope["method"] not in ("GET", "HEAD"):
             self.access.check_origin(headers)
@@ -184,15 +190,30 @@ class Guard:
             await self.app(scope, body, send)
 
     def _let_in(self, scope: Scope, headers: Headers) -> Response:
-        """Exchange the token for a cookie, and take it out of the address."""
+        """Exchange the token for a cookie, and take it out of the address. Without the right token the page asks."""
         parameters = parse_qsl(scope["query_string"].decode("latin-1"))
         tokens = [value for name, value in parameters if name == "token"]
-        if not any(self.access.lets_in(token) for token in tokens) and not self.access.knows(headers):
-            return PlainTextResponse(
-                "This is not the token of this server. Open the address that it printed last.", 401
-            )
         rest = urlencode([(name, value) for name, value in parameters if name != "token"])
         answer = RedirectResponse(f"/?{rest}" if rest else "/", 303, {"Cache-Control": "no-store"})
+        is_let_in = any(self.access.lets_in(token) for token in tokens) or self.access.knows(headers)
+        return self._with_cookie(answer) if is_let_in else answer
+
+    async def _sign_in(self, receive: Receive) -> Response:
+        """Exchange the token that somebody pasted into the page for a cookie. The body is the token alone."""
+        body, token, is_whole = await _read(receive, MOST_TOKEN_BYTES, is_json=False), b"", False
+        while not is_whole:
+            message = await body()
+            token, is_whole = token + message.get("body", b""), not message.get("more_body", False)
+        if not self.access.lets_in(token.decode("utf-8", "replace").strip()):
+            raise Refused(
+                401,
+                "WrongToken",
+                "this is not the token of this server.",
+                "Copy the address that `headscope serve` printed last, or what follows token= in it.",
+            )
+        return self._with_cookie(Response(status_code=204))
+
+    def _with_cookie(self, answer: Response) -> Response:
         answer.set_cookie(self.access.cookie_name, self.access.cookie, httponly=True, samesite="strict")
         return answer
 

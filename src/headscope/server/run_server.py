@@ -6,8 +6,6 @@ import os
 import signal
 import socket
 import sys
-import threading
-import webbrowser
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -15,8 +13,9 @@ import uvicorn
 
 from headscope.errors import HeadscopeError, LoadError
 from headscope.server import log
-from headscope.server.access import Access, is_everywhere, is_loopback
+from headscope.server.access import TICKET_SECONDS, Access, is_everywhere, is_loopback
 from headscope.server.api import application
+from headscope.server.browser_file import BrowserFile
 from headscope.server.http_limits import ACCEPTED_AT_ONCE, HEAD_BYTES, BoundedProtocol, connections_that_fit
 from headscope.server.options import Options
 from headscope.server.page import check_static
@@ -56,7 +55,7 @@ def serve(
         BoundedProtocol.most_connections = connections_that_fit()
         server = _Server(server_config(workbench), workbench)
         if opens_browser:
-            server.opens = f"{address}?token={access.ticket()}"
+            server.browser_file = BrowserFile(f"{address}?token={access.ticket()}", TICKET_SECONDS)
         _run(server, listener)
     finally:
         listener.close()
@@ -88,17 +87,19 @@ class _Server(uvicorn.Server):
 
     def __init__(self, config: uvicorn.Config, workbench: Workbench):
         super().__init__(config)
-        self.workbench, self.is_free, self.opens = workbench, True, ""
+        self.workbench, self.is_free = workbench, True
+        self.browser_file: BrowserFile | None = None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         for listener in sockets or ():
             listener.listen(WAITING)  # asyncio has set it to as many as it accepts at once
-        if self.opens:
-            # In a thread: some browsers keep whoever starts them waiting.
-            threading.Thread(target=webbrowser.open, args=(self.opens,), daemon=True).start()
+        if self.browser_file is not None:
+            self.browser_file.open()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        if self.browser_file is not None:
+            self.browser_file.remove()
         self.is_free = self.workbench.close()
         logging.getLogger("uvicorn").disabled = True
         logging.getLogger("uvicorn.error").disabled = True  # requests that are cut off now are no news

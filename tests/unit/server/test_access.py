@@ -2,11 +2,12 @@
 
 import logging
 import re
+import time
 
 import pytest
 from starlette.testclient import TestClient
 
-from headscope.server.access import Access, is_everywhere, is_loopback
+from headscope.server.access import TICKET_SECONDS, Access, is_everywhere, is_loopback
 
 JSON = {"Content-Type": "application/json"}
 
@@ -40,7 +41,32 @@ def test_a_ticket_lets_in_once(stranger: TestClient) -> None:
     ticket = stranger.workbench.access.ticket()  # type: ignore[attr-defined]
     assert stranger.get(f"/?token={ticket}").status_code == 303
     stranger.cookies.clear()
-    assert stranger.get(f"/?token={ticket}").status_code == 401
+    assert "set-cookie" not in stranger.get(f"/?token={ticket}").headers
+    assert stranger.get("/api/settings").status_code == 401
+
+
+def test_a_ticket_expires(stranger: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    ticket = stranger.workbench.access.ticket()  # type: ignore[attr-defined]
+    now = time.monotonic()
+    monkeypatch.setattr(time, "monotonic", lambda: now + TICKET_SECONDS + 1)
+    assert "set-cookie" not in stranger.get(f"/?token={ticket}").headers
+
+
+def test_a_wrong_token_leads_to_the_page_which_asks_for_it(stranger: TestClient) -> None:
+    answer = stranger.get("/?token=old&view=head")
+    assert answer.status_code == 303 and answer.headers["location"] == "/?view=head"
+    assert "set-cookie" not in answer.headers
+
+
+def test_the_page_signs_in_by_the_token(stranger: TestClient) -> None:
+    access: Access = stranger.workbench.access  # type: ignore[attr-defined]
+    for body, status in (("wrong", 401), ("", 401), ("x" * 2_000, 413), (b"\xff\xfe", 401)):
+        answer = stranger.post("/api/sign-in", content=body)
+        assert answer.status_code == status and "set-cookie" not in answer.headers
+    foreign = stranger.post("/api/sign-in", content=access.token, headers={"Origin": "http://evil.example"})
+    assert foreign.status_code == 403
+    assert stranger.post("/api/sign-in", content=f" {access.token}\n").status_code == 204
+    assert stranger.get("/api/settings").status_code == 200
 
 
 def test_a_browser_that_is_in_already_may_come_with_an_old_token(stranger: TestClient) -> None:
@@ -92,12 +118,6 @@ def test_our_cookie_is_found_in_any_of_several_headers(stranger: TestClient) -> 
 def test_a_wrong_cookie_is_no_cookie(stranger: TestClient, cookie: str) -> None:
     answer = stranger.get("/api/settings", headers={"Cookie": cookie.encode()})  # type: ignore[dict-item]
     assert answer.status_code == 401
-
-
-def test_a_wrong_token_in_the_address_is_refused_in_plain_words(stranger: TestClient) -> None:
-    answer = stranger.get("/?token=wrong")
-    assert answer.status_code == 401 and answer.headers["content-type"].startswith("text/plain")
-    assert "Open the address that it printed last" in answer.text
 
 
 def test_requests_are_logged_without_the_token(client: TestClient, caplog: pytest.LogCaptureFixture) -> None:

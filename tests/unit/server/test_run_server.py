@@ -1,10 +1,14 @@
 """Ports, addresses, and what is said at the start."""
 
+import html
+import os
+import queue
 import socket
 
 import pytest
 
 from headscope.errors import LoadError
+from headscope.server.browser_file import BrowserFile
 from headscope.server.options import Options
 from headscope.server.run_server import _warn_of_network, address_of, listening_socket, serve
 
@@ -57,3 +61,21 @@ def test_a_model_that_is_not_there_ends_the_start_and_frees_the_port(static, tmp
         serve(options, say=lambda message: None, announce=lambda address: None)
     with socket.socket() as again:
         again.bind(("127.0.0.1", port))
+
+
+def test_the_browser_is_opened_by_a_private_file_that_goes_away(monkeypatch, tmp_path) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    opened: queue.Queue[str] = queue.Queue()
+    monkeypatch.setattr("webbrowser.open", opened.put)
+    address = "http://127.0.0.1:1/?token=a&b='<\""
+    file = BrowserFile(address, seconds=60)
+    file.open()
+    assert opened.get(timeout=5) == file.path.as_uri() and "token" not in file.path.as_uri()
+    assert f'url={html.escape(address)}"' in file.path.read_text()
+    if os.name == "posix":
+        assert file.path.stat().st_mode & 0o077 == 0 and file.path.parent.stat().st_mode & 0o077 == 0
+    file.remove()
+    assert list(tmp_path.iterdir()) == []
+    expired = BrowserFile(address, seconds=0.05)
+    expired._timer.join(5)
+    assert not expired.path.exists()

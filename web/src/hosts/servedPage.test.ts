@@ -1,7 +1,7 @@
 import { afterEach, expect, test, vi } from "vitest";
 import type { RunEvent } from "../contract";
 import { requestOf } from "../request";
-import { run, settings } from "./servedPage";
+import { run, settings, tokenIn } from "./servedPage";
 
 const request = requestOf({ model: "m", text: "a" });
 afterEach(() => vi.unstubAllGlobals());
@@ -47,7 +47,13 @@ test("a full queue says when to come back", async () => {
 
 test("whoever is signed out is told how to get in", async () => {
   answer("{}", 401);
-  await expect(settings()).rejects.toMatchObject({ status: 401, hint: expect.stringContaining("printed") });
+  await expect(settings()).rejects.toMatchObject({ status: 401, hint: expect.stringContaining("paste it") });
+});
+
+test("a token is found in an address, or is the text itself", () => {
+  expect(tokenIn(" http://127.0.0.1:8765/?token=ab-C_1&text=x ")).toBe("ab-C_1");
+  expect(tokenIn("ab-C_1\n")).toBe("ab-C_1");
+  expect(tokenIn("  ")).toBe("");
 });
 
 test("a server that is gone is said to be gone", async () => {

@@ -137,6 +137,17 @@ export async function saveModel(id: string, name: string): Promise<string> {
   return (await (await asked(`${API}/traces/${encodeURIComponent(id)}/model`, posted({ name }))).json()).folder;
 }
 
+/** Exchanges the token for the cookie of this browser. */
+export async function signIn(token: string): Promise<void> {
+  await asked(`${API}/sign-in`, { method: "POST", headers: { "content-type": "text/plain" }, body: token });
+}
+
+/** The token in what somebody pasted: itself, or an address that holds it. */
+export function tokenIn(pasted: string): string {
+  const text = pasted.trim();
+  return /[?&]token=([^&#\s]+)/.exec(text)?.[1] ?? text;
+}
+
 function posted(body: object): RequestInit {
   return { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) };
 }
@@ -163,8 +174,8 @@ async function asked(url: string, options: RequestInit = {}): Promise<Response> 
 function words(status: number, wait: number, problem: Partial<Problem>): [string, string] {
   if (status === 401) {
     return [
-      "This page is no longer signed in.",
-      "Open the address that `headscope` printed in its terminal again: it holds the key to this server.",
+      problem.error === "WrongToken" ? "This is not the token of this server." : "This browser is not signed in.",
+      "Open the address that the terminal shows, or paste it here.",
     ];
   }
   if (status === 429) {
