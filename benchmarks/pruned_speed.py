@@ -39,6 +39,9 @@ def main() -> None:
     parser.add_argument("--length", type=int, default=512, help="Tokens of an input. Default: 512.")
     parser.add_argument("--batch", type=int, nargs="+", default=[16, 1], help="Batch sizes. Default: 16 1.")
     parser.add_argument("--logits", nargs="+", choices=["all", "last"], default=["all", "last"], help="Default: both.")
+    parser.add_argument(
+        "--device", nargs="+", choices=["cpu", "cuda"], help="Default: cpu, and cuda where there is one."
+    )
     parser.add_argument("--clock", choices=CLOCKS, default="wall", help="Time that counts. Default: wall.")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
@@ -50,7 +53,7 @@ def main() -> None:
     print(f"{date.today():%d %B %Y}, torch {torch.__version__}, {setup}")
     print(f"{'device':<7}{'batch':>6}{'logits':>7}  {'pruned':<10}{'original':>10}{'slim':>10}{'times':>7}")
     rows = []
-    for device in ["cpu", "cuda"] if torch.cuda.is_available() else ["cpu"]:
+    for device in options.device or (["cpu", "cuda"] if torch.cuda.is_available() else ["cpu"]):
         for model in [original, *slim_models.values()]:
             model.module.to(device)
         for batch in options.batch:

@@ -1,259 +1,254 @@
 """Prunes the heads of the built-in models: curves of score against heads kept, with baselines.
 
     python training/prune_builtin.py translate --out .train/pruned                       # 15 minutes on a core
-    python training/prune_builtin.py translate news gpt bert --size full --at-once 4     # a GPU
+    python training/prune_builtin.py translate news gpt bert --size full --at-once       # a GPU
     python training/prune_builtin.py translate --table                                   # what there is so far
 
 `translate` uses the split that the model was trained with, and tests on direct pairs alone. `news` is a second domain,
 with longer sentences: WMT news until 2018 for training, 2019 and 2020 to judge; the translator is fine-tuned on it
-first. `gpt` is judged by bits per byte on held-out text, `bert` by accuracy on SST-2, after training a classifier. Run
-again to resume: finished points stay.
+first. `gpt` is judged by bits per byte on held-out text, `bert` by accuracy on SST-2, after training a classifier;
+roles are measured on a treebank after pruning. Run again to resume: finished points stay.
+
+`--at-once` runs all studies beside each other in several processes, which share the data that is read. `--seconds`
+stops them in time, and `--results FILE` keeps all points but their weights in one file as they come; `--read FILE`
+makes the folders of sweeps of it again.
 """
 
 from __future__ import annotations
 
 import argparse
-import copy
-import subprocess
+import contextlib
+import gc
+import json
+import lzma
+import os
+import signal
 import sys
+import threading
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+import traceback
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+# NVML tells whether there is a GPU without beginning to use it: processes that did cannot be forked.
+os.environ.setdefault("PYTORCH_NVML_BASED_CUDA_CHECK", "1")
+os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+
 import torch
-from corpora import language_model_documents, read_table, shuffle, translation_pairs
-from sentence_pairs import tatoeba_sentences
-from transformers import AutoModelForSequenceClassification, AutoTokenizer
+from pruning_studies import SIZES, STUDIES, adapt, curves, small_curves, write_passages
 
 import headscope as hs
-from headscope import tasks
-from headscope.corpora import Example
-from headscope.pruning import GateOptions, PruneOptions, Sweep
-from headscope.tasks import FitOptions, LearningTask
+from headscope import files, tasks
+from headscope.analysis import measure_all, streaming
+from headscope.analysis.measures.roles import roles
+from headscope.corpora import corpus
+from headscope.errors import Cancelled, HeadscopeError
+from headscope.models.baking import baked_model
+from headscope.pruning import PrunePoint, Sweep
+from headscope.pruning.pruning_run import sweep_plans
+from headscope.pruning.sweep import UNTOUCHED, PointPlan, SweepRun, make_points
+from headscope.pruning.sweep_folder import copy_model
+from headscope.reports.copying_scores import copying_scores
+from headscope.reports.corpus_subset import corpus_subset
 
-DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
-Lambdas = tuple[float, ...]
-Prepare = Callable[[Path, Path, "Size"], tuple[hs.Model, LearningTask]]
-
-
-@dataclass(frozen=True)
-class Size:
-    """How much is computed. Examples: None is all there are."""
-
-    steps: int
-    tuning_steps: int
-    scratch_steps: int
-    batch_size: int
-    evaluate_every: int
-    n_train: int | None
-    n_dev: int | None
-    n_test: int | None
-    gate_rate: float
-    seeds: int
-    ranking_examples: int
-    precision: Any = "fp32"
-    batch_tokens: int | None = None
+# Seconds between two looks at what is finished.
+PAUSE = 10
+TREEBANK = Path("ud_english_ewt") / "en_ewt-ud-dev.conllu.xz"
 
 
-SIZES = {
-    "tiny": Size(4, 2, 4, 4, 2, 40, 8, 8, 0.5, 1, 4),
-    "small": Size(80, 80, 0, 16, 40, 1_500, 64, 150, 0.25, 3, 32),
-    "full": Size(850, 425, 6000, 512, 425, None, None, None, 0.05, 3, 500, "bf16", 16_384),
-}
+class StudyRun:
+    """A study in a folder of its own, `out`/name. Made before the processes that share its data are forked."""
+
+    def __init__(self, name: str, options: argparse.Namespace, started: float):
+        self.name, self.started, self.study, self.size = name, started, STUDIES[name], SIZES[options.size]
+        self.data, self.folder, self.is_small = options.data, options.out / name, options.size == "small"
+        self.adapted_folder = options.out / f"{name}_adapted"
+        self.deadline = started + options.seconds if options.seconds else None
+        self.model, self.task = self.study.prepare(self.data, self.study, self.size)
+        for split in ("train", "dev", "test"):
+            self.task.inputs(self.model, split)
+        self.note(f"read {len(list(self.task.data('train'))):,} examples")
+
+    def note(self, text: str) -> None:
+        print(f"{time.monotonic() - self.started:6.0f} s  {self.name}: {text}", flush=True)
+
+    def adapt(self) -> None:
+        """Train the model for its task, in a process of its own."""
+        self.model.module.to(device())
+        adapt(self.model, self.task, self.study, self.size, self.adapted_folder)
+        score = self.task.evaluate(self.model, "dev", batch_size=self.size.batch_size, metric="loss")
+        self.note(f"adapted; loss {score.value:.3f}")
+
+    def work(self) -> None:
+        """Make points, with any processes that do the same, until all are there or the time is up."""
+        stop = threading.Event()
+        if self.deadline is not None:
+            timer = threading.Timer(max(0.0, self.deadline - time.monotonic()), stop.set)
+            timer.daemon = True
+            timer.start()
+        if self.study.adapting_rate is not None:
+            tasks.read_fit(self.adapted_folder).load_into(self.model)
+        original = copy_model(self.model)  # roles are measured on the CPU: texts pass by themselves
+        self.model.module.to(device())
+        work: dict[str, Any] = {}
+        for lambdas, options in (small_curves if self.is_small else curves)(self.study, self.size):
+            plans = sweep_plans(self.model, self.task, self.folder, lambdas, options, cancel=stop) if lambdas else []
+            tolerant = FailingPoints if self.deadline else lambda run: run
+            work |= {plan.id: (tolerant(run), plan) for run, plan in plans if plan.id not in work}
+        try:
+            make_points(list(work.values()), cancel=stop, progress=lambda about: self.after(about.note, original))
+        except Cancelled:
+            self.note("out of time")
+
+    def after(self, name: str, original: hs.Model) -> None:
+        """Say what a point scores; measure the roles of its heads where that is part of the study."""
+        sweep = Sweep.open(self.folder)
+        if name not in sweep.read()["points"]:
+            return self.note(f"{name}: failed")
+        point = sweep.point(name)
+        kept_heads = " / ".join(str(n_kept) for n_kept, _ in point.counts().values())
+        self.note(f"{name}: {kept_heads} heads, {point.score.metric} {point.score.value:.3f} ({point.seconds:.0f} s)")
+        if self.study.measures_roles and has_roles(point):
+            measure_roles(sweep, original, point, self.data / TREEBANK, self.size.role_examples)
 
 
-@dataclass(frozen=True)
-class Study:
-    """A model with its task; its learning rate and largest batch; λ of each curve, and those of the baselines."""
+class FailingPoints:
+    """A run whose points may fail: the others go on. What needs them waits until the time is up."""
 
-    prepare: Prepare
-    rate: float
-    batch_size: int
-    lambdas: Lambdas
-    baseline_lambdas: Lambdas
-    encoder_lambdas: Lambdas = ()
-    scratch_lambdas: Lambdas = ()
-    scratch_rate: float = 1e-3
+    def __init__(self, run: SweepRun):
+        self.run, self.sweep = run, run.sweep
 
-
-# What is read
-
-
-def prepare_translate(data: Path, out: Path, size: Size) -> tuple[hs.Model, LearningTask]:
-    rows = list(translation_pairs(data))
-
-    def pairs(split: str, n: int | None, *, with_pivot: bool = False) -> list[tuple[str, str]]:
-        chosen = [(english, russian) for own, english, russian, kind in rows
-                  if own == split and (with_pivot or kind == "direct")]  # fmt: skip
-        return sample(chosen, n)
-
-    train = pairs("train", size.n_train, with_pivot=True)
-    return translator(), translation(train, pairs("valid", size.n_dev), pairs("test", size.n_test))
+    def make_unless_taken(self, plan: PointPlan) -> bool:
+        try:
+            return self.run.make_unless_taken(plan)
+        except Cancelled:
+            raise
+        except Exception:
+            traceback.print_exc()
+            return True
 
 
-def prepare_news(data: Path, out: Path, size: Size) -> tuple[hs.Model, LearningTask]:
-    rows = [row[:3] for row in read_table(data / "en_ru" / "newstest_2012_2020.tsv.xz")]
-
-    def pairs(years: tuple[str, ...], n: int | None) -> list[tuple[str, str]]:
-        return sample([(row[1], row[2]) for row in rows if row[0].startswith(years)], n)
-
-    train = pairs(tuple(f"newstest{year}" for year in range(2012, 2019)), size.n_train)
-    task = translation(train, pairs(("newstest2019",), size.n_dev), pairs(("newstest2020",), size.n_test))
-    return adapted(translator(), task, size, 3e-4, 512, out / "news_translator"), task
+def device() -> str:
+    return "cuda" if torch.cuda.is_available() else "cpu"
 
 
-def translator() -> hs.Model:
-    return hs.load("builtin:translate", dtype=torch.float32, device=DEVICE)
+def has_roles(point: PrunePoint) -> bool:
+    """Whether figure 8 shows it: the untouched model, L0's points, and random survivors, after fine-tuning."""
+    if point.method in ("l0", "random"):
+        is_survivor = point.lambda_ is not None or point.allocation == "l0"
+        return is_survivor and point.tuning != "none" and point.start == "trained"
+    return point.id == UNTOUCHED
 
 
-def translation(*splits: list[tuple[str, str]]) -> LearningTask:
-    return tasks.translation(*splits, label_smoothing=0.1)
+def measure_roles(sweep: Sweep, model: hs.Model, point: PrunePoint, treebank: Path, n_examples: int) -> None:
+    """Write the verdicts over the survivors into the point's folder, once; by `hs.heads`' measures and criteria."""
+    folder = sweep.point_folder(point.id)
+    with contextlib.ExitStack() as stack:
+        try:
+            stack.enter_context(files.lock(folder, wait=False))
+        except HeadscopeError:
+            return  # another process is at it
+        if (folder / "roles.json").exists():
+            return
+        examples = corpus_subset(corpus(treebank), n_examples)
+        pruned = baked_model(sweep.load(model, point), point.mask.interventions())
+        traces = [pruned.run(example.text, truncate=True) for example in examples]
+        names = [measure.name for measure in streaming(examples, pruned)]
+        scores = measure_all(names, traces, skip=True, examples=examples) | copying_scores(pruned)
+        survivors = set(point.mask.heads_kept())
+        rows = {str(head): verdict.to_json() for head, verdict in roles(scores).items() if head in survivors}
+        files.write_file(folder / "roles.json", json.dumps(rows).encode())
 
 
-def prepare_gpt(data: Path, out: Path, size: Size) -> tuple[hs.Model, LearningTask]:
-    sentences, _, _ = tatoeba_sentences(data)
-    splits = [
-        sample(passages(language_model_documents(data, sentences, split)), n)
-        for split, n in (("train", size.n_train), ("valid", size.n_dev or 500), ("test", size.n_test or 500))
-    ]
-    return hs.load("builtin:gpt", dtype=torch.float32, device=DEVICE), tasks.language_modelling(*splits)
+# Processes
 
 
-def passages(documents: list[str], n_characters: int = 1600) -> list[str]:
-    """Documents in parts of at most so many characters: about the model's 512 positions."""
-    return [text[start : start + n_characters] for text in documents for start in range(0, len(text), n_characters)]
+def run_alone(names: list[str], options: argparse.Namespace, started: float) -> None:
+    for name in names:
+        study = StudyRun(name, options, started)
+        if study.study.adapting_rate is not None:
+            study.adapt()
+        study.work()
 
 
-def prepare_bert(data: Path, out: Path, size: Size) -> tuple[hs.Model, LearningTask]:
-    """A classifier, trained on SST-2 first; its folder keeps it."""
-
-    def examples(split: str, n: int | None) -> list[Example]:
-        rows = list(read_table(data / "sst2_glue" / f"{split}.tsv.xz"))
-        return sample([Example(f"{split}:{i}", text=row[1], label=row[0]) for i, row in enumerate(rows)], n)
-
-    splits = [examples(split, n) for split, n in (("train", size.n_train), ("dev", size.n_dev), ("test", size.n_test))]
-    task = tasks.sequence_classification(*splits)
-    folder = Path(hs.__file__).parent / "builtin" / "bert"
-    torch.manual_seed(0)
-    module = AutoModelForSequenceClassification.from_pretrained(folder, num_labels=2, dtype=torch.float32)
-    tokenizer = AutoTokenizer.from_pretrained(folder)
-    model = hs.Model(module.eval().to(DEVICE), tokenizer, name="builtin:bert on SST-2")
-    return adapted(model, task, size, 1e-4, 256, out / "bert_classifier"), task
-
-
-def adapted(model: hs.Model, task: LearningTask, size: Size, rate: float, batch_size: int, folder: Path) -> hs.Model:
-    """A model trained for a task that it was not made for; the folder keeps it."""
-    judged = copy.copy(task)
-    judged.metric = "loss"
-    tasks.fit(model, judged, replace(fit_options(size, rate, batch_size), steps=4 * size.steps), folder=folder)
-    return model
+def run_beside_each_other(names: list[str], options: argparse.Namespace, started: float) -> bool:
+    """A process for each study reads its data, and forks those that compute; whether all went well."""
+    results = {forked(lambda name=name: run_study(name, options, started)): name for name in names}
+    failed, is_late = False, False
+    while results:
+        time.sleep(PAUSE)
+        write_results(options)
+        ended, status = os.waitpid(-1, os.WNOHANG)
+        if ended in results:
+            failed |= status != 0
+            results.pop(ended)
+        if options.seconds and time.monotonic() - started > options.seconds + PAUSE and not is_late:
+            is_late = True
+            for process in results:  # what does not look at the clock
+                os.killpg(process, signal.SIGKILL)
+    return not failed
 
 
-def sample(rows: list, n: int | None) -> list:
-    """The first n in an order that has nothing to do with that of the source."""
-    by_text = {str(row): row for row in rows}
-    return [by_text[text] for text in shuffle(by_text)][:n]
+def run_study(name: str, options: argparse.Namespace, started: float) -> None:
+    os.setpgid(0, 0)
+    study = StudyRun(name, options, started)
+    gc.collect()
+    gc.freeze()  # what is read stays shared between the processes
+    if study.study.adapting_rate is not None and os.waitpid(forked(study.adapt), 0)[1] != 0:
+        sys.exit(f"{name} could not be adapted")
+    workers = [forked(study.work) for _ in range(options.at_once or study.study.workers)]
+    if any([os.waitpid(worker, 0)[1] for worker in workers]):
+        sys.exit(f"a process of {name} failed; run again to resume")
 
 
-TRANSLATOR_LAMBDAS = (0.0032, 0.0056, 0.0097, 0.017, 0.03, 0.053, 0.092, 0.162)
-STUDIES = {
-    "translate": Study(
-        prepare_translate,
-        2e-4,
-        512,
-        TRANSLATOR_LAMBDAS,
-        (0.0097, 0.03),
-        encoder_lambdas=(0.0097, 0.03, 0.092),
-        scratch_lambdas=(0.0097, 0.03),
-    ),
-    "news": Study(prepare_news, 2e-4, 512, TRANSLATOR_LAMBDAS, ()),
-    "gpt": Study(prepare_gpt, 2e-4, 32, (0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.064), (0.004, 0.016)),
-    "bert": Study(prepare_bert, 1e-4, 256, (0.0005, 0.001, 0.002, 0.004, 0.008, 0.016, 0.032), (0.002, 0.008)),
-}
-
-
-# What is computed
-
-
-def fit_options(size: Size, rate: float, batch_size: int) -> FitOptions:
-    return FitOptions(
-        steps=size.steps,
-        batch_size=min(size.batch_size, batch_size),
-        batch_tokens=size.batch_tokens,
-        rate=rate,
-        warmup=min(50, size.steps // 10),
-        precision=size.precision,
-        evaluate_every=size.evaluate_every,
-    )
-
-
-def prune_options(study: Study, size: Size) -> PruneOptions:
-    training = fit_options(size, study.rate, study.batch_size)
-    return PruneOptions(
-        gates=GateOptions(rate=size.gate_rate),
-        training=training,
-        tuning=replace(training, steps=size.tuning_steps, warmup=min(20, size.tuning_steps // 10)),
-        dev_metric="loss",
-        seeds=size.seeds,
-        ranking_examples=size.ranking_examples,
-    )
-
-
-def curves(study: Study, size: Size) -> Iterator[tuple[Lambdas, PruneOptions]]:
-    """λ and options of each curve, the most telling first."""
-    options = prune_options(study, size)
-    yield study.lambdas, options
-    baselines = {"baselines": ("l0", "importance", "relevance", "confidence", "random")}
-    yield study.baseline_lambdas, replace(options, allocations=("own", "normalised", "l0"), **baselines)
-    encoder = replace(options, parameters="encoder")
-    yield study.encoder_lambdas, encoder
-    yield study.encoder_lambdas[1:2], replace(encoder, allocations=("own", "normalised"), **baselines)
-    scratch = replace(options.training, steps=size.scratch_steps, rate=study.scratch_rate, start="scratch")
-    if size.scratch_steps:
-        yield study.scratch_lambdas, replace(options, training=scratch)
-
-
-def small_curves(study: Study, size: Size) -> Iterator[tuple[Lambdas, PruneOptions]]:
-    """What a core computes in 15 minutes: gates on frozen weights for the curve, weights at few points, and the
-    baselines that answer most.
-    """
-    options = prune_options(study, size)
-    gates_alone = replace(options, parameters="gates")
-    middle, other = study.baseline_lambdas[-1:], study.baseline_lambdas[:1]
-    yield study.lambdas[1:7], replace(gates_alone, tuning=None)
-    yield middle, replace(gates_alone, tuning=None, baselines=("importance", "random"), allocations=("own", "l0"))
-    once = {"allocations": ("own", "l0"), "seeds": 1}
-    yield middle, replace(gates_alone, baselines=("importance",), **once)
-    yield study.encoder_lambdas[:2], replace(options, parameters="encoder", tuning=None)
-    yield middle, replace(options, tuning=None)
-    yield middle, replace(gates_alone, baselines=("random",), allocations=("l0",))
-    methods = ("importance", "relevance", "confidence", "random")
-    yield study.baseline_lambdas, replace(gates_alone, tuning=None, baselines=methods, allocations=("own", "l0"))
-    yield other, replace(gates_alone, baselines=("importance",), **once)
-    yield other, replace(gates_alone, baselines=("random",), allocations=("l0",))
-
-
-def run(name: str, data: Path, out: Path, size_name: str) -> Sweep:
-    study, size = STUDIES[name], SIZES[size_name]
-    model, task = study.prepare(data, out, size)
-    sweep = None
-    started = time.monotonic()
-
-    def report(progress: hs.Progress) -> None:
-        if progress.stage == "points" or (progress.stage == "training" and progress.done % 50 == 0):
-            seconds = time.monotonic() - started
-            print(f"{seconds:7.0f} s  {progress.stage} {progress.done}/{progress.total}  {progress.note}", flush=True)
-
-    for lambdas, options in (small_curves if size_name == "small" else curves)(study, size):
-        if lambdas:
-            sweep = hs.prune(model, task, out / name, lambdas=lambdas, options=options, smaller=False, progress=report)
-    assert sweep is not None
-    return sweep
+def forked(work: Callable[[], Any]) -> int:
+    """The process that does this and ends."""
+    child = os.fork()
+    if child:
+        return child
+    status = 1
+    try:
+        torch.set_num_threads(1)
+        work()
+        status = 0
+    except SystemExit as stopped:
+        print(stopped, flush=True)
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)
 
 
 # What came out
+
+
+def write_results(options: argparse.Namespace) -> None:
+    """All that is finished, without weights, in one file."""
+    if options.results is None:
+        return
+    folders = {name: options.out / name for name in options.studies if (options.out / name / "prune.json").exists()}
+    texts = {
+        name: {str(file.relative_to(folder)): file.read_text() for file in sorted(result_files(folder))}
+        for name, folder in folders.items()
+    }
+    files.write_file(options.results, lzma.compress(json.dumps(texts).encode(), preset=1))
+
+
+def result_files(folder: Path) -> list[Path]:
+    names = ("point.json", "settings.json", "roles.json")
+    return [folder / "prune.json", *(file for name in names for file in folder.glob(f"points/*/{name}"))]
+
+
+def read_results(file: Path, out: Path) -> None:
+    """Make the folders of sweeps of such a file; points whose weights are not there are as good for reports."""
+    for name, texts in json.loads(lzma.decompress(file.read_bytes())).items():
+        for path, text in texts.items():
+            place = out / name / path
+            place.parent.mkdir(parents=True, exist_ok=True)
+            files.write_file(place, text.encode())
 
 
 def table(sweep: Sweep) -> str:
@@ -275,24 +270,30 @@ def main() -> None:
     arguments.add_argument("--data", type=Path, default=Path("../shared/data"))
     arguments.add_argument("--out", type=Path, default=Path(".train/pruned"))
     arguments.add_argument("--size", choices=tuple(SIZES), default="small")
-    arguments.add_argument("--at-once", type=int, default=1, help="Processes that share the points. Default: 1.")
+    beside = "Run all studies beside each other, each in so many processes. Default number: the study's, 14 in all."
+    arguments.add_argument("--at-once", type=int, nargs="?", const=0, help=beside)
+    arguments.add_argument("--seconds", type=float, help="Stop after so many; needs --at-once.")
+    arguments.add_argument("--results", type=Path, help="File for all points without weights; needs --at-once.")
+    arguments.add_argument("--read", type=Path, help="Make the folders of such a file, and compute nothing.")
     arguments.add_argument("--table", action="store_true", help="Print the points there are, and compute nothing.")
+    arguments.add_argument("--write-passages", type=Path, help="Write the text of gpt to this folder of data alone.")
     options = arguments.parse_args()
-    if options.table:
-        for name in options.studies:
-            print(f"\n{name}\n\n{table(Sweep.open(options.out / name))}")
-        return
-    command = [sys.executable, __file__, *options.studies, "--data", str(options.data), "--out", str(options.out)]
-    command += ["--size", options.size]
-    if options.at_once > 1:  # what is trained first is trained once
-        for name in {"news", "bert"} & set(options.studies):
-            STUDIES[name].prepare(options.data, options.out, SIZES[options.size])
-    others = [subprocess.Popen(command) for _ in range(options.at_once - 1)]
+    started = time.monotonic()
+    torch.set_num_threads(1)
+    if options.write_passages:
+        return write_passages(options.data, options.write_passages)
+    is_whole = True
+    if options.read:
+        read_results(options.read, options.out)
+    elif not options.table and options.at_once is None:
+        run_alone(options.studies, options, started)
+    elif not options.table:
+        is_whole = run_beside_each_other(options.studies, options, started)
     for name in options.studies:
-        print(f"\n{name}\n\n{table(run(name, options.data, options.out, options.size))}", flush=True)
-    failed = [process.pid for process in others if process.wait() != 0]
-    if failed:
-        sys.exit(f"{len(failed)} of {options.at_once} processes failed; run again to resume.")
+        if (options.out / name / "prune.json").exists() and (sweep := Sweep.open(options.out / name)).points:
+            print(f"\n{name}\n\n{table(sweep)}", flush=True)
+    if not is_whole:
+        sys.exit("some processes failed; run again to resume.")
 
 
 if __name__ == "__main__":

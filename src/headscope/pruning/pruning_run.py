@@ -57,19 +57,39 @@ def prune(
     """
     options = options or PruneOptions()
     choices = _check(model, task, keep, lambdas, options)
-    sweep = _open(model, task, folder)
-    run = SweepRun(model, task, sweep, options, cancel=cancel, progress=progress)
+    run = SweepRun(model, task, _open(model, task, folder), options, cancel=cancel, progress=progress)
     try:
         run.make([run.untouched()])
-        if keep is None:
-            run.make(_plans(run, [run.l0(_by_type(run, choice), seed) for choice in choices for seed in _seeds(run)]))
-        else:
-            run.make(_plans(run, [find_keep(run, keep, seed) for seed in _seeds(run)]))
+        run.make(_plans(run, _l0_plans(run, choices) if keep is None else _keep_plans(run, keep)))
     except (KeyboardInterrupt, Cancelled):
         _finish(run, keep, smaller)
         raise
     _finish(run, keep, smaller)
-    return sweep
+    return run.sweep
+
+
+def sweep_plans(
+    model: Model,
+    task: LearningTask,
+    folder: Path | str,
+    lambdas: Lambda | Sequence[Lambda],
+    options: PruneOptions,
+    *,
+    progress: OnProgress | None = None,
+    cancel: Cancel | None = None,
+) -> list[tuple[SweepRun, PointPlan]]:
+    """What `prune` would make at several λ, for `make_points`, which makes the points of several such lists in turn."""
+    choices = _check(model, task, None, lambdas, options)
+    run = SweepRun(model, task, _open(model, task, folder), options, cancel=cancel, progress=progress)
+    return [(run, plan) for plan in [run.untouched(), *_plans(run, _l0_plans(run, choices))]]
+
+
+def _l0_plans(run: SweepRun, choices: Sequence[Lambda]) -> list[PointPlan]:
+    return [run.l0(_by_type(run, choice), seed) for choice in choices for seed in _seeds(run)]
+
+
+def _keep_plans(run: SweepRun, keep: float) -> list[PointPlan]:
+    return [find_keep(run, keep, seed) for seed in _seeds(run)]
 
 
 def find_keep(run: SweepRun, keep: float, seed: int) -> PointPlan:

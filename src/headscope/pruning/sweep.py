@@ -68,18 +68,9 @@ class SweepRun:
 
     def make(self, plans: Sequence[PointPlan]) -> None:
         """Make the points that are not there yet. Several processes may do so at once: each takes free points."""
-        steps, waiting = Steps("points", len(plans), self.progress, self.cancel), list(plans)
-        while waiting:
-            finished = set(self.sweep.read()["points"])
-            ready = [plan for plan in waiting if finished.issuperset(plan.needs)]
-            free = next((plan for plan in ready if self._make(plan)), None)
-            if free is None:  # other processes make all that can be made now
-                time.sleep(_PAUSE)
-                continue
-            waiting.remove(free)
-            steps.add(note=free.id)
+        make_points([(self, plan) for plan in plans], progress=self.progress, cancel=self.cancel)
 
-    def _make(self, plan: PointPlan) -> bool:
+    def make_unless_taken(self, plan: PointPlan) -> bool:
         """Make a point unless it is there; False where another process is making it."""
         stop_if(self.cancel)
         folder = self.sweep.point_folder(plan.id)
@@ -286,6 +277,28 @@ class SweepRun:
 
     def _hooks(self) -> dict[str, Any]:
         return {"cancel": self.cancel, "progress": self.progress}
+
+
+def make_points(
+    work: Sequence[tuple[SweepRun, PointPlan]],
+    *,
+    progress: OnProgress | None = None,
+    cancel: Cancel | None = None,
+) -> None:
+    """Make the points of one or several runs in one folder: the first that is free and has what it needs, again and
+    again. Several processes may do so at once.
+    """
+    steps, waiting = Steps("points", len(work), progress, cancel), list(work)
+    while waiting:
+        stop_if(cancel)
+        finished = set(waiting[0][0].sweep.read()["points"])
+        ready = [(run, plan) for run, plan in waiting if finished.issuperset(plan.needs)]
+        free = next(((run, plan) for run, plan in ready if run.make_unless_taken(plan)), None)
+        if free is None:  # other processes make all that can be made now
+            time.sleep(_PAUSE)
+            continue
+        waiting.remove(free)
+        steps.add(note=free[1].id)
 
 
 def _changed(original: Model, model: Model) -> dict[str, torch.Tensor]:

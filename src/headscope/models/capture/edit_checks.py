@@ -121,6 +121,9 @@ def _stream(intervention: Intervention, layout: Layout) -> Site:
 def _heads(intervention: Intervention, layout: Layout) -> list[tuple[AttentionLayer, slice]]:
     if intervention.site is None:
         return [(layer, slice(0, layer.n_heads)) for layer in layout.layers]
+    whole = next((layer for layer in layout.layers if layer.site == intervention.site), None)
+    if whole is not None:  # as gates name it at every step of training
+        return [(whole, slice(0, whole.n_heads))]
     heads = find(intervention.site, layout.heads)
     layer = next(layer for layer in layout.layers if layer.site == heads[0].site)
     if isinstance(intervention.site, Head):

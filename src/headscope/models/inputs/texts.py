@@ -138,8 +138,9 @@ def source_as_target(intake: Intake, source: dict[str, Tensor], tokens: Tokens) 
 
 def _after_start(intake: Intake, labels: Tensor, tokens: Tokens) -> tuple[dict[str, Tensor], Tokens]:
     ids = _shift_right(intake, labels)
-    decoder_tokens, _ = tokens_of_ids(intake.tokenizer, ids.tolist())
-    if torch.equal(ids[1:], labels[:-1]):
+    is_shifted = torch.equal(ids[1:], labels[:-1])
+    decoder_tokens, _ = tokens_of_ids(intake.tokenizer, (ids[:1] if is_shifted else ids).tolist())
+    if is_shifted:
         start = Token(decoder_tokens[0].text, decoder_tokens[0].id, special=True)
         decoder_tokens = Tokens((start, *tokens.items[:-1]))
     return {"decoder_input_ids": ids}, decoder_tokens
