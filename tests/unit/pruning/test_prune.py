@@ -298,7 +298,7 @@ def test_a_point_that_another_process_makes_is_left_to_it(tmp_path: Path) -> Non
     plan = runner.l0({"self": 0.25}, 0)
     (tmp_path / "points" / plan.id).mkdir()
     with files.lock(tmp_path / "points" / plan.id):
-        assert not runner._make(plan)
+        assert not runner.make_unless_taken(plan)
         cancel = threading.Event()
         runner.cancel = cancel
         timer = threading.Timer(0.2, cancel.set)
@@ -308,7 +308,7 @@ def test_a_point_that_another_process_makes_is_left_to_it(tmp_path: Path) -> Non
         timer.join()
     runner.cancel = None
     assert plan.id not in [point.id for point in sweep.points]
-    assert runner._make(plan) and sweep.points[-1].id == plan.id
+    assert runner.make_unless_taken(plan) and sweep.points[-1].id == plan.id
 
 
 def test_progress_says_loss_score_and_heads_open(tmp_path: Path) -> None:
