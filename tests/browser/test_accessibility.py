@@ -135,6 +135,16 @@ def test_another_head_is_announced_with_its_role(bench: Workbench) -> None:
     expect(announcement).to_have_text(f"L3H2, {role.text_content()}")
     bench.press("ArrowLeft")
     expect(announcement).to_have_text(re.compile("^L3H1"))
+    # Where no head is in view, another layer is no other head.
+    bench.choose("Scale", "Activations")
+    layer = bench.label("L3")
+    expect(layer).to_have_css("font-weight", "600")
+    bench.press("ArrowDown")
+    bench.links_to(at="L4H1")
+    bench.page.wait_for_timeout(400)  # longer than the page waits before it speaks
+    expect(announcement).to_have_text(re.compile("^L3H1"))
+    bench.choose("Scale", "Head")
+    expect(announcement).to_have_text(re.compile("^L4H1"))
 
 
 @pytest.mark.parametrize("scale", SCALES)

@@ -107,7 +107,7 @@ def test_what_is_copied_as_python_gives_the_same_numbers(bench: Workbench, gpt: 
     bench.page.get_by_label("New weight, typed").press("Enter")
     bench.ready()
     edit(bench, "Neuron")
-    edit(bench, "Do")
+    edit(bench, "Apply")
     edit(bench, "Token")
     edit(bench, "Mask")
     edit(bench, "Patch")

@@ -32,10 +32,21 @@ def test_the_introduction_is_one_sentence_and_two_things_to_try(bench: Workbench
     expect(bench.page.get_by_role("region", name="What it did")).to_be_visible()
     expect(bench.page.locator("aside.right")).to_contain_text(f"silence {head}")
     expect(bench.button("Silence it and see what changes")).to_have_count(0)
+    expect(hint).to_contain_text(f"{head} is silenced: it looks as before and writes nothing")
+    bench.button("Undo all").click()
+    bench.ready()
     bench.button("Show an induction head").click()
     bench.ready()
     assert bench.is_chosen("Scale", "Head")
     expect(bench.page.locator("aside.right h2")).to_have_text(head)
+    # The sentence says what the lines show, and the token that it is about is chosen: old, the 22nd, looks at gate.
+    expect(hint).to_contain_text(f"{head} is an induction head: “old” looks at “gate”")
+    bench.links_to(token="query:22")
+    weights = bench.numbers()
+    assert max(weights, key=lambda token: weights[token]) == "gate"
+    expect(bench.button("Silence it and see what changes")).to_be_visible()
+    bench.press("ArrowLeft")
+    expect(hint).to_have_count(0)
 
 
 def test_a_link_without_an_input_opens_on_the_first_example(bench: Workbench) -> None:

@@ -117,12 +117,18 @@ def test_a_picture_of_ones_own(bench: Workbench, tmp_path: Path) -> None:
     bench.page.get_by_role("alert").get_by_text("cut off").wait_for()
 
 
-def test_edits_that_need_a_text_are_not_offered_for_a_picture(bench: Workbench) -> None:
+def test_edits_that_need_a_text_are_disabled_for_a_picture_with_the_reason(bench: Workbench) -> None:
     bench.open("builtin:vit", media="preset:lorry", view="head", at="L3H2")
-    forms = bench.page.get_by_role("group", name="More edits").get_by_role("button")
-    expect(forms).to_have_text(["Weight", "Neuron"])
+    forms = bench.page.get_by_role("group", name="More edits")
+    for name, why in (("Token", "only tokens of a text can be replaced"), ("Patch", "another run is named by its text")):
+        button = forms.get_by_role("button", name=name, exact=True)
+        expect(button).to_be_disabled()
+        expect(button).to_have_accessible_description(re.compile(f"{name}: {why}"))
+        expect(bench.page.get_by_text(f"{name}: {why}, and the model reads a picture.")).to_be_visible()
+    expect(forms.get_by_role("button", name="Weight", exact=True)).to_be_enabled()
     bench.open(text="The cat sat.", view="head", at="L3H2")
-    expect(forms).to_have_text(["Weight", "Neuron", "Token", "Patch"])
+    expect(forms.get_by_role("button", disabled=True)).to_have_count(0)
+    expect(bench.page.get_by_text("another run is named by its text")).to_have_count(0)
 
 
 def test_a_saved_page_shows_the_picture_without_a_server(offline: Workbench, lorry: hs.Trace, tmp_path: Path) -> None:

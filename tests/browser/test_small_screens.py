@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser
+from playwright.sync_api import Browser, expect
 
 from browser.conftest import WINDOW
 from browser.server import Server
@@ -133,3 +133,25 @@ def test_the_legend_is_read_whole_at_any_width(bench: Workbench, view: str) -> N
         for part in (".words", ".bar", ".tick >> nth=0", ".tick >> nth=-1"):
             box = bench.page.locator(f"main .status .legend {part}").bounding_box()
             assert box and box["x"] >= 0 and box["x"] + box["width"] <= width + 0.5, (width, part, box)
+
+
+def test_the_picture_is_redrawn_when_what_stands_above_it_comes_and_goes(bench_with: Callable[..., Workbench]) -> None:
+    """On a first visit the introduction gets its buttons after the first picture: lines wrap, the picture shrinks."""
+    bench = bench_with(viewport={"width": 800, "height": 1000}, has_touch=True)
+    bench.goto(f"{bench.server.host}/")
+    bench.page.locator("aside.right [aria-label=Measures]").wait_for(state="attached")
+    bench.page.wait_for_function("""() => {
+        const canvas = document.querySelector(".view canvas");
+        return canvas.height === canvas.parentElement.clientHeight && canvas.width === canvas.parentElement.clientWidth;
+    }""")
+
+
+def test_edits_are_moved_and_taken_out_by_touch(bench_with: Callable[..., Workbench]) -> None:
+    bench = bench_with(viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True)
+    bench.visit(bench.address(text=TEXT, at="L2H1") + "&edit=silence('L0H0')&edit=silence('L0H1')")
+    bench.page.locator("header").get_by_role("button", name="L2H1", exact=True).last.tap()
+    words = bench.page.get_by_role("region", name="Edits").locator("li .words")
+    expect(words).to_have_text(["silence L0H0", "silence L0H1"])
+    expect(bench.page.locator("li .moves").first).to_have_css("opacity", "1")
+    bench.button("Move down: silence L0H0").tap()
+    expect(words).to_have_text(["silence L0H1", "silence L0H0"])

@@ -185,6 +185,17 @@ def test_a_translation_opens_on_cross_attention_under_its_two_sentences(bench: W
     assert list(sentences) == ["Source", "Translation"] and sentences["Source"] == source
     assert re.search(r"[\u0430-\u044f]{3}", sentences["Translation"])
     expect(bench.status).to_contain_text("mean of 8 heads")
+    # What the picture is of is named as such; the card says that it is of one head alone.
+    expect(bench.page.get_by_label("Where you are")).to_contain_text("mean of 8 heads of cross.L3")
+    card = bench.page.locator("aside.right")
+    expect(card).to_contain_text("The picture shows the mean of 8 heads of cross.L3. This panel is of cross.L3H0 alone.")
+    # A mean over tokens that are still being written would change at every step.
+    expect(card.get_by_role("button", name="Mean", exact=True)).to_be_disabled()
+    expect(card).to_contain_text("Mean: the mean over a text that the model is still writing changes at every step.")
+    card.get_by_role("button", name="Show cross.L3H0").click()
+    bench.links_to(mean=None)
+    expect(bench.page.get_by_label("Where you are")).to_contain_text("cross.L3H0")
+    expect(card).not_to_contain_text("The picture shows")
     bench.button(re.compile("Model: builtin:translate")).click()
     models.get_by_role("button", name=re.compile("builtin:gpt")).click()
     bench.links_to(model="builtin:gpt", mean=None)

@@ -1,13 +1,14 @@
 /** Runs in a few words, where several are named. */
 
 import type { ModelProps, StackProps, TraceProps } from "../contract";
-import { changes } from "../data/caption";
+import { changes, inputLine } from "../data/caption";
 import { nameOf, shortened, shortName } from "./input/draft";
 import type { OpenRun } from "./slices";
 
-/** `gpt (edited, 2 changes): The doctor asked …`. */
+/** `gpt (edited, 2 changes): “The doctor asked the nurse.”`: two texts that begin alike are told apart by the whole. */
 export function runName({ request, trace }: OpenRun, models: ModelProps[]): string {
-  const name = request ? nameOf({ ...request, edits: [] }, models) : inputName(trace);
+  const name =
+    trace.text !== null ? inputLine(trace) : request ? nameOf({ ...request, edits: [] }, models) : inputName(trace);
   const edits = trace.edits.length ? ` (edited, ${changes(trace.edits.length)})` : "";
   return `${shortName(trace.model)}${edits}: ${name}`;
 }

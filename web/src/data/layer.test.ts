@@ -35,6 +35,8 @@ const site: SiteProps = {
   no_scores: "",
   no_contributions: "",
   no_neurons: "",
+  no_inner_edits: "",
+  no_token_edits: "",
   grid: null,
   places: [],
 };

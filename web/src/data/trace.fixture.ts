@@ -35,6 +35,8 @@ export function layer(site: string, n: number, more: Partial<SiteProps> = {}): S
     no_scores: "",
     no_contributions: "",
     no_neurons: "",
+    no_inner_edits: "",
+    no_token_edits: "",
     grid: null,
     places: [],
     ...more,

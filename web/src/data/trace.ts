@@ -1,6 +1,6 @@
 /** Layers, stacks and heads of a trace, by their names. */
 
-import type { SiteProps, StackProps, TraceProps } from "../contract";
+import type { Selection, SiteProps, StackProps, TraceProps } from "../contract";
 
 export function siteOf(trace: TraceProps, site: string): SiteProps {
   const layer = trace.layers.find((candidate) => candidate.site === site);
@@ -17,4 +17,9 @@ export function stackOf(trace: TraceProps, name: string): StackProps {
 /** The address of a head, as Python prints it. */
 export function headName(site: string, head: number): string {
   return `${site}H${head}`;
+}
+
+/** What the picture is of where it shows several heads as one: `mean of 8 heads of cross.L3`; empty where it does not. */
+export function meanOf({ scale, average, heads, site }: Selection): string {
+  return scale === "head" && average && heads.length > 1 ? `mean of ${heads.length} heads of ${site}` : "";
 }

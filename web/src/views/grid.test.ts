@@ -17,6 +17,8 @@ function layers(count: number, heads: number, stack = "model", kind: "self" | "c
     no_scores: "",
     no_contributions: "",
     no_neurons: "",
+    no_inner_edits: "",
+    no_token_edits: "",
     grid: null,
     places: [],
   }));

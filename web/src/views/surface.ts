@@ -15,6 +15,7 @@ export class Surface {
   readonly labels = new Labels();
   private readonly context: CanvasRenderingContext2D;
   private timer = 0;
+  private frame = 0;
   /** Something moves: what is drawn need not be sharp or complete. */
   isMoving = false;
 
@@ -62,10 +63,22 @@ export class Surface {
     raster.show(this.context);
     this.canvas.style.visibility = "";
     this.labels.show(labels);
+    this.settle();
+  }
+
+  /** What says how high the picture may be comes and goes around it. Where it did both within one frame, no observer
+   *  reports it: what was drawn in between is drawn again. */
+  private settle(): void {
+    const drawn = `${this.width} × ${this.height}`;
+    cancelAnimationFrame(this.frame);
+    this.frame = requestAnimationFrame(() => {
+      if (`${this.width} × ${this.height}` !== drawn) this.sharpen();
+    });
   }
 
   destroy(): void {
     window.clearTimeout(this.timer);
+    cancelAnimationFrame(this.frame);
     this.canvas.remove();
     this.labels.element.remove();
   }
