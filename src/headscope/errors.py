@@ -37,6 +37,10 @@ class TooLongError(InputError):
         self.cut_to = cut_to
 
 
+class TooManyNumbersError(InputError):
+    """A table that would hold more rows than anybody can use; the message says what would fit."""
+
+
 class InterventionError(HeadscopeError, ValueError):
     """An edit that cannot be applied to this model or this input."""
 

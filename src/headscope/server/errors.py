@@ -8,9 +8,15 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse
 
-from headscope.errors import AbsentPatternError, BudgetError, HeadscopeError, LoadError, TooLongError
+from headscope.errors import (
+    AbsentPatternError,
+    BudgetError,
+    HeadscopeError,
+    LoadError,
+    TooLongError,
+    TooManyNumbersError,
+)
 from headscope.server.messages import Problem
-from headscope.views.table import TooManyNumbersError
 
 
 class Refused(Exception):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from headscope.errors import InputError, MissingExtraError, NotRecordedError
+from headscope.errors import InputError, MissingExtraError, NotRecordedError, TooManyNumbersError
 from headscope.traces import Difference, Tokens, Trace
 from headscope.traces.pattern_reading import Reading
 from headscope.views.layers import read_trace
@@ -30,10 +30,6 @@ VALUES = {"pattern": "weight", "contribution": "contribution", "scores": "score"
 def value_name(view: "View") -> str:
     """What the numbers of a view are."""
     return "difference" if isinstance(view.trace, Difference) else VALUES[view.selection.what]
-
-
-class TooManyNumbersError(InputError):
-    """A table would hold more rows than anybody can use; the message says what would fit."""
 
 
 @dataclass(frozen=True, eq=False)

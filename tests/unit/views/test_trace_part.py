@@ -1,6 +1,7 @@
 """What the page is told of a run."""
 
 import pytest
+import tiny_models
 import torch
 from made_traces import random_layer, trace_of_layers
 
@@ -53,6 +54,29 @@ def test_layers_say_what_they_have_and_why_not():
     assert "record='heads'" in summary.no_weights and "record='heads'" in summary.no_scores
     rows = part(trace_of_layers(random_layer(Formula(1.0), record="rows"), record="rows"), "trace").props.layers[0]
     assert "only row figures" in rows.no_weights
+
+
+@pytest.mark.parametrize(
+    ("family", "refused", "taken", "field"),
+    [
+        ("longformer", hs.temperature("L0H0", 2.0), hs.scale("L0H0", 0.5), "no_inner_edits"),
+        ("swin", hs.set_weight("L0H0", 0, 1, 0.5), hs.uniform("L0H0"), "no_token_edits"),
+        ("gpt2", None, hs.set_weight("L0H0", 1, 0, 0.5), ""),
+    ],
+)
+def test_what_layers_say_of_edits_is_what_a_run_takes(family, refused, taken, field):
+    """The page disables by these fields what a run would refuse, and nothing else."""
+    tiny = tiny_models.FAMILIES[family]
+    model = hs.Model(tiny.build())
+    inputs = {key: value[:1] for key, value in tiny.inputs().items()}
+    trace = model.run(inputs=inputs)
+    assert isinstance(trace, Trace)
+    layer = part(trace, "trace").props.layers[0]
+    assert [name for name in ("no_inner_edits", "no_token_edits") if getattr(layer, name)] == [field] * bool(field)
+    model.run(inputs=inputs, interventions=[taken])
+    if refused is not None:
+        with pytest.raises(hs.errors.InterventionError, match="gives weights only|within windows"):
+            model.run(inputs=inputs, interventions=[refused])
 
 
 def test_causal_layers_are_told_by_their_record():
