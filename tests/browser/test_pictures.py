@@ -120,7 +120,8 @@ def test_a_picture_of_ones_own(bench: Workbench, tmp_path: Path) -> None:
 def test_edits_that_need_a_text_are_disabled_for_a_picture_with_the_reason(bench: Workbench) -> None:
     bench.open("builtin:vit", media="preset:lorry", view="head", at="L3H2")
     forms = bench.page.get_by_role("group", name="More edits")
-    for name, why in (("Token", "only tokens of a text can be replaced"), ("Patch", "another run is named by its text")):
+    reasons = {"Token": "only tokens of a text can be replaced", "Patch": "another run is named by its text"}
+    for name, why in reasons.items():
         button = forms.get_by_role("button", name=name, exact=True)
         expect(button).to_be_disabled()
         expect(button).to_have_accessible_description(re.compile(f"{name}: {why}"))

@@ -188,7 +188,7 @@ def test_a_translation_opens_on_cross_attention_under_its_two_sentences(bench: W
     # What the picture is of is named as such; the card says that it is of one head alone.
     expect(bench.page.get_by_label("Where you are")).to_contain_text("mean of 8 heads of cross.L3")
     card = bench.page.locator("aside.right")
-    expect(card).to_contain_text("The picture shows the mean of 8 heads of cross.L3. This panel is of cross.L3H0 alone.")
+    expect(card).to_contain_text("mean of 8 heads of cross.L3. This panel is of cross.L3H0 alone.")
     # A mean over tokens that are still being written would change at every step.
     expect(card.get_by_role("button", name="Mean", exact=True)).to_be_disabled()
     expect(card).to_contain_text("Mean: the mean over a text that the model is still writing changes at every step.")

@@ -75,7 +75,7 @@ def test_what_layers_say_of_edits_is_what_a_run_takes(family, refused, taken, fi
     assert [name for name in ("no_inner_edits", "no_token_edits") if getattr(layer, name)] == [field] * bool(field)
     model.run(inputs=inputs, interventions=[taken])
     if refused is not None:
-        with pytest.raises(hs.errors.InterventionError, match="gives weights only|within windows"):
+        with pytest.raises(hs.errors.InterventionError, match=r"gives weights only|within windows"):
             model.run(inputs=inputs, interventions=[refused])
 
 
