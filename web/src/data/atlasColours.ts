@@ -9,7 +9,8 @@ import type { AtlasTokens } from "./atlasTokens";
 /** What colours mean: swatches for kinds, bars for numbers. */
 export interface ColourKey {
   title: string;
-  swatches: { text: string; colours: Rgb[] }[];
+  /** Those of one role alone say which. */
+  swatches: { text: string; colours: Rgb[]; role?: "query" | "key" }[];
   bars: { text: string; colours: Rgb[] }[];
   /** What stands at the ends of the bars. */
   ends: [string, string] | null;
@@ -35,6 +36,7 @@ const STEPS = 48;
 const NONE_INK = 255;
 const MOST_KINDS = 12;
 const BAR = 24;
+const ROLES = ["query", "key"] as const;
 
 type InkOf = (row: number, isQuery: boolean) => number;
 
@@ -75,41 +77,57 @@ export function coloured(set: PointSet, tokens: Record<string, AtlasTokens>, opt
   return { inks, colours, key: merged(scheme.key, set) };
 }
 
-/** Where there is one cloud a head, half of the legend means nothing. */
+/** The legend of a set: where there is one cloud a head, half of it means nothing. */
 function merged(key: ColourKey, set: PointSet): ColourKey {
   const roles = new Set(set.clouds.map(({ role }) => role));
   if (roles.has("query") && roles.has("key")) return key;
   const first = roles.has("query") ? 0 : 1;
   return {
     ...key,
-    swatches: key.swatches.map(({ text, colours }) => ({ text, colours: colours.slice(first, first + 1) })),
+    swatches: key.swatches
+      .filter(({ role }) => !role || role === ROLES[first])
+      .map(({ text, colours, role }) => ({
+        text: role ? ([...roles][0] ?? "") : text,
+        colours: colours.length > 1 ? colours.slice(first, first + 1) : colours,
+      })),
     bars: key.bars.slice(first, first + 1).map(({ colours }) => ({ text: "", colours })),
   };
 }
 
 function schemeOf(tokens: AtlasTokens, options: ColourOptions): Scheme {
-  const { name, theme, isSafe } = options;
+  const { name, theme } = options;
   if (name === "position5") return kinds(["0", "1", "2", "3", "4"], MOD_FIVE, "position mod 5", modFive(tokens));
   if (name === "special") return bySpecial(tokens);
   if (name === "hue" && tokens.has("hue")) return byHue(tokens, theme);
   if (name in NUMBERS && name !== "norm") return byNumber(tokens, options);
   if (name === "token" || name === "example" || name in tokens.tables) return byKind(tokens, name, theme);
+  return byRole(options);
+}
+
+function byRole({ theme, isSafe }: ColourOptions): Scheme {
   const pair = pairOf(theme, isSafe);
-  return kinds([""], [pair], "", () => 0);
+  const scheme = kinds([], [pair], "", () => 0);
+  const roles = (["query", "key"] as const).map((role) => ({ text: role, colours: [pair[role]], role }));
+  return { ...scheme, key: { ...scheme.key, swatches: roles } };
 }
 
 /** Kinds, each with a colour for queries and one for keys: inks 2k and 2k + 1. */
 function kinds(texts: string[], pairs: readonly Pair[], title: string, kindOf: (row: number) => number): Scheme {
   const inks = pairs.flatMap(({ query, key }) => [query, key]);
-  const swatches = texts.map((text, index) => {
+  const swatches: ColourKey["swatches"] = texts.map((text, index) => {
     const { query, key } = pairs[index] as Pair;
     return { text, colours: query === key ? [query] : [query, key] };
   });
+  const areTwo = swatches.some(({ colours }) => colours.length > 1);
   const inkOf: InkOf = (row, isQuery) => {
     const kind = kindOf(row);
     return kind < 0 ? NONE_INK : 2 * kind + (isQuery ? 0 : 1);
   };
-  return { inks, inkOf, key: { title, swatches, bars: [], ends: null, notes: [] } };
+  return {
+    inks,
+    inkOf,
+    key: { title: areTwo ? `${title} (query, key)` : title, swatches, bars: [], ends: null, notes: [] },
+  };
 }
 
 function modFive(tokens: AtlasTokens): (row: number) => number {
@@ -119,7 +137,9 @@ function modFive(tokens: AtlasTokens): (row: number) => number {
 
 function bySpecial(tokens: AtlasTokens): Scheme {
   const isMark = (row: number) => tokens.isSpecial(row) || tokens.isPunctuation(row);
-  return kinds(["words", "special and punctuation"], [MARKS.word, MARKS.mark], "", (row) => (isMark(row) ? 1 : 0));
+  return kinds(["words", "special and punctuation"], [MARKS.word, MARKS.mark], "tokens", (row) =>
+    isMark(row) ? 1 : 0,
+  );
 }
 
 /** The most frequent kinds have a colour; what is left is grey. */
@@ -162,8 +182,7 @@ function byHue(tokens: AtlasTokens, theme: Theme): Scheme {
 
 function byNumber(tokens: AtlasTokens, options: ColourOptions): Scheme {
   const { name } = options;
-  if (name !== "position" && !tokens.has(name))
-    return kinds([""], [pairOf(options.theme, options.isSafe)], "", () => 0);
+  if (name !== "position" && !tokens.has(name)) return byRole(options);
   const values = name === "position" ? shares(tokens) : tokens.numbers(name);
   const { isLog = false } = NUMBERS[name] ?? {};
   const [low, high] = extent(values);

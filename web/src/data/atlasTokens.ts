@@ -1,13 +1,7 @@
 /** The tokens of one stack of an atlas: their texts, places and all that points can be coloured by. */
 
+import type { AtlasTokensProps } from "../contract";
 import { floats, type Grid, type Part } from "../wire";
-
-export interface TokensProps {
-  stack: string;
-  n_tokens: number;
-  texts: string[];
-  tables: Record<string, string[]>;
-}
 
 const SPECIAL = 1;
 const PUNCTUATION = 2;
@@ -19,7 +13,7 @@ export class AtlasTokens {
   private readonly texts: string[];
   readonly tables: Record<string, string[]>;
 
-  constructor({ props, arrays }: Part<TokensProps>) {
+  constructor({ props, arrays }: Part<AtlasTokensProps>) {
     this.stack = props.stack;
     this.count = props.n_tokens;
     this.texts = props.texts;

@@ -67,9 +67,12 @@ export function drawSolid(
   inks: (alpha: number) => Inks,
   alpha: number,
   diameter: number,
+  /** Which points are drawn: not zero; absent: all. */
+  mask: Uint8Array | null = null,
 ): void {
   for (let slab = 0; slab < SLABS; slab++) {
-    const part = order.subarray(starts[slab], starts[slab + 1]);
+    const whole = order.subarray(starts[slab], starts[slab + 1]);
+    const part = mask ? whole.filter((point) => mask[point]) : whole;
     if (!part.length) continue;
     const near = nearness(slab);
     const size = diameter > 2.3 ? diameter * (0.72 + 0.56 * near) : diameter;
@@ -88,4 +91,15 @@ export function seenAt([x, y, z]: [number, number, number], { around, up }: Turn
   const away = (z - 0.5) * Math.cos(around) - (x - 0.5) * Math.sin(around);
   const down = (y - 0.5) * Math.cos(up) - away * Math.sin(up);
   return { x: across * SCALE + 0.5, y: down * SCALE + 0.5 };
+}
+
+/** What a solid takes of its square at most, however it is turned: left, top, right, bottom, as shares. */
+export function ballOf(solid: Solid): [number, number, number, number] {
+  let furthest = 0;
+  for (let i = 0; i < solid.length; i += 3) {
+    const [x, y, z] = [0, 1, 2].map((axis) => (solid[i + axis] as number) - FULL / 2) as [number, number, number];
+    furthest = Math.max(furthest, x * x + y * y + z * z);
+  }
+  const radius = (Math.sqrt(furthest) * SCALE) / FULL;
+  return [0.5 - radius, 0.5 - radius, 0.5 + radius, 0.5 + radius];
 }

@@ -1,0 +1,221 @@
+/** The example of the token in focus, beside the map: its attention in this head as the head view draws it, and the
+ *  pattern averaged by position over all examples. */
+
+import type { AtlasAggregateProps, AtlasPatternProps, AtlasSelection, AtlasSpot, ImageProps } from "../contract";
+import { exampleOf } from "../data/atlasExample";
+import type { AtlasStore } from "../data/atlasStore";
+import { hiddenPositions } from "../data/reading";
+import { drawCells, ramp } from "../marks/cells";
+import { Raster } from "../marks/raster";
+import { DEFAULT, type Side } from "../selection";
+import { FONT, type Theme, themeOf } from "../theme";
+import { floats, type Grid } from "../wire";
+import type { AtlasHost } from "./atlasHost";
+import { button } from "./atlasTools";
+import { mountHead } from "./headForms";
+import type { Host, Mounted } from "./view";
+
+const SMALL = 132; // px, the aggregate beside the example
+
+export class SentencePanel {
+  readonly element = document.createElement("section");
+  private readonly title = document.createElement("h3");
+  private readonly line = document.createElement("p");
+  private readonly place = document.createElement("div");
+  private readonly average = document.createElement("figure");
+  private readonly run = button("Run in the model");
+  private inner: Mounted | null = null;
+  private innerOf = "";
+  private shownExample = -1;
+  private positions: number[] = [];
+  private first: Record<Side, number> = { query: 0, key: 0 };
+
+  constructor(
+    private readonly host: AtlasHost,
+    private readonly store: AtlasStore,
+    /** The pointer is on a token of the example; null no longer. */
+    private readonly hovered: (spot: AtlasSpot | null) => void,
+  ) {
+    const close = button("Close");
+    close.addEventListener("click", () => {
+      this.closed();
+      host.select({ sentence: false });
+    });
+    this.run.addEventListener("click", () => host.open?.(this.shownExample, this.selectionPlace));
+    this.run.title = "Run this example in the model and look at this head";
+    const top = document.createElement("header");
+    top.append(this.title, this.run, close);
+    this.element.setAttribute("aria-label", "Example");
+    Object.assign(this.element.style, {
+      position: "absolute",
+      display: "flex",
+      flexDirection: "column",
+      minWidth: "0",
+      font: `13px/1.4 ${FONT}`,
+      boxSizing: "border-box",
+      background: "var(--background)",
+      color: "var(--ink)",
+    });
+    Object.assign(top.style, { display: "flex", gap: "8px", alignItems: "center", padding: "8px 10px 2px" });
+    Object.assign(this.title.style, { margin: "0", font: `600 13px ${FONT}`, flex: "1" });
+    Object.assign(this.line.style, {
+      margin: "0",
+      padding: "0 10px 4px",
+      font: `11px/1.4 ${FONT}`,
+      color: "var(--secondary)",
+    });
+    Object.assign(this.place.style, { position: "relative", flex: "1", minHeight: "0" });
+    Object.assign(this.average.style, {
+      margin: "0",
+      padding: "8px 10px 10px",
+      font: `11px/1.4 ${FONT}`,
+      display: "flex",
+      gap: "10px",
+      flexWrap: "wrap",
+      alignItems: "flex-start",
+      borderTop: "1px solid var(--line)",
+      color: "var(--secondary)",
+    });
+    this.line.setAttribute("role", "status");
+    this.element.append(top, this.line, this.place, this.average);
+  }
+
+  /** Hears that the user closed it. */
+  closed: () => void = () => {};
+  private selectionPlace = "";
+
+  /** Show the example of the token in focus. */
+  async show(selection: AtlasSelection, example: number, signal: AbortSignal): Promise<void> {
+    const { store, host } = this;
+    const place = store.places.get(selection.place);
+    if (!place) return;
+    this.selectionPlace = selection.place;
+    const head = encodeURIComponent(place.address);
+    const pattern = await host.source.part<AtlasPatternProps>(`pattern?head=${head}&example=${example}`, signal);
+    const image = store.atlas.images
+      ? await host.source.part<ImageProps>(`image?example=${example}`, signal).catch(() => null)
+      : null;
+    signal.throwIfAborted();
+    const name = JSON.stringify([place.address, example, selection.weigh]);
+    const isWeighed = selection.weigh;
+    const { trace, source } = exampleOf({ atlas: store.atlas, place, pattern, tokens: store.tokens, image, isWeighed });
+    this.title.textContent = `${place.address}, example ${example + 1}`;
+    this.run.hidden = !host.open;
+    this.shownExample = example;
+    this.first = { query: pattern.props.first_query, key: pattern.props.first_key };
+    const stack = trace.stacks[0];
+    const hidden = stack ? hiddenPositions(stack, selection.hide) : new Set<number>();
+    this.positions = (stack?.texts ?? []).map((_, position) => position).filter((position) => !hidden.has(position));
+    const lacksNorms = selection.weigh && !pattern.arrays.value_norm ? ["norms of values are not in this atlas"] : [];
+    const notes = [pattern.props.note, ...lacksNorms].filter(Boolean);
+    if (this.innerOf !== name) {
+      this.inner?.destroy();
+      this.inner = mountHead(this.place, this.hostOf(trace, source, notes));
+      this.innerOf = name;
+    }
+    const index = this.indexOf(selection.token);
+    const isPicture = trace.stacks.some(({ looks }) => looks === "image");
+    const isFlows = selection.flows && isPicture;
+    await Promise.all([
+      this.inner?.update({
+        ...DEFAULT,
+        scale: "head",
+        site: place.site,
+        head: place.head ?? 0,
+        heads: [place.head ?? 0],
+        hide: selection.hide,
+        token: index === null || isFlows ? null : index,
+        direction: selection.token?.role === "key" ? "to" : "from",
+        arrows: isPicture,
+        mass: isFlows ? DEFAULT.mass : 1,
+      }),
+      this.showAverage(selection, signal),
+    ]);
+  }
+
+  redraw(): void {
+    this.inner?.redraw();
+  }
+
+  key(event: KeyboardEvent): boolean {
+    return (event.key === "ArrowUp" || event.key === "ArrowDown") && (this.inner?.key(event) ?? false);
+  }
+
+  destroy(): void {
+    this.inner?.destroy();
+    this.inner = null;
+    this.innerOf = "";
+    this.element.remove();
+  }
+
+  /** The pattern averaged by position: small beside the example, or in its place. */
+  private async showAverage(selection: AtlasSelection, signal: AbortSignal): Promise<void> {
+    const key = `aggregate?head=${encodeURIComponent(selection.place)}`;
+    const part = await this.host.source.part<AtlasAggregateProps>(key, signal);
+    signal.throwIfAborted();
+    const theme = themeOf(this.element);
+    this.place.style.display = selection.average ? "none" : "";
+    const room = Math.min(this.element.clientWidth - 20, this.element.clientHeight - 130);
+    const side = selection.average ? Math.max(SMALL, room) : SMALL;
+    const words = document.createElement("figcaption");
+    const grid = part.arrays.weights as Grid;
+    const [rows, columns] = grid.shape as [number, number];
+    const examples = part.props.n_examples.toLocaleString("en");
+    words.textContent =
+      `Average by position over ${examples} examples: from position 0 to ${rows - 1} (down), ` +
+      `to 0 to ${columns - 1} (across). Square-root scale. ${part.props.note}`;
+    words.style.flex = "1 1 130px";
+    this.average.replaceChildren(averageCanvas(grid, rows, columns, side, theme), words);
+  }
+
+  private indexOf(spot: AtlasSpot | null): { side: Side; index: number } | null {
+    if (!spot) return null;
+    const side = spot.role === "key" ? "key" : "query";
+    const index = this.positions.indexOf(spot.row - this.first[side]);
+    return index < 0 ? null : { side, index };
+  }
+
+  private hostOf(trace: Host["trace"], source: Host["source"], notes: string[]): Host {
+    const spotOf = (token: { side: Side; index: number } | null): AtlasSpot | null => {
+      const position = token && this.positions[token.index];
+      return token && position !== undefined && position !== null
+        ? { role: token.side, row: this.first[token.side] + position }
+        : null;
+    };
+    return {
+      source,
+      trace,
+      scores: null,
+      relevance: null,
+      select: (change, history) => {
+        if ("token" in change) {
+          const spot = spotOf(change.token ?? null);
+          if (spot) this.host.select({ token: spot }, history);
+        }
+      },
+      say: (line, more = []) => {
+        this.line.textContent = [line, ...more, ...notes].filter(Boolean).join(" · ");
+      },
+      fail: (problem) => {
+        if (problem) this.line.textContent = problem.message;
+      },
+      tip: (at, lines, around) => this.host.tip(at, lines, around),
+      hover: (token) => this.hovered(spotOf(token)),
+    };
+  }
+}
+
+function averageCanvas(grid: Grid, rows: number, columns: number, side: number, theme: Theme): HTMLCanvasElement {
+  const scale = Math.max(1, window.devicePixelRatio || 1);
+  const raster = new Raster(side * scale, side * scale).fill(theme.panel);
+  const bytes = Uint8Array.from(floats(grid), (weight) =>
+    Math.round(255 * Math.sqrt(Math.min(1, Math.max(0, weight || 0)))),
+  );
+  drawCells(raster, bytes, rows, columns, { x: 0, y: 0, width: raster.width, height: raster.height }, ramp(theme));
+  const canvas = document.createElement("canvas");
+  raster.show(canvas.getContext("2d") as CanvasRenderingContext2D);
+  Object.assign(canvas.style, { width: `${side}px`, height: `${side}px`, border: "1px solid var(--line)" });
+  canvas.setAttribute("role", "img");
+  canvas.setAttribute("aria-label", "Attention averaged by position");
+  return canvas;
+}

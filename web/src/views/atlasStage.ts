@@ -1,0 +1,250 @@
+/** Draws a frame of the atlas: clouds into one raster, words over it, what is in focus on a canvas above. */
+
+import type { AtlasTokens } from "../data/atlasTokens";
+import { frame as drawFrame, fillBox } from "../marks/boxes";
+import type { Box } from "../marks/cells";
+import type { Turn } from "../marks/orbit";
+import { Raster } from "../marks/raster";
+import { type Rgb, type Theme, themeOf } from "../theme";
+import { type Camera, seenBox } from "./atlasCamera";
+import { type DistancePlot, distanceLabels, paintDistances, plotBox } from "./atlasDistances";
+import { insetOf } from "./atlasFocus";
+import { headingLabels, tokenLabels } from "./atlasLabels";
+import type { AtlasLayout, Cell } from "./atlasLayout";
+import { type Overlay, paintOverlay } from "./atlasOverlay";
+import { CloudPainter, type Look } from "./atlasPicture";
+import type { AtlasScene } from "./atlasScene";
+import type { Thumbnails } from "./atlasThumbnails";
+import { type Label, Ruler } from "./labels";
+import { pictureOf, Surface } from "./surface";
+
+const BUDGET = 11; // ms for the points of a frame while something moves
+const LEAST_SHARE = 0.12;
+
+/** What a frame shows. */
+export interface Frame {
+  scene: AtlasScene;
+  layout: AtlasLayout;
+  camera: Camera;
+  turn: Turn;
+  /** The head that fills the stage; the others are left out once the flight has come there. */
+  single: Cell | null;
+  /** How far the flight into it has come. */
+  arrived: number;
+  plot: DistancePlot | null;
+  thumbnails: Thumbnails | null;
+  /** The point whose label comes first. */
+  focus: number;
+}
+
+export class AtlasStage {
+  readonly picture = document.createElement("div");
+  readonly surface: Surface;
+  readonly painter = new CloudPainter();
+  private readonly over = document.createElement("canvas");
+  private readonly ruler = new Ruler();
+  private raster: Raster | null = null;
+  /** Milliseconds that all points took. */
+  private cost = 0;
+  private placed: { point: number; label: Label; dx: number; dy: number }[] = [];
+  private placedFor: object | null = null;
+
+  constructor(
+    private readonly element: HTMLElement,
+    sharpen: () => void,
+  ) {
+    const { picture, over } = this;
+    Object.assign(picture.style, {
+      position: "absolute",
+      left: "0",
+      top: "0",
+      overflow: "hidden",
+      touchAction: "none",
+    });
+    picture.style.userSelect = "none";
+    picture.setAttribute("role", "img");
+    element.append(picture);
+    this.surface = new Surface(picture, sharpen);
+    Object.assign(over.style, { position: "absolute", left: "0", top: "0", pointerEvents: "none" });
+    Object.assign(over.style, { width: "100%", height: "100%" });
+    over.setAttribute("aria-hidden", "true");
+    picture.insertBefore(over, this.surface.labels.element);
+    // Words stay readable over points.
+    const { style } = this.surface.labels.element;
+    style.setProperty("-webkit-text-stroke", "3px var(--background)");
+    style.setProperty("paint-order", "stroke fill");
+  }
+
+  get size(): { width: number; height: number } {
+    return { width: this.picture.clientWidth, height: this.picture.clientHeight };
+  }
+
+  get theme(): Theme {
+    return themeOf(this.element);
+  }
+
+  draw(shown: Frame, overlay: Overlay): void {
+    const { scale } = this.surface;
+    const { width, height } = this.size;
+    if (!width || !height) return;
+    const raster = this.sized(width * scale, height * scale);
+    const { isMoving } = this.surface;
+    const share = isMoving && this.cost > BUDGET ? Math.max(LEAST_SHARE, BUDGET / this.cost) : 1;
+    const begun = performance.now();
+    this.paint(raster, shown, scale, share);
+    const spent = performance.now() - begun;
+    if (isMoving) this.cost = spent / share;
+    this.surface.show(raster, this.labels(shown));
+    this.drawOver(overlay);
+  }
+
+  drawOver(overlay: Overlay): void {
+    const scale = Math.min(3, window.devicePixelRatio || 1);
+    const { over } = this;
+    // An empty canvas over the other would cost as much as a full one.
+    const isEmpty = Object.values(overlay).every((strokes) => !strokes.length);
+    over.style.display = isEmpty ? "none" : "";
+    if (isEmpty) return;
+    const [width, height] = [Math.round(this.size.width * scale), Math.round(this.size.height * scale)];
+    const context = over.getContext("2d") as CanvasRenderingContext2D;
+    if (over.width !== width || over.height !== height) [over.width, over.height] = [width, height];
+    else context.clearRect(0, 0, width, height);
+    paintOverlay(context, overlay, this.theme, scale);
+  }
+
+  /** The same for a file, sharp. */
+  canvas(shown: Frame, overlay: Overlay, scale: number): HTMLCanvasElement {
+    const raster = new Raster(this.size.width * scale, this.size.height * scale);
+    this.paint(raster, shown, scale, 1);
+    const canvas = pictureOf(raster, this.labels(shown), scale);
+    paintOverlay(canvas.getContext("2d") as CanvasRenderingContext2D, overlay, this.theme, scale);
+    return canvas;
+  }
+
+  destroy(): void {
+    this.surface.destroy();
+    this.picture.remove();
+  }
+
+  private sized(width: number, height: number): Raster {
+    const { raster } = this;
+    if (raster && raster.width === Math.round(width) && raster.height === Math.round(height)) return raster;
+    this.raster = new Raster(width, height);
+    return this.raster;
+  }
+
+  private paint(raster: Raster, shown: Frame, scale: number, share: number): void {
+    const { theme } = this;
+    const { scene, layout, camera, single, arrived, plot, turn } = shown;
+    raster.fill(theme.background);
+    if (plot) {
+      paintDistances(raster, plot, plotBox(this.size), theme, scale);
+      return;
+    }
+    const whole = { x: 0, y: 0, width: raster.width, height: raster.height };
+    const look = { theme, turn, scale, share };
+    if (!single || arrived < 1) {
+      const rest = single ? (1 - arrived) ** 2 : 1;
+      for (const cell of layout.cells)
+        if (cell.place !== single?.place)
+          this.paintCell(raster, scene, cell, camera, { ...look, share: share * rest }, rest);
+    }
+    if (!single) return;
+    const square = boxOf(camera, single, scale);
+    const painted = scene.painted(single.place.address, theme);
+    if (!painted) return;
+    if (shown.thumbnails && painted.map === scene.whole) {
+      this.paintThumbnails(raster, shown, square, scale);
+      return;
+    }
+    this.painter.paint(raster, painted, square, whole, { ...look, inks: painted.inks });
+  }
+
+  private paintCell(
+    raster: Raster,
+    scene: AtlasScene,
+    cell: Cell,
+    camera: Camera,
+    look: Omit<Look, "inks">,
+    alpha: number,
+  ): void {
+    const square = boxOf(camera, cell, look.scale);
+    const right = Math.min(raster.width, square.x + square.width);
+    const bottom = Math.min(raster.height, square.y + square.height);
+    if (right <= 0 || bottom <= 0 || square.x >= raster.width || square.y >= raster.height) return;
+    const { theme, scale } = look;
+    const line = Math.max(1, Math.round(scale));
+    const rim = {
+      x: square.x - line,
+      y: square.y - line,
+      width: square.width + 2 * line,
+      height: square.height + 2 * line,
+    };
+    if (alpha === 1) fillBox(raster, square, theme.panel);
+    drawFrame(raster, rim, theme.line, line, alpha);
+    const painted = scene.painted(cell.place.address, theme);
+    if (painted) this.painter.paint(raster, painted, insetOf(square), square, { ...look, inks: painted.inks });
+  }
+
+  private paintThumbnails(raster: Raster, shown: Frame, square: Box, scale: number): void {
+    const { scene, turn, single, thumbnails } = shown;
+    const painted = scene.painted(single?.place.address ?? "", this.theme);
+    if (!painted || !thumbnails) return;
+    const { map, colours, inks } = painted;
+    const whole = { x: 0, y: 0, width: raster.width, height: raster.height };
+    if (scene.isLit || this.surface.isMoving)
+      this.painter.paint(raster, painted, square, whole, { theme: this.theme, turn, scale, share: 1, inks });
+    const places = this.painter.placesOf(map, turn);
+    const rims = (point: number) => inks[colours[point] as number] as Rgb;
+    const points = { places, order: painted.lit ?? painted.side, rims };
+    thumbnails.draw(raster, map, scene.store.tokens as Record<string, AtlasTokens>, points, square, scale);
+  }
+
+  // Words
+
+  private labels(shown: Frame): Label[] {
+    const { scene, plot, single, arrived, layout, camera } = shown;
+    const { theme, ruler, size } = this;
+    if (plot) return distanceLabels(plot, plotBox(size), theme);
+    if (!single || arrived < 1) {
+      this.placedFor = null;
+      return headingLabels(layout, camera, size, theme, ruler, new Set(scene.maps.keys()));
+    }
+    if (!scene.selection.labels || !scene.whole || shown.thumbnails) return [];
+    const square = seenBox(camera, single);
+    const places = this.painter.placesOf(scene.whole, shown.turn);
+    const at = (point: number) => {
+      const place = places[point] as number;
+      return {
+        x: square.x + ((place & 0xffff) / 65535) * square.width,
+        y: square.y + ((place >>> 16) / 65535) * square.height,
+      };
+    };
+    if (this.surface.isMoving && this.placedFor === scene.whole) {
+      return this.placed.map(({ point, label, dx, dy }) => {
+        const { x, y } = at(point);
+        return { ...label, x: x + dx, y: y + dy };
+      });
+    }
+    const labels = tokenLabels(scene, scene.whole, at, size, theme, ruler, shown.focus);
+    this.placedFor = scene.whole;
+    this.placed = labels.map(({ point, label }) => {
+      const { x, y } = at(point);
+      return { point, label, dx: label.x - x, dy: label.y - y };
+    });
+    return labels.map(({ label }) => label);
+  }
+}
+
+/** A cell as pixels of the raster; whole ones, so that frames stay sharp. */
+function boxOf(camera: Camera, cell: Cell, scale: number): Box {
+  const { x, y, width, height } = seenBox(camera, cell);
+  const left = Math.round(x * scale);
+  const top = Math.round(y * scale);
+  return {
+    x: left,
+    y: top,
+    width: Math.round((x + width) * scale) - left,
+    height: Math.round((y + height) * scale) - top,
+  };
+}
