@@ -50,10 +50,10 @@ describe("the points of a picture", () => {
 
 describe("the map of a head", () => {
   it("is in the middle of its square, upwards, and gives its numbers back", () => {
-    const one = new PointSet([{ role: "query", stack: "main", rows: Int32Array.of(0, 1) }]);
-    const map = headMap(one, Uint16Array.of(0, 0, 65535, 10001), 2, [-1, 5], 0.5);
+    const pair = new PointSet([{ role: "query", stack: "main", rows: Int32Array.of(0, 1) }]);
+    const map = headMap(pair, Uint16Array.of(0, 0, 65535, 10001), 2, [-1, 5], 0.5);
     const at = (row: number) => {
-      const place = map.places[one.pointOf("query", row)] as number;
+      const place = map.places[pair.pointOf("query", row)] as number;
       return [place & 65535, place >>> 16];
     };
     expect(at(0)[0]).toBe(0);

@@ -89,7 +89,7 @@ class AtlasView implements AtlasMounted, Acting {
     const { scene } = this;
     if (!scene) return document.createElement("canvas");
     const { theme } = this.stage;
-    const canvas = this.stage.canvas(this.shown(scene), this.overlay(), scale);
+    const canvas = this.stage.canvas(this.frameOf(scene), this.overlay(), scale);
     const key = this.plot ? null : scene.legend(theme);
     return titledAtlas(canvas, this.host.atlas, this.words(scene), key, theme, scale);
   }
@@ -228,7 +228,7 @@ class AtlasView implements AtlasMounted, Acting {
     if (this.scene) void this.fly(this.scene, this.scene.selection.place);
   }
 
-  private shown(scene: AtlasScene): Frame {
+  private frameOf(scene: AtlasScene): Frame {
     const { plane } = this;
     const { place, token, pictures } = scene.selection;
     return {
@@ -248,7 +248,7 @@ class AtlasView implements AtlasMounted, Acting {
     const { scene, stage } = this;
     if (!scene) return;
     if (this.plane.motion.isFlying) stage.surface.move();
-    stage.draw(this.shown(scene), this.overlay());
+    stage.draw(this.frameOf(scene), this.overlay());
     const key = this.plot ? null : scene.legend(stage.theme);
     this.legend.element.style.display = key ? "flex" : "none";
     if (key && !stage.surface.isMoving) this.legend.show(key, stage.theme);

@@ -83,7 +83,7 @@ export class AtlasStage {
     return themeOf(this.element);
   }
 
-  draw(shown: Frame, overlay: Overlay): void {
+  draw(frame: Frame, overlay: Overlay): void {
     const { scale } = this.surface;
     const { width, height } = this.size;
     if (!width || !height) return;
@@ -91,10 +91,10 @@ export class AtlasStage {
     const { isMoving } = this.surface;
     const share = isMoving && this.cost > BUDGET ? Math.max(LEAST_SHARE, BUDGET / this.cost) : 1;
     const begun = performance.now();
-    this.paint(raster, shown, scale, share);
+    this.paint(raster, frame, scale, share);
     const spent = performance.now() - begun;
     if (isMoving) this.cost = spent / share;
-    this.surface.show(raster, this.labels(shown));
+    this.surface.show(raster, this.labels(frame));
     this.drawOver(overlay);
   }
 
@@ -113,10 +113,10 @@ export class AtlasStage {
   }
 
   /** The same for a file, sharp. */
-  canvas(shown: Frame, overlay: Overlay, scale: number): HTMLCanvasElement {
+  canvas(frame: Frame, overlay: Overlay, scale: number): HTMLCanvasElement {
     const raster = new Raster(this.size.width * scale, this.size.height * scale);
-    this.paint(raster, shown, scale, 1);
-    const canvas = pictureOf(raster, this.labels(shown), scale);
+    this.paint(raster, frame, scale, 1);
+    const canvas = pictureOf(raster, this.labels(frame), scale);
     paintOverlay(canvas.getContext("2d") as CanvasRenderingContext2D, overlay, this.theme, scale);
     return canvas;
   }
@@ -133,9 +133,9 @@ export class AtlasStage {
     return this.raster;
   }
 
-  private paint(raster: Raster, shown: Frame, scale: number, share: number): void {
+  private paint(raster: Raster, frame: Frame, scale: number, share: number): void {
     const { theme } = this;
-    const { scene, layout, camera, single, arrived, plot, turn } = shown;
+    const { scene, layout, camera, single, arrived, plot, turn } = frame;
     raster.fill(theme.background);
     if (plot) {
       paintDistances(raster, plot, plotBox(this.size), theme, scale);
@@ -153,8 +153,8 @@ export class AtlasStage {
     const square = boxOf(camera, single, scale);
     const painted = scene.painted(single.place.address, theme);
     if (!painted) return;
-    if (shown.thumbnails && painted.map === scene.whole) {
-      this.paintThumbnails(raster, shown, square, scale);
+    if (frame.thumbnails && painted.map === scene.whole) {
+      this.paintThumbnails(raster, frame, square, scale);
       return;
     }
     this.painter.paint(raster, painted, square, whole, { ...look, inks: painted.inks });
@@ -186,8 +186,8 @@ export class AtlasStage {
     if (painted) this.painter.paint(raster, painted, insetOf(square), square, { ...look, inks: painted.inks });
   }
 
-  private paintThumbnails(raster: Raster, shown: Frame, square: Box, scale: number): void {
-    const { scene, turn, single, thumbnails } = shown;
+  private paintThumbnails(raster: Raster, frame: Frame, square: Box, scale: number): void {
+    const { scene, turn, single, thumbnails } = frame;
     const painted = scene.painted(single?.place.address ?? "", this.theme);
     if (!painted || !thumbnails) return;
     const { map, colours, inks } = painted;
@@ -202,17 +202,17 @@ export class AtlasStage {
 
   // Words
 
-  private labels(shown: Frame): Label[] {
-    const { scene, plot, single, arrived, layout, camera } = shown;
+  private labels(frame: Frame): Label[] {
+    const { scene, plot, single, arrived, layout, camera } = frame;
     const { theme, ruler, size } = this;
     if (plot) return distanceLabels(plot, plotBox(size), theme);
     if (!single || arrived < 1) {
       this.placedFor = null;
       return headingLabels(layout, camera, size, theme, ruler, new Set(scene.maps.keys()));
     }
-    if (!scene.selection.labels || !scene.whole || shown.thumbnails) return [];
+    if (!scene.selection.labels || !scene.whole || frame.thumbnails) return [];
     const square = seenBox(camera, single);
-    const places = this.painter.placesOf(scene.whole, shown.turn);
+    const places = this.painter.placesOf(scene.whole, frame.turn);
     const at = (point: number) => {
       const place = places[point] as number;
       return {
@@ -226,7 +226,7 @@ export class AtlasStage {
         return { ...label, x: x + dx, y: y + dy };
       });
     }
-    const labels = tokenLabels(scene, scene.whole, at, size, theme, ruler, shown.focus);
+    const labels = tokenLabels(scene, scene.whole, at, size, theme, ruler, frame.focus);
     this.placedFor = scene.whole;
     this.placed = labels.map(({ point, label }) => {
       const { x, y } = at(point);
