@@ -15,7 +15,7 @@ from headscope.choices import Coordinates, MapMethod
 from headscope.errors import InputError, LoadError, MissingExtraError
 from headscope.files import read_json, refuse_foreign, take_checksum, with_checksum, write_file
 
-FORMAT, VERSION = "headscope-atlas", 1
+FORMAT, VERSION = "headscope-atlas", 2
 INDEX, TOKENS, SCORES, RUN, MAPS, NORMS = (
     "atlas.json", "tokens.parquet", "scores.parquet", "run", "maps", "norms.safetensors",
 )  # fmt: skip

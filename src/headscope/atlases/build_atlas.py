@@ -202,7 +202,9 @@ def _index(
     sites: dict[str, Any] = {}
     absent: dict[str, str] = {}
     for about in files.about():
-        sites |= about["sites"]
+        for site, seen in about["sites"].items():
+            is_whole = seen["is_whole"] and sites.get(site, seen)["is_whole"]
+            sites[site] = {**seen, "is_whole": is_whole}
         absent |= about["absent"]
     places = _places(sites, absent, files.shapes(), options)
     if not places:
@@ -221,6 +223,7 @@ def _index(
         "options": options,
         "n_tokens": n_tokens,
         "places": places_json(places),
+        "sites": {site: {"scaling": about["scaling"], "is_whole": about["is_whole"]} for site, about in sites.items()},
         "absent": absent,
         "has_vectors": True,
     }

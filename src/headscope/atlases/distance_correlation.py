@@ -30,6 +30,17 @@ class Pairs:
         queries, keys = np.diff(self.query_starts).astype(np.int64), np.diff(self.key_starts).astype(np.int64)
         return int((queries * (queries + 1) // 2).sum() if self.is_causal else (queries * keys).sum())
 
+    def rows_of(self, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The query and the key of pairs by their numbers: counted text by text, query by query."""
+        n_seen = np.concatenate([
+            np.minimum(np.arange(1, n_queries + 1), n_keys) if self.is_causal else np.full(n_queries, n_keys)
+            for n_queries, n_keys in zip(np.diff(self.query_starts), np.diff(self.key_starts), strict=True)
+        ])  # fmt: skip
+        ends = np.cumsum(n_seen)
+        queries = np.searchsorted(ends, numbers, side="right")
+        texts = np.searchsorted(self.query_starts, queries, side="right") - 1
+        return queries, self.key_starts[texts] + numbers - (ends - n_seen)[queries]
+
 
 @dataclass(frozen=True)
 class DistanceCorrelation:
@@ -60,7 +71,7 @@ def distance_correlation(
         points = [_unit(part) for part in points]
     vectors = [np.ascontiguousarray(part, np.float64) for part in (query, key)]
     per_query, dots, distances = _correlate(
-        *vectors, *points, pairs.query_starts, pairs.key_starts, pairs.is_causal, _chosen_pairs(pairs.count()), cosine
+        *vectors, *points, pairs.query_starts, pairs.key_starts, pairs.is_causal, chosen_pairs(pairs.count()), cosine
     )
     known = ~np.isnan(per_query[:, 0])
     means = per_query[known].mean(0) if known.any() else np.full(2, np.nan)
@@ -69,12 +80,12 @@ def distance_correlation(
     return DistanceCorrelation(float(means[0]), float(means[1]), float(pooled[0]), float(pooled[1]), near)
 
 
-def _chosen_pairs(n_pairs: int) -> np.ndarray:
+def chosen_pairs(n_pairs: int, most: int = MOST_PAIRS) -> np.ndarray:
     """Numbers of the pairs that are pooled, ascending: of every so many in a row, a random pair.
 
     Every nth pair would always be the same keys where texts are of the same length, as images are.
     """
-    step = max(1, -(-n_pairs // MOST_PAIRS))
+    step = max(1, -(-n_pairs // most))
     firsts = np.arange(0, n_pairs, step)
     return firsts + np.random.default_rng(0).integers(0, np.minimum(step, n_pairs - firsts))
 

@@ -1,7 +1,7 @@
 """What a run over a corpus keeps for an atlas: the vectors of every head and the tokens that they belong to.
 
-Both lie beside the run's shards, a file each: `points-000000.safetensors` and `tokens-000000.parquet`. They are written
-before their shard is, so that a shard that is done has them.
+They lie beside the run's shards, a file each: `points-000000.safetensors`, `tokens-000000.parquet` and, of images,
+`pictures-000000.safetensors`. They are written before their shard is, so that a shard that is done has them.
 """
 
 import hashlib
@@ -15,6 +15,7 @@ import torch
 from safetensors.torch import save
 from torch import Tensor
 
+from headscope.atlases.example_pictures import pictures_file
 from headscope.atlases.token_table import TokenRows
 from headscope.choices import AtlasSpace, KeyScale, Record
 from headscope.errors import InputError, NotRecordedError
@@ -24,6 +25,7 @@ from headscope.runs import CorpusBatch, Layer, Measure
 from headscope.runs.measure import Refusal, Tallies
 from headscope.sites import Site
 from headscope.traces import Trace
+from headscope.traces.media import Picture
 
 _RECORDS: dict[AtlasSpace, Record | None] = {
     "query_key": None,
@@ -33,6 +35,8 @@ _RECORDS: dict[AtlasSpace, Record | None] = {
 }
 # The largest number that half precision has, with some room.
 _MOST = 6e4
+# Half precision of queries and keys, or of the model, moves no weight by more than this.
+_SAME_WEIGHT = 0.02
 _COARSER = "its positions are not the tokens of the input"
 # Vectors of one layer, by the name of what they are and the number of the example: [head or group, token, dim].
 _Parts = dict[str, dict[int, list[Tensor]]]
@@ -51,8 +55,9 @@ class PointCapture(Measure):
         self.folder, self.space, self.heads = folder, space, heads
         # Vectors do not depend on the scale. It is here so that a folder whose index is lost is refused with another:
         # its maps and scores are of this one.
-        self.settings: dict[str, Any] = {"space": space, "heads": heads, "scale": scale}
+        self.settings: dict[str, Any] = {"space": space, "heads": heads, "scale": scale, "format": 2}
         self.record = _RECORDS[space]
+        self._scaling: dict[str, float] = {}
         self._forget()
         self._files: dict[str, str] = {}
 
@@ -64,17 +69,20 @@ class PointCapture(Measure):
                 f"{model.name} shows its attention weights, not its queries and keys, so there is no joint space to "
                 "draw. Its residual stream can be drawn: space='residual'."
             )
+        self._scaling = {str(layer.site): layer.scaling for layer in model.layout.layers}
         self._forget()
 
     def watch(self, layer: Layer) -> Tallies:
         """Keep the vectors of one layer; count how long values are after the output projection."""
         self._shard = layer.batch.seed[1]
-        if self.space in ("query_key", "value"):
-            self._watch_vectors(layer)
         try:
             norms = layer.value_norms()
         except NotRecordedError as problem:
-            return [Refusal(str(problem))]
+            norms, reason = None, str(problem)
+        if self.space in ("query_key", "value"):
+            self._watch_vectors(layer, norms)
+        if norms is None:
+            return [Refusal(reason)]
         return [layer.tally((norms * layer.keys[:, None]).sum(-1), layer.keys.sum(-1), key="value_norm")]
 
     def update(self, batch: CorpusBatch) -> Tallies:
@@ -82,6 +90,9 @@ class PointCapture(Measure):
         self._shard = batch.seed[1]
         for place, example, inputs in zip(batch.places, batch.examples, batch.inputs, strict=True):
             self._tokens.add(place, example, inputs.tokens)
+            pictures = [seen for seen in inputs.seen.values() if isinstance(seen, Picture)]
+            if pictures:
+                self._pictures[place] = pictures[0]
         for place, trace in zip(batch.places, batch.traces, strict=False):  # there are traces where a record asks so
             for name, vectors in self._of_trace(trace):
                 self._add(name, place, vectors)
@@ -94,6 +105,8 @@ class PointCapture(Measure):
             number = f"{self._shard:06d}"
             self._write(f"points-{number}.safetensors", self._points())
             self._write(f"tokens-{number}.parquet", self._tokens.parquet())
+            if self._pictures:
+                self._write(f"pictures-{number}.safetensors", pictures_file(self._pictures))
         self._forget()
         return ()
 
@@ -105,8 +118,10 @@ class PointCapture(Measure):
 
     def _forget(self) -> None:
         self._shard, self._tokens = 0, TokenRows()
+        self._pictures: dict[int, Picture] = {}
         self._parts: _Parts = {}
         self._sites: dict[str, dict[str, Any]] = {}
+        self._is_whole: dict[str, bool] = {}
         self._absent: dict[str, str] = {}
 
     def _write(self, name: str, data: bytes) -> None:
@@ -116,11 +131,13 @@ class PointCapture(Measure):
     def _wants(self, site: Site) -> bool:
         return self.heads is None or any(head.rpartition("H")[0] == str(site) for head in self.heads)
 
-    def _watch_vectors(self, layer: Layer) -> None:
+    def _watch_vectors(self, layer: Layer, norms: Tensor | None) -> None:
         site = layer.site
         if not self._wants(site):
             return
         vectors = {"query": layer.query, "key": layer.key} if self.space == "query_key" else {"value": layer.value}
+        if self.space == "query_key" and not layer.first_head and str(site) not in self._sites:
+            self._is_whole[str(site)] = explains(layer, self._scaling.get(str(site), 1.0))
         if layer.first_head and "key" in vectors:
             vectors.pop("key")  # groups came with the first heads
         if any(part is None for part in vectors.values()):
@@ -135,6 +152,8 @@ class PointCapture(Measure):
             for name, part in vectors.items():
                 assert part is not None
                 self._add(f"{site}/{name}", place, part[row][:, lengths[name]])
+            if norms is not None and self.space == "query_key":
+                self._add(f"{site}/value_norm", place, norms[row][:, lengths["key"], None])
         self._about(site, layer.key_stack, layer.is_causal)
 
     @staticmethod
@@ -160,7 +179,8 @@ class PointCapture(Measure):
                 yield f"{site}/mixed", layer.mixed
 
     def _about(self, site: Site, key_stack: str, is_causal: bool) -> None:
-        self._sites[str(site)] = {"key_stack": key_stack, "is_causal": is_causal}
+        about = {"scaling": self._scaling.get(str(site), 1.0), "is_whole": self._is_whole.get(str(site), False)}
+        self._sites[str(site)] = {"key_stack": key_stack, "is_causal": is_causal, **about}
 
     def _add(self, name: str, place: int, vectors: Tensor) -> None:
         vectors = vectors.detach().float()
@@ -187,3 +207,28 @@ class PointCapture(Measure):
 def starts_of(lengths: Any) -> np.ndarray:
     """Where each text begins, and where the last ends."""
     return np.concatenate([[0], np.cumsum(np.asarray(lengths, np.int64))]).astype(np.int64)
+
+
+def explains(layer: Layer, scaling: float) -> bool:
+    """Whether the softmax of scaled dot products is the pattern: not where a bias, a window or a sink plays in.
+
+    Looked at for one text, whose rows should differ by rounding only.
+    """
+    assert layer.query is not None and layer.key is not None
+    queries, keys = layer.queries[0], layer.keys[0]
+    query, key = layer.query[0][:, queries].float(), layer.key[0][:, keys].float()
+    key = key.repeat_interleave(len(query) // len(key), 0) if len(query) % len(key) == 0 else key
+    if len(query) != len(key):
+        return False
+    weights = weights_of(query, key, scaling, is_causal=layer.is_causal)
+    pattern = layer.pattern[0][:, queries][..., keys].float()
+    return bool((weights - pattern).abs().max() < _SAME_WEIGHT)
+
+
+def weights_of(query: Tensor, key: Tensor, scaling: float, *, is_causal: bool) -> Tensor:
+    """The softmax of scaled dot products […, query, key]; in a causal layer a query sees the keys up to its own."""
+    logits = query @ key.transpose(-1, -2) * scaling
+    if is_causal:
+        hidden = torch.ones(logits.shape[-2:], dtype=torch.bool, device=logits.device).triu(1)
+        logits = logits.masked_fill(hidden, float("-inf"))
+    return logits.softmax(-1)

@@ -67,6 +67,20 @@ def from_json(data: dict, tensors: dict[str, Tensor]) -> Seen:
     return _KINDS[data["kind"]](**attributes)
 
 
+def smaller(picture: Picture, most: int) -> tuple[Tensor, tuple[float, float]]:
+    """The pixels of a picture of at most so many a side, and how many of them a patch is high and wide."""
+    pixels, patch = picture.pixels.cpu(), (float(picture.patch[0]), float(picture.patch[1]))
+    height, width = pixels.shape[:2]
+    if max(height, width) <= most:
+        return pixels, patch
+    share = most / max(height, width)
+    size = max(1, round(height * share)), max(1, round(width * share))
+    planes = pixels.permute(2, 0, 1)[None].float()
+    planes = torch.nn.functional.interpolate(planes, size, mode="bilinear", antialias=True)[0]
+    smaller_pixels = planes.round().clamp(0, 255).to(torch.uint8).permute(1, 2, 0)
+    return smaller_pixels, (patch[0] * size[0] / height, patch[1] * size[1] / width)
+
+
 def same(a: Seen, b: Seen) -> bool:
     """Whether two look or sound the same."""
     mine, theirs = tensors_of(a), tensors_of(b)

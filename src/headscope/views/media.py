@@ -5,13 +5,12 @@ from dataclasses import replace
 from typing import Literal
 
 import numpy as np
-import torch
 
 from headscope.analysis.structure.rollout import rollout
 from headscope.errors import InputError, NotRecordedError, UnknownTokenError
 from headscope.sites import Head, Site, parse
 from headscope.traces import Difference, LayerRecord, Trace
-from headscope.traces.media import Picture, Sound
+from headscope.traces.media import Picture, Sound, smaller
 from headscope.traces.patch_grids import grid_of
 from headscope.views.contract import ImageProps, RolloutProps, SoundProps
 from headscope.views.weights import no_weights
@@ -57,16 +56,8 @@ def sound_of(trace: Trace, stack: str) -> Sound:
 def image_part(trace: Trace, stack: str, *, most: int = MOST_PIXELS) -> Part:
     """`image/main`: the picture as the model saw it, no larger than `most` pixels a side."""
     picture = picture_of(trace, stack)
-    pixels, patch = picture.pixels.cpu(), (float(picture.patch[0]), float(picture.patch[1]))
-    height, width = pixels.shape[:2]
-    if max(height, width) > most:
-        share = most / max(height, width)
-        size = max(1, round(height * share)), max(1, round(width * share))
-        planes = pixels.permute(2, 0, 1)[None].float()
-        planes = torch.nn.functional.interpolate(planes, size, mode="bilinear", antialias=True)[0]
-        pixels = planes.round().clamp(0, 255).to(torch.uint8).permute(1, 2, 0)
-        patch = patch[0] * size[0] / height, patch[1] * size[1] / width
-    props = ImageProps(stack, (height, width), patch, picture.note)
+    pixels, patch = smaller(picture, most)
+    props = ImageProps(stack, tuple(picture.pixels.shape[:2]), patch, picture.note)
     return Part("image", props, {"pixels": np.ascontiguousarray(pixels.numpy())})
 
 

@@ -1,6 +1,7 @@
 """What a key asks for: the one parser of keys. `views/contract/` lists them."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 from urllib.parse import parse_qsl, unquote
@@ -69,14 +70,14 @@ def parse_key(key: str) -> PartKey:
     if (kind in _PLACED) != bool(place):
         example = f"{kind}/{_PLACED[kind]}" if kind in _PLACED else kind
         raise InputError(f"{_short(path)} is no key: write {example!r}.")
-    options = _options(kind, query)
+    options = key_options(kind, query, _KNOWN[kind])
     fields: dict = {"kind": kind, "place": place}
     if "what" in options:
-        fields["what"] = _one_of("what", options["what"], get_args(What))
+        fields["what"] = one_of("what", options["what"], get_args(What))
     if "by" in options:
-        fields["by"] = _one_of("by", options["by"], get_args(By))
+        fields["by"] = one_of("by", options["by"], get_args(By))
     if "way" in options:
-        fields["way"] = _one_of("way", options["way"], get_args(Way))
+        fields["way"] = one_of("way", options["way"], get_args(Way))
     if options.get("hide"):
         fields["hide"] = tuple(_position(text) for text in options["hide"].split(","))
     largest = MAP_SIZE if kind == "maps" else WINDOW_SIZE
@@ -89,7 +90,7 @@ def parse_key(key: str) -> PartKey:
     if kind == "neuron" and "query" in options:
         fields["query"] = _number("query", options["query"])
     if "of" in options:
-        fields["of"] = _one_of("of", options["of"], get_args(Vectors))
+        fields["of"] = one_of("of", options["of"], get_args(Vectors))
     for name in ("rows", "columns"):
         if name in options:
             fields[name] = _span(name, options[name])
@@ -103,23 +104,25 @@ def parse_key(key: str) -> PartKey:
     return PartKey(**fields)
 
 
-def _options(kind: str, query: str) -> dict[str, str]:
+def key_options(kind: str, query: str, known: Sequence[str]) -> dict[str, str]:
+    """The options behind a key's question mark, each at most once."""
     options: dict[str, str] = {}
     try:
         pairs = parse_qsl(query, keep_blank_values=True, strict_parsing=bool(query), errors="strict")
     except ValueError as error:
         raise InputError(f"{_short(query)} does not read as options: write name=value, joined by &.") from error
     for name, value in pairs:
-        if name not in _KNOWN[kind]:
-            known = f"it takes {', '.join(_KNOWN[kind])}" if _KNOWN[kind] else "it takes none"
-            raise InputError(f"{kind} has no option {_short(name)}: {known}.")
+        if name not in known:
+            takes = f"it takes {', '.join(known)}" if known else "it takes none"
+            raise InputError(f"{kind} has no option {_short(name)}: {takes}.")
         if name in options:
             raise InputError(f"{kind} was given {name} twice.")
         options[name] = value
     return options
 
 
-def _one_of(name: str, value: str, known: tuple[str, ...]) -> str:
+def one_of(name: str, value: str, known: Sequence[str]) -> str:
+    """A value that must be one of a few."""
     if value not in known:
         raise InputError(f"{name}={_short(value)} is not known: choose one of {', '.join(known)}.")
     return value

@@ -150,7 +150,7 @@ def test_a_killed_atlas_resumes_to_the_same_bytes(gpt, tmp_path, monkeypatch) ->
     arguments = [str(folder), str(torch.get_num_threads()), "5"]
     done = subprocess.run(
         [sys.executable, "-c", program, *arguments],
-        env={**os.environ, "PYTHONPATH": tests},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([tests, os.environ.get("PYTHONPATH", "")])},
         capture_output=True,
         text=True,
         timeout=300,
