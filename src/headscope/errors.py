@@ -17,6 +17,14 @@ class NotRecordedError(HeadscopeError, LookupError):
     """The trace does not hold what was asked for: it was recorded at a smaller level."""
 
 
+class NotInAtlasError(HeadscopeError):
+    """What an atlas without queries and keys cannot answer: it was imported, or came with a model."""
+
+
+class NotMadeError(HeadscopeError, LookupError):
+    """A map or scores of an atlas that nobody has asked for yet."""
+
+
 class InputError(HeadscopeError, ValueError):
     """An input that the model cannot take: the wrong kind, empty, too long, the wrong shape."""
 

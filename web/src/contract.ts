@@ -549,16 +549,9 @@ export interface AtlasColumnsProps {
   name: string;
 }
 
-/** Numbers of the heads: arrays [head] by name, NaN where a number does not exist. */
+/** Numbers of the heads: arrays [head] by name (`ATLAS_SCORE_TERMS`), NaN where a number does not exist. */
 export interface AtlasScoresProps {
   heads: string[];
-  terms: Record<string, AtlasScoreTerm>;
-}
-
-/** A number of a head: what it is called, and what it means. */
-export interface AtlasScoreTerm {
-  label: string;
-  meaning: string;
 }
 
 /** Heads to look at first, kind by kind, the strongest first. */
@@ -674,7 +667,7 @@ export interface MediaProps {
   notes: string[];
 }
 
-/** One line of the answer to a run or a task: where it stands. The last line is done, failed, cancelled or absent. A run counts layers; a task counts what is done of how many things, and ends with the id of its result. Absent is the answer to `only_kept`: the server holds no result of this request, and has computed none. */
+/** One line of the answer to a run or a task: where it stands. The last line is done, failed, cancelled or absent. A run counts layers; a task counts what is done of how many things, and ends with the id of its result. `stage` says what is counted, where that changes on the way. Absent is the answer to `only_kept`: the server holds no result of this request, and has computed none. */
 export interface RunEvent {
   state: "queued" | "loading" | "running" | "done" | "failed" | "cancelled" | "absent";
   ahead: number;
@@ -682,6 +675,7 @@ export interface RunEvent {
   n_layers: number;
   done: number;
   of: number;
+  stage: string;
   trace: string;
   result: string;
   error: string;
@@ -801,6 +795,23 @@ export interface Problem {
   cut_to: string;
 }
 
+/** Have the map of all heads made, or the scores. */
+export interface AtlasTaskRequest {
+  task: "map" | "scores";
+  method: "pca" | "tsne" | "umap";
+  dims: number;
+  coordinates: "raw" | "translated" | "scaled" | "lifted";
+}
+
+/** Make an atlas of a model: of texts, one an example, or of a corpus that the server has. */
+export interface AtlasBuildRequest {
+  model: string;
+  corpus: "texts" | "server" | "builtin";
+  texts: string[];
+  points: number;
+  title: string;
+}
+
 /** What this server offers, and its limits. */
 export interface Settings {
   version: string;
@@ -821,6 +832,8 @@ export interface Settings {
   /** Sentences of that corpus to start from; one with its tree is CoNLL-U. */
   samples: PresetProps[];
   sweeps: SweepOffer[];
+  atlases: AtlasOffer[];
+  max_atlas_points: number;
 }
 
 /** A pattern that heads can be looked for by, what an input needs for it, and a text (or pair) that has that. `kinds` are the kinds of input of which the model must take one, empty for any. A pattern that `looks_ahead` cannot occur in a causal model. */
@@ -856,6 +869,19 @@ export interface PointOffer {
   about: string;
   n_kept: number;
   score: string;
+}
+
+/** An atlas: the id of its parts, its name in links, what it was made from, and the model to run. `model` is empty where this server does not offer the model, whose name is `model_name`. */
+export interface AtlasOffer {
+  id: string;
+  name: string;
+  title: string;
+  model: string;
+  model_name: string;
+  n_heads: number;
+  n_points: number;
+  space: "query_key" | "value" | "mixed" | "residual";
+  has_vectors: boolean;
 }
 
 /** What of an atlas is looked at, and how. */
@@ -935,6 +961,13 @@ export interface EditTerm {
 /** A scale: its name in code and in links, its label, and what it shows. */
 export interface ScaleTerm {
   name: "model" | "head" | "neuron" | "activations";
+  label: string;
+  meaning: string;
+}
+
+/** A number of a head: its name in code, its label, and what it means. */
+export interface AtlasScoreTerm {
+  name: string;
   label: string;
   meaning: string;
 }
@@ -1159,4 +1192,19 @@ export const FAMILIES: Record<string, string> = {
   "image": "patches",
   "rest": "at rest",
   "none": "no clear role",
+};
+
+export const ATLAS_SCORE_TERMS: Record<string, AtlasScoreTerm> = {
+  "pearson": {"name": "pearson", "label": "Distance–logit correlation", "meaning": "Pearson, per query over the keys of its example, mean over queries; Euclidean distance in the scaled space; −1 is exact"},
+  "spearman": {"name": "spearman", "label": "the same, by rank", "meaning": "Spearman instead of Pearson"},
+  "cosine_pearson": {"name": "cosine_pearson", "label": "the same, cosine", "meaning": "cosine instead of Euclidean distance"},
+  "pooled_pearson": {"name": "pooled_pearson", "label": "the same, pooled", "meaning": "over all pairs at once instead of per query"},
+  "map_pearson": {"name": "map_pearson", "label": "the same, on the map", "meaning": "distance on the PCA map instead of the full space"},
+  "map_lifted_spearman": {"name": "map_lifted_spearman", "label": "by rank, on the lifted map", "meaning": "distance on the PCA map of the lifted space"},
+  "trustworthiness": {"name": "trustworthiness", "label": "Trustworthiness of the map", "meaning": "share of neighbours on the PCA map that are neighbours in the full space; 1 if all are, 0.5 by chance"},
+  "key_bias_share": {"name": "key_bias_share", "label": "Key-bias share", "meaning": "share of the variance of logits that belongs to the key alone, which translated and scaled maps hide"},
+  "norm_gap": {"name": "norm_gap", "label": "Norm gap", "meaning": "mean of |q| − |k|"},
+  "norm_ratio": {"name": "norm_ratio", "label": "Norm ratio", "meaning": "median |q| over median |k|"},
+  "separation": {"name": "separation", "label": "Separation", "meaning": "distance of the centres of queries and keys, in spreads, before translation"},
+  "scale": {"name": "scale", "label": "Scale c", "meaning": "queries are multiplied by it and keys divided"},
 };

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from headscope.errors import HeadscopeError
+from headscope.errors import NotInAtlasError
 from headscope.scores import Scores
 from headscope.sites import Head, parse
 
@@ -51,7 +51,7 @@ def anomalies(atlas: "Atlas") -> list[Anomaly]:
     Norm ratios count in either direction, as the larger over the smaller. Entropy is divided by that of equal weights.
     """
     if atlas.index["options"]["space"] != "query_key" or not atlas.index["has_vectors"]:
-        raise HeadscopeError("anomalies are those of queries and keys, which this atlas does not hold.")
+        raise NotInAtlasError("anomalies are those of queries and keys, which this atlas does not hold.")
     listed: list[Anomaly] = []
     rows = {str(head): row for head, row in atlas.scores().items()}
     for head, row in rows.items():

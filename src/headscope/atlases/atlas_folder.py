@@ -7,10 +7,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from headscope.atlases.atlas_index import RUN, TOKENS, AtlasPlace, MapName, duckdb_package, read_index
+from headscope.atlases.atlas_index import (
+    PICTURES,
+    RUN,
+    SCORES,
+    TOKENS,
+    AtlasPlace,
+    MapName,
+    duckdb_package,
+    map_file,
+    read_index,
+)
 from headscope.atlases.atlas_vectors import HeadVectors, VectorFiles, read_vectors
 from headscope.choices import Coordinates, MapMethod, Side
-from headscope.errors import HeadscopeError, InputError, UnknownHeadError
+from headscope.errors import InputError, NotInAtlasError, UnknownHeadError
 from headscope.progress import Cancel, OnProgress
 from headscope.runs.shard import Shard
 from headscope.sites import ByHead, Head, find_head, parse
@@ -21,8 +31,8 @@ if TYPE_CHECKING:
     from headscope.atlases.search import NearPoint, Search
 
 NO_VECTORS = (
-    "this is not in this atlas: it was imported, and holds maps and norms, not the queries and keys. Make an atlas of "
-    "the model with `headscope atlas`."
+    "this is not in this atlas: it holds maps and norms, not the queries and keys. Make an atlas of the model with "
+    "`headscope atlas`."
 )
 
 
@@ -90,7 +100,7 @@ class Atlas:
     def vector_files(self) -> VectorFiles:
         """The files that hold the vectors; refused where the atlas has none."""
         if not self.index["has_vectors"]:
-            raise HeadscopeError(NO_VECTORS)
+            raise NotInAtlasError(NO_VECTORS)
         return self._files
 
     @functools.cached_property
@@ -124,6 +134,12 @@ class Atlas:
         with Shard(self.folder / TOKENS).open() as parquet:
             table = parquet.read()
         return {stack: table.filter(pc.field("stack") == stack) for stack in self.index["n_tokens"]}
+
+    def pictures(self) -> list[Path]:
+        """The files with the pictures of the examples, shard by shard; none of an atlas of texts."""
+        if not self.index["has_vectors"]:
+            return [file] if (file := self.folder / PICTURES).is_file() else []
+        return self._files.paths("pictures", "safetensors")
 
     def starts(self, stack: str) -> np.ndarray:
         """Where each example begins among the tokens of a stack, and where the last ends [example + 1]."""
@@ -180,7 +196,16 @@ class Atlas:
         folders = sorted(path.name for path in (self.folder / "maps").glob("*-*-?d") if path.is_dir())
         return [MapName.parse(name) for name in folders]
 
+    def has_map(self, head: "str | Head", name: MapName) -> bool:
+        """Whether the map of a head is made."""
+        return map_file(self.folder, name, self.place(head).address).is_file()
+
     # Numbers
+
+    @property
+    def has_scores(self) -> bool:
+        """Whether scores are computed already."""
+        return (self.folder / SCORES).is_file()
 
     def scores(
         self, *, progress: OnProgress | None = None, cancel: Cancel | None = None

@@ -16,10 +16,10 @@ from headscope.errors import InputError, LoadError, MissingExtraError
 from headscope.files import read_json, refuse_foreign, take_checksum, with_checksum, write_file
 
 FORMAT, VERSION = "headscope-atlas", 2
-INDEX, TOKENS, SCORES, RUN, MAPS, NORMS = (
-    "atlas.json", "tokens.parquet", "scores.parquet", "run", "maps", "norms.safetensors",
+INDEX, TOKENS, SCORES, RUN, MAPS, NORMS, PICTURES = (
+    "atlas.json", "tokens.parquet", "scores.parquet", "run", "maps", "norms.safetensors", "pictures.safetensors",
 )  # fmt: skip
-OURS = frozenset({INDEX, TOKENS, SCORES, RUN, MAPS, NORMS})
+OURS = frozenset({INDEX, TOKENS, SCORES, RUN, MAPS, NORMS, PICTURES})
 REMEDY = "Delete it, and make the atlas again with the same folder and options to repair it."
 _STEPS = 65535
 

@@ -11,7 +11,7 @@ import torch
 from headscope.atlases.atlas_index import AtlasPlace, MapName, map_file, read_map, write_map
 from headscope.atlases.atlas_vectors import read_vectors
 from headscope.atlases.projection import project
-from headscope.errors import HeadscopeError, InputError
+from headscope.errors import InputError, NotInAtlasError
 from headscope.progress import Cancel, OnProgress, Steps, stop_if
 
 if TYPE_CHECKING:
@@ -25,9 +25,7 @@ def map_of(atlas: "Atlas", place: AtlasPlace, name: MapName) -> np.ndarray:
     if not file.is_file():
         if not atlas.index["has_vectors"]:
             there = ", ".join(map(str, atlas.maps()))
-            raise HeadscopeError(
-                f"the map {name} is not in this atlas: it was imported, without queries and keys. It has {there}."
-            )
+            raise NotInAtlasError(f"the map {name} is not in this atlas: it holds no queries and keys. It has {there}.")
         _make(atlas, place, name)
     return read_map(file)
 

@@ -75,10 +75,11 @@ class PointCapture(Measure):
     def watch(self, layer: Layer) -> Tallies:
         """Keep the vectors of one layer; count how long values are after the output projection."""
         self._shard = layer.batch.seed[1]
+        norms, reason = None, ""
         try:
             norms = layer.value_norms()
         except NotRecordedError as problem:
-            norms, reason = None, str(problem)
+            reason = str(problem)
         if self.space in ("query_key", "value"):
             self._watch_vectors(layer, norms)
         if norms is None:

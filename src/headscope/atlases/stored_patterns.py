@@ -45,6 +45,14 @@ class PairSample:
     logits: np.ndarray
     n_pairs: int
 
+    def pearson(self) -> float:
+        """The correlation of distance with logit over these pairs; NaN where either does not vary."""
+        return _correlation(self.distances, self.logits)
+
+    def spearman(self) -> float:
+        """The same by rank."""
+        return _correlation(*(_ranks(values) for values in (self.distances, self.logits)))
+
 
 def note_of(atlas: "Atlas", place: AtlasPlace) -> str:
     """What the weights leave out, where they do."""
@@ -145,3 +153,15 @@ def _value_norms(atlas: "Atlas", place: AtlasPlace) -> Tensor | None:
     table = f"{place.site}/value_norm"
     files = atlas.vector_files()
     return files.read(table, int(place.address.rpartition("H")[2]))[:, 0] if table in files.shapes() else None
+
+
+def _correlation(x: np.ndarray, y: np.ndarray) -> float:
+    if len(x) < 3 or not np.ptp(x) > 0 or not np.ptp(y) > 0:
+        return float("nan")
+    return float(np.corrcoef(x, y)[0, 1])
+
+
+def _ranks(values: np.ndarray) -> np.ndarray:
+    """Ranks, equal values sharing theirs."""
+    _, places, counts = np.unique(values, return_inverse=True, return_counts=True)
+    return (np.cumsum(counts) - (counts - 1) / 2)[places]

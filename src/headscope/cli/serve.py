@@ -64,6 +64,10 @@ class Resources:
         list[Path] | None,
         typer.Option(help="Folder written by `headscope prune`, whose pruned models to offer on a slider. Repeatable."),
     ] = None
+    atlas: Annotated[
+        list[Path] | None,
+        typer.Option(help="Folder written by `headscope atlas`, to open at the scale Atlas. Repeatable."),
+    ] = None
     corpus: Annotated[
         Path | None,
         typer.Option(help="File or folder of texts: inputs to start from, and examples. Default: built-in sentences."),
@@ -105,6 +109,7 @@ def serve(
         trusted_hosts=tuple(listening.trust_host or ()),
         reports=tuple(resources.report or ()),
         sweeps=tuple(resources.sweep or ()),
+        atlases=tuple(resources.atlas or ()),
         limits=server_options.Limits(waiting=resources.queue, memory=size),
     )
 

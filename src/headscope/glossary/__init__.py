@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 from headscope.lazy import public_names
 
 if TYPE_CHECKING:
+    from headscope.glossary.atlas_scores import ATLAS_SCORE_TERMS as ATLAS_SCORE_TERMS
+    from headscope.glossary.atlas_scores import AtlasScoreTerm as AtlasScoreTerm
     from headscope.glossary.edits import EDIT_OPTIONS as EDIT_OPTIONS
     from headscope.glossary.edits import EDIT_TERMS as EDIT_TERMS
     from headscope.glossary.edits import EDITED_PARTS as EDITED_PARTS

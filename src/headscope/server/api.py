@@ -15,6 +15,7 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 from headscope import __version__
 from headscope.errors import HeadscopeError
 from headscope.server.access import Access, Guard
+from headscope.server.atlas_api import add_atlases
 from headscope.server.edits import (
     EditsFile,
     EditsRead,
@@ -134,6 +135,7 @@ def api(workbench: Workbench) -> FastAPI:
     add_media(app, workbench.media)
     _add_downloads(app, workbench)
     _add_parts(app, workbench)
+    add_atlases(app, workbench, BUSY)
     _describe(app, workbench.access)
     return app
 

@@ -51,7 +51,7 @@ class Job:
 
     def report(self, progress: Progress) -> None:
         """Tell from the thread how far the work is."""
-        self.tell_from_thread(RunEvent("running", done=progress.done, of=progress.total))
+        self.tell_from_thread(RunEvent("running", done=progress.done, of=progress.total, stage=progress.stage))
 
     def in_loop(self, do: Callable[[], None]) -> None:
         """Have the event loop do something, in the order of asking; nothing, once it is closed."""

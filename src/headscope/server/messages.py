@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Literal
 
-from headscope.choices import Scale
+from headscope.choices import AtlasSpace, Coordinates, MapMethod, Scale
 from headscope.views.contract import ModelProps, PresetProps
 from headscope.views.selection import Selection
 
@@ -49,7 +49,8 @@ class MediaProps:
 class RunEvent:
     """One line of the answer to a run or a task: where it stands. The last line is done, failed, cancelled or absent.
 
-    A run counts layers; a task counts what is done of how many things, and ends with the id of its result.
+    A run counts layers; a task counts what is done of how many things, and ends with the id of its result. `stage` says
+    what is counted, where that changes on the way.
     Absent is the answer to `only_kept`: the server holds no result of this request, and has computed none.
     """
 
@@ -59,6 +60,7 @@ class RunEvent:
     n_layers: int = 0
     done: int = 0
     of: int = 0
+    stage: str = ""
     trace: str = ""
     result: str = ""
     error: str = ""
@@ -165,6 +167,45 @@ class SweepOffer:
 
 
 @dataclass(frozen=True)
+class AtlasOffer:
+    """An atlas: the id of its parts, its name in links, what it was made from, and the model to run.
+
+    `model` is empty where this server does not offer the model, whose name is `model_name`.
+    """
+
+    id: str
+    name: str
+    title: str
+    model: str
+    model_name: str
+    n_heads: int
+    n_points: int
+    space: AtlasSpace
+    has_vectors: bool
+
+
+@dataclass(frozen=True)
+class AtlasTaskRequest:
+    """Have the map of all heads made, or the scores."""
+
+    task: Literal["map", "scores"]
+    method: MapMethod = "pca"
+    dims: int = 2
+    coordinates: Coordinates = "scaled"
+
+
+@dataclass(frozen=True)
+class AtlasBuildRequest:
+    """Make an atlas of a model: of texts, one an example, or of a corpus that the server has."""
+
+    model: str
+    corpus: Literal["texts", "server", "builtin"] = "texts"
+    texts: list[str] = field(default_factory=list)
+    points: int = 4000
+    title: str = ""
+
+
+@dataclass(frozen=True)
 class Settings:
     """What this server offers, and its limits."""
 
@@ -186,6 +227,20 @@ class Settings:
     samples: list[PresetProps] = field(default_factory=list)
     """Sentences of that corpus to start from; one with its tree is CoNLL-U."""
     sweeps: list[SweepOffer] = field(default_factory=list)
+    atlases: list[AtlasOffer] = field(default_factory=list)
+    max_atlas_points: int = 0
 
 
-MESSAGES = (RunRequest, MediaProps, RunEvent, TaskRequest, LoadRequest, PageRequest, Remembered, Problem, Settings)
+MESSAGES = (
+    RunRequest,
+    MediaProps,
+    RunEvent,
+    TaskRequest,
+    LoadRequest,
+    PageRequest,
+    Remembered,
+    Problem,
+    AtlasTaskRequest,
+    AtlasBuildRequest,
+    Settings,
+)

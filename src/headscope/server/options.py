@@ -31,6 +31,11 @@ class Limits:
     other_models: int = 3
     """Models kept in memory beside the built-in ones and those given at the start."""
 
+    atlas_points: int = 20_000
+    """Points a head of an atlas that the page has made."""
+    texts: int = 5_000
+    """Texts that an atlas is made from in the page."""
+
     @property
     def bodies(self) -> int:
         """Bytes of the bodies of all requests under way."""
@@ -55,6 +60,8 @@ class Options:
     """Folders that `headscope heads` wrote."""
     sweeps: tuple[Path, ...] = ()
     """Folders that `headscope prune` wrote."""
+    atlases: tuple[Path, ...] = ()
+    """Folders that `headscope atlas` wrote."""
     limits: Limits = field(default_factory=Limits)
     static: Path = field(default_factory=lambda: built_page())
 

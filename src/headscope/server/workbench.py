@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from headscope import __version__
 from headscope.corpora.builtin_texts import NAME
 from headscope.server.access import Access
+from headscope.server.atlases import Atlases
 from headscope.server.catalogue import Catalogue
 from headscope.server.corpus_sentences import samples_of
 from headscope.server.jobs import Job, Jobs
@@ -42,6 +43,7 @@ class Workbench:
     parts: Parts = field(init=False)
     tasks: Tasks = field(init=False)
     reports: Reports = field(init=False)
+    atlases: Atlases = field(init=False)
     samples: list[PresetProps] = field(init=False)
     is_warm: asyncio.Event = field(init=False)
 
@@ -55,6 +57,7 @@ class Workbench:
         self.parts = Parts(self.memory, limits)
         self.tasks = Tasks(TASKS, self.catalogue, self.jobs, self.runs, self.memory)
         self.reports = Reports(self.options.reports, self.catalogue)
+        self.atlases = Atlases(self.options.atlases, self.catalogue)
         self.samples = samples_of(self.options.corpus)
         self.is_warm = asyncio.Event()
 
@@ -71,7 +74,9 @@ class Workbench:
     def close(self) -> bool:
         """Stop all work; whether all threads are free."""
         self.media.close()
-        return all([self.jobs.close(), self.parts.close()])
+        is_free = all([self.jobs.close(), self.parts.close()])
+        self.atlases.close()
+        return is_free
 
     def beside(self, id: str, selection: Selection, minus: str = "") -> dict[str, Callable[[], dict[str, Part]]]:
         """What a saved page of a run (less another) holds beside the trace's own parts, as far as it was shown:
@@ -123,6 +128,8 @@ class Workbench:
             use_cases=use_cases(),
             max_media_bytes=options.limits.media_bytes,
             sweeps=self.catalogue.sweeps.offers(),
+            atlases=self.atlases.offers(),
+            max_atlas_points=options.limits.atlas_points,
         )
 
 

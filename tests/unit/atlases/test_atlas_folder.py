@@ -207,7 +207,7 @@ def test_another_version_is_refused(atlas, tmp_path) -> None:
     index = json.loads((atlas.folder / INDEX).read_text())
     del index["checksum"]
     (tmp_path / INDEX).write_text(json.dumps(with_checksum(index | {"version": 99})))
-    with pytest.raises(LoadError, match="headscope-atlas 99, and this Headscope reads headscope-atlas 1"):
+    with pytest.raises(LoadError, match="headscope-atlas 99, and this Headscope reads headscope-atlas 2"):
         Atlas.open(tmp_path)
     (tmp_path / INDEX).write_text(json.dumps(index | {"checksum": "0"}))
     with pytest.raises(LoadError, match="is damaged: it does not match its checksum"):

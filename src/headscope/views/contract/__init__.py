@@ -72,7 +72,6 @@ if TYPE_CHECKING:
     from headscope.views.contract.atlas import AtlasPlaceProps as AtlasPlaceProps
     from headscope.views.contract.atlas import AtlasProps as AtlasProps
     from headscope.views.contract.atlas import AtlasScoresProps as AtlasScoresProps
-    from headscope.views.contract.atlas import AtlasScoreTerm as AtlasScoreTerm
     from headscope.views.contract.atlas import AtlasSearchProps as AtlasSearchProps
     from headscope.views.contract.atlas import AtlasStackProps as AtlasStackProps
     from headscope.views.contract.atlas import AtlasTokensProps as AtlasTokensProps

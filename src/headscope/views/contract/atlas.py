@@ -143,19 +143,10 @@ class AtlasColumnsProps:
 
 
 @dataclass(frozen=True)
-class AtlasScoreTerm:
-    """A number of a head: what it is called, and what it means."""
-
-    label: str
-    meaning: str
-
-
-@dataclass(frozen=True)
 class AtlasScoresProps:
-    """Numbers of the heads: arrays [head] by name, NaN where a number does not exist."""
+    """Numbers of the heads: arrays [head] by name (`ATLAS_SCORE_TERMS`), NaN where a number does not exist."""
 
     heads: list[str]
-    terms: dict[str, AtlasScoreTerm]
 
 
 @dataclass(frozen=True)
