@@ -10,6 +10,7 @@ export const QUEUED: RunEvent = {
   n_layers: 0,
   done: 0,
   of: 0,
+  stage: "",
   trace: "",
   result: "",
   error: "",

@@ -35,6 +35,8 @@ export const SETTINGS: Settings = {
   samples: [],
   is_corpus_builtin: false,
   sweeps: [],
+  atlases: [],
+  max_atlas_points: 20000,
 };
 
 export function message(props: object): ArrayBuffer {
