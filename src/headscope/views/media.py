@@ -57,7 +57,8 @@ def image_part(trace: Trace, stack: str, *, most: int = MOST_PIXELS) -> Part:
     """`image/main`: the picture as the model saw it, no larger than `most` pixels a side."""
     picture = picture_of(trace, stack)
     pixels, patch = smaller(picture, most)
-    props = ImageProps(stack, tuple(picture.pixels.shape[:2]), patch, picture.note)
+    height, width = picture.pixels.shape[:2]
+    props = ImageProps(stack, (height, width), patch, picture.note)
     return Part("image", props, {"pixels": np.ascontiguousarray(pixels.numpy())})
 
 

@@ -182,10 +182,10 @@ def test_an_atlas_is_made_of_texts(start, models: Path) -> None:
     props = part_of(client, event["result"], "atlas").props
     assert (props["name"], props["title"], props["model"]) == ("texts-1", "Mine", str(models / "gpt"))
     assert props["corpus"]["n_sampled"] == len(TEXTS) and props["has_scores"]
-    made = client.workbench.atlases.find(event["result"]).atlas().folder
-    assert made.is_dir()
+    made_folder = client.workbench.atlases.find(event["result"]).atlas().folder
+    assert made_folder.is_dir()
     client.workbench.close()
-    assert not made.exists()
+    assert not made_folder.exists()
 
 
 def test_the_oldest_atlas_of_texts_makes_room(start, models: Path, folder: Path, tmp_path: Path) -> None:
