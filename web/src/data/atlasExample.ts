@@ -52,6 +52,8 @@ export function exampleOf(parts: ExampleParts): Example {
     no_scores: "",
     no_contributions: "",
     no_neurons: "",
+    no_inner_edits: "",
+    no_token_edits: "",
     grid: (stacks.at(-1) as StackProps).grid,
     places: [],
   };

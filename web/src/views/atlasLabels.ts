@@ -117,7 +117,7 @@ export function headingLabels(
   for (const { place, x, y } of layout.cells) {
     const at = { x: (x - camera.x) * camera.zoom, y: (y - camera.y) * camera.zoom };
     if (at.x + side < 0 || at.y + side < 0 || at.x > screen.width || at.y > screen.height) continue;
-    const isNamed = side >= 110 || place.head === null;
+    const isNamed = side >= 260 || place.head === null;
     if (isNamed)
       labels.push({ ...small, text: place.address, x: at.x + 6, y: at.y + 10, align: "left", width: side - 10 });
     if (!drawn.has(place.address) && side >= 60)

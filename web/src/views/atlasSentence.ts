@@ -9,13 +9,14 @@ import { drawCells, ramp } from "../marks/cells";
 import { Raster } from "../marks/raster";
 import { DEFAULT, type Side } from "../selection";
 import { FONT, type Theme, themeOf } from "../theme";
-import { floats, type Grid } from "../wire";
+import { floats, type Grid, type Part } from "../wire";
 import type { AtlasHost } from "./atlasHost";
 import { button } from "./atlasTools";
 import { mountHead } from "./headForms";
 import type { Host, Mounted } from "./view";
 
 const SMALL = 132; // px, the aggregate beside the example
+const SMALLER = 84;
 
 export class SentencePanel {
   readonly element = document.createElement("section");
@@ -26,6 +27,7 @@ export class SentencePanel {
   private readonly run = button("Run in the model");
   private inner: Mounted | null = null;
   private innerOf = "";
+  private aggregate: { part: Part<AtlasAggregateProps>; isLarge: boolean } | null = null;
   private shownExample = -1;
   private positions: number[] = [];
   private first: Record<Side, number> = { query: 0, key: 0 };
@@ -36,7 +38,7 @@ export class SentencePanel {
     /** The pointer is on a token of the example; null no longer. */
     private readonly hovered: (spot: AtlasSpot | null) => void,
   ) {
-    const close = button("Close");
+    const close = button("Close", "", "Close the example");
     close.addEventListener("click", () => {
       this.closed();
       host.select({ sentence: false });
@@ -44,6 +46,8 @@ export class SentencePanel {
     this.run.addEventListener("click", () => host.open?.(this.shownExample, this.selectionPlace));
     this.run.title = "Run this example in the model and look at this head";
     const top = document.createElement("header");
+    for (const element of [this.run, close])
+      Object.assign(element.style, { border: "1px solid var(--line)", borderRadius: "6px" });
     top.append(this.title, this.run, close);
     this.element.setAttribute("aria-label", "Example");
     Object.assign(this.element.style, {
@@ -135,6 +139,7 @@ export class SentencePanel {
 
   redraw(): void {
     this.inner?.redraw();
+    this.paintAverage();
   }
 
   key(event: KeyboardEvent): boolean {
@@ -153,10 +158,18 @@ export class SentencePanel {
     const key = `aggregate?head=${encodeURIComponent(selection.place)}`;
     const part = await this.host.source.part<AtlasAggregateProps>(key, signal);
     signal.throwIfAborted();
-    const theme = themeOf(this.element);
+    this.aggregate = { part, isLarge: selection.average };
     this.place.style.display = selection.average ? "none" : "";
-    const room = Math.min(this.element.clientWidth - 20, this.element.clientHeight - 130);
-    const side = selection.average ? Math.max(SMALL, room) : SMALL;
+    this.paintAverage();
+  }
+
+  private paintAverage(): void {
+    if (!this.aggregate) return;
+    const { part, isLarge } = this.aggregate;
+    const theme = themeOf(this.element);
+    const { clientWidth: width, clientHeight: height } = this.element;
+    const least = height < 560 ? SMALLER : SMALL;
+    const side = isLarge ? Math.max(least, Math.min(width - 20, height - 130)) : least;
     const words = document.createElement("figcaption");
     const grid = part.arrays.weights as Grid;
     const [rows, columns] = grid.shape as [number, number];
