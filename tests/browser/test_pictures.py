@@ -1,6 +1,8 @@
 """Pictures and sounds in the workbench, as a user meets them."""
 
 import re
+import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import made_media
@@ -162,6 +164,32 @@ def test_there_is_no_text_to_find_in_a_picture(bench: Workbench) -> None:
     bench.press("/")
     bench.page.keyboard.type("4·5")
     expect(bench.page.get_by_role("search")).to_contain_text("1 of 1")
+
+
+@pytest.fixture
+def speech_model(word_model: str) -> Iterator[str]:
+    """The folder of a Whisper that knows two languages, where the server may read."""
+    folder = Path(word_model).parent / "whisper"
+    made_media.save_whisper(folder, languages=True)
+    yield str(folder)
+    shutil.rmtree(folder)
+
+
+def test_a_speech_model_is_told_the_language_and_the_task(bench: Workbench, speech_model: str) -> None:
+    bench.open(speech_model, media="preset:rising tone", cut="1", target="asked")
+    form = bench.page.get_by_role("form", name="Input")
+    language, task = form.get_by_label("Language"), form.get_by_label("Task")
+    expect(language.locator("option")).to_have_text(["detected by the model", "English", "French"])
+    language.select_option("French")
+    task.select_option("translate")
+    expect(form).to_contain_text("not run yet")
+    form.get_by_role("button", name="Run").click()
+    bench.links_to(language="fr", task="translate")
+    bench.ready()
+    expect(bench.page.get_by_label("What the picture shows")).to_contain_text("“rising tone”, in French, translate")
+    # A model without them has no such fields, and what was chosen for the other is not sent to it.
+    bench.open("builtin:gpt", text="The cat sat.")
+    expect(form.get_by_label("Language")).to_have_count(0)
 
 
 def test_what_is_written_attends_to_moments_of_a_sound(offline: Workbench, tmp_path: Path) -> None:

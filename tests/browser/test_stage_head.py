@@ -171,6 +171,10 @@ def test_what_the_model_wrote_is_running_text(bench: Workbench, gpt: hs.Model) -
     assert inputs and inputs.text and texts(bench)["Text"].strip() == inputs.text.strip()
     written = bench.page.get_by_role("region", name="Texts of this run").locator(".written").inner_text()
     assert written and not written.startswith(NURSE)
+    # A mean over tokens that are still being written would change at every step.
+    card = bench.page.locator("aside.right")
+    expect(card.get_by_role("button", name="Mean", exact=True)).to_be_disabled()
+    expect(card).to_contain_text("Mean: the mean over a text that the model is still writing changes at every step.")
 
 
 def test_a_translation_opens_on_cross_attention_under_its_two_sentences(bench: Workbench) -> None:
@@ -189,9 +193,17 @@ def test_a_translation_opens_on_cross_attention_under_its_two_sentences(bench: W
     expect(bench.page.get_by_label("Where you are")).to_contain_text("mean of 8 heads of cross.L3")
     card = bench.page.locator("aside.right")
     expect(card).to_contain_text("mean of 8 heads of cross.L3. This panel is of cross.L3H0 alone.")
-    # A mean over tokens that are still being written would change at every step.
-    expect(card.get_by_role("button", name="Mean", exact=True)).to_be_disabled()
-    expect(card).to_contain_text("Mean: the mean over a text that the model is still writing changes at every step.")
+    # An edited run reads the translation again that the original wrote: that it has not changed means nothing.
+    card.get_by_role("button", name="Mean", exact=True).click()
+    bench.links_to(edit="mean_ablate('cross.L3H0')")
+    bench.ready()
+    assert texts(bench) == sentences
+    expect(bench.page.get_by_label("Warnings")).to_contain_text(
+        "What the model writes is that of the run without edits"
+    )
+    bench.button("Undo all").click()
+    bench.ready()
+    expect(bench.page.get_by_label("Warnings")).to_have_count(0)
     card.get_by_role("button", name="Show cross.L3H0").click()
     bench.links_to(mean=None)
     expect(bench.page.get_by_label("Where you are")).to_contain_text("cross.L3H0")

@@ -281,6 +281,10 @@ export interface ModelProps {
   presets: PresetProps[];
   /** Whether it can be asked to write text. */
   writes: boolean;
+  /** The languages that a speech model can be told to hear, as codes; empty for others. */
+  languages: string[];
+  /** What a speech model can be told to write: `transcribe`, `translate`; empty for others. */
+  tasks: string[];
 }
 
 /** An input to start from; `sort` is the measure that ranks heads for it, where one does. The page opens on such an input, if the model has one. */
@@ -651,6 +655,10 @@ export interface RunRequest {
   generate: number;
   /** An image or a sound: the id that its upload was given, or `preset:NAME`. */
   media: string | null;
+  /** The language of a sound, as `ModelProps.languages` has it. Default: the model detects it. */
+  language: string | null;
+  /** What a speech model writes: one of `ModelProps.tasks`. Default: the model's, which is to transcribe. */
+  task: string | null;
 }
 
 /** One turn of a conversation. */

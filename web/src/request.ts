@@ -14,6 +14,8 @@ export function requestOf(fields: Partial<RunRequest> & { model: string }): RunR
     edits: [],
     generate: 0,
     media: null,
+    language: null,
+    task: null,
     ...fields,
   };
 }

@@ -12,6 +12,7 @@ from pathlib import Path
 from headscope.errors import HeadscopeError
 from headscope.models import AttentionLayer, Model, builtin_models, load
 from headscope.models.inputs.accepted import Intake
+from headscope.models.inputs.decoder_start import decoding_choices
 from headscope.models.loading import BUILTIN
 from headscope.server.errors import Refused
 from headscope.server.log import logger
@@ -162,6 +163,7 @@ class Catalogue:
             if is_own
             else presets_of(intake, kinds, can_write=model.can_write, fills_masks=MaskedLanguageModelling.fits(model))
         )
+        languages, tasks = decoding_choices(model.module)
         return ModelProps(
             name,
             self._about(name),
@@ -173,6 +175,8 @@ class Catalogue:
             None if limit is None else limit.positions,
             presets,
             writes=model.can_write,
+            languages=languages,
+            tasks=tasks,
         )
 
     def _about(self, name: str) -> str:

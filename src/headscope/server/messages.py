@@ -33,6 +33,10 @@ class RunRequest:
     """How many tokens the model writes after the text."""
     media: str | None = None
     """An image or a sound: the id that its upload was given, or `preset:NAME`."""
+    language: str | None = None
+    """The language of a sound, as `ModelProps.languages` has it. Default: the model detects it."""
+    task: str | None = None
+    """What a speech model writes: one of `ModelProps.tasks`. Default: the model's, which is to transcribe."""
 
 
 @dataclass(frozen=True)

@@ -36,6 +36,10 @@ from headscope.traces import Inputs, Trace
 # As `MOST_WRITTEN` of the page (`web/src/app/link.ts`).
 MOST_WRITTEN = 200
 
+_WRITTEN_BEFORE = (
+    "what the model writes is that of the run without edits, which the edited model reads again: give the number of "
+    "tokens to write, and it is written with the edits."
+)
 
 # Python objects of a trace, beside its tensors: as measured with the built-in models, and rounded up.
 _BYTES_A_RUN, _BYTES_A_TOKEN, _BYTES_A_CANDIDATE = 50_000, 2_000, 150
@@ -107,9 +111,10 @@ class Runs:
         """Not for the event loop: edits are parsed, folders looked up, presets drawn."""
         # A field of the page that was left empty is one that was not filled in.
         pair, target = request.pair or None, request.target or None
+        language, task = request.language or None, request.task or None
         calls = edits.canonical_edits(request.edits, self.limits.edits)
         model = self.catalogue.resolve(request.model)
-        request = replace(request, model=model, pair=pair, target=target, edits=calls)
+        request = replace(request, model=model, pair=pair, target=target, language=language, task=task, edits=calls)
         id = self.id_of(request)
         if self.cache.get(id) is not None:
             return RunPlan(id, request)
@@ -163,7 +168,8 @@ class Runs:
         if len(turns) > self.limits.turns:
             message = f"the chat has {len(turns)} turns; this server takes up to {self.limits.turns}."
             raise Refused(413, "TooLarge", message, "Leave out the oldest turns.")
-        texts = [request.text, request.pair, request.target, *(turn.content for turn in turns), *request.edits]
+        texts = [request.text, request.pair, request.target, request.language, request.task]
+        texts += [*(turn.content for turn in turns), *request.edits]
         count = sum(len(text) for text in texts if text is not None)
         if count > self.limits.characters:
             message = f"the input is {count:,} characters long; this server takes up to {self.limits.characters:,}."
@@ -189,6 +195,8 @@ class Runs:
             with self.memory.reserve(size, "this run") as room:
                 trace = _trace_of(model, inputs, interventions, plan, {"budget": budget, "cancel": job.cancel}, job)
                 notes += [*trace.warnings, *(base.trace.warnings if base else ())]
+                if interventions and trace.steps is not None and not request.generate:
+                    notes.append(_WRITTEN_BEFORE)
                 notes += [str(warning.message) for warning in raised if issubclass(warning.category, HeadscopeWarning)]
                 pruned = self.catalogue.sweeps.pruned_heads(request.model)
                 trace = replace(trace, warnings=tuple(dict.fromkeys(notes)), pruned_heads=pruned)
@@ -209,7 +217,7 @@ class Runs:
         # With a target that was written without the edits, if it was.
         if plan.base is not None and plan.base.trace.inputs is not None and not request.generate:
             return plan.base.trace.inputs, []
-        options = {"pair": request.pair, "target": request.target, "truncate": request.truncate}
+        options = {name: getattr(request, name) for name in ("pair", "target", "language", "task", "truncate")}
         with self.memory.reserve(media.working_bytes if media else 0, "this picture or sound"):
             file, notes = ({}, []) if media is None else media_inputs(media, takes, request.model)
             return model.read(source, **file, **options), notes

@@ -234,3 +234,17 @@ def test_without_leave_nothing_is_written(client: TestClient, run) -> None:
     id = run(client, edits=["silence('L0H1')"])[-1]["trace"]
     answer = client.post(f"/api/traces/{id}/model", json={"name": "quiet"})
     assert answer.status_code == 403 and "--save-to" in answer.json()["hint"]
+
+
+def test_an_edited_translation_says_that_it_was_written_without_the_edits(client: TestClient, run) -> None:
+    asked = {"model": "builtin:translate", "text": "The doctor asked the nurse a question."}
+    edits = [f"silence('{stack}L{layer}')" for stack in ("decoder.", "cross.") for layer in range(4)]
+    original, edited, anew = (
+        part(client, run(client, **asked, **options)[-1]["trace"]).props
+        for options in ({}, {"edits": edits}, {"edits": edits, "generate": 8})
+    )
+    # Silencing the decoder changes what it would write, not what it reads again: alone, that would look like no effect.
+    texts, texts_again, texts_anew = (props["stacks"][1]["texts"] for props in (original, edited, anew))
+    assert texts_again == texts and texts_anew[:9] != texts[:9]
+    assert original["warnings"] == anew["warnings"] == []
+    assert "what the model writes is that of the run without edits" in edited["warnings"][0]

@@ -25,6 +25,7 @@ def media_models(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made_media.save_vit(root / "vit")
     made_media.save_vit(root / "grey", grey=True)
     made_media.save_whisper(root / "whisper")
+    made_media.save_whisper(root / "languages", languages=True)
     return root
 
 
@@ -180,6 +181,26 @@ def test_a_sound_at_another_rate_is_resampled_and_channels_are_mixed(start, run,
     sound = props(client, last, "sound/encoder")
     assert abs(sound.props["heard"] - 0.5) < 0.001 and sound.props["seconds"] == 1.0
     assert [stack["looks"] for stack in trace.props["stacks"]] == ["sound", ""]
+
+
+def test_a_speech_model_is_told_the_language_and_the_task(start, run, media_models) -> None:
+    client = start(models=(str(media_models / "languages"),))
+    model = client.post("/api/models", json={"name": str(media_models / "languages")}).json()
+    assert (model["languages"], model["tasks"]) == (["en", "fr"], ["transcribe", "translate"])
+    id = upload(client, made_media.wav(0.5)).json()["id"]
+
+    def start_ids(**options: str) -> list[int]:
+        last = run(client, text=None, media=id, target="asked", **options)[-1]
+        return props(client, last).props["stacks"][1]["ids"][:4]
+
+    # Start, language, task, no timestamps: as in Python.
+    assert start_ids(language="fr", task="translate") == [1, 4, 6, 9]
+    assert start_ids(language="en", task="transcribe") == [1, 3, 5, 9]
+    assert start_ids(language="", task="translate")[2] == 6  # a field that was left empty says nothing
+    last = run(client, text=None, media=id, language="xx")[-1]
+    assert last["state"] == "failed" and "there is no language 'xx'" in last["message"]
+    other = client.post("/api/models", json={"name": "builtin:gpt"}).json()
+    assert other["languages"] == other["tasks"] == []
 
 
 def test_a_sound_that_is_too_long_is_refused_or_cut(start, run, media_models) -> None:

@@ -17,6 +17,13 @@ describe("links", () => {
     expect(linkText(requestOf({ model: "builtin:gpt", text: "Hi" }), DEFAULT, keep)).toBe("model=builtin:gpt&text=Hi");
   });
 
+  test("hold the language and the task of a sound", () => {
+    const sound = requestOf({ model: "m", media: "preset:tone", language: "fr", task: "translate" });
+    const text = linkText(sound, DEFAULT, keep);
+    expect(text).toBe("model=m&media=preset:tone&language=fr&task=translate");
+    expect(parseLink(text, recall).request).toEqual(sound);
+  });
+
   test("bring everything back", () => {
     const selection: Selection = {
       scale: "head",

@@ -75,6 +75,8 @@ function requestIn(model: string, input: URLSearchParams): RunRequest | null {
         edits: calls(input.getAll("edit").map(editOf)),
         generate: writtenOf(input.get("write")),
         media: input.get("media"),
+        language: input.get("language"),
+        task: input.get("task"),
       })
     : null;
 }
@@ -130,7 +132,10 @@ function inputOf(request: RunRequest, edits = switchedOn(request)): URLSearchPar
   if (request.truncate) parameters.set("cut", "1");
   for (const { call, isOn } of edits) parameters.append("edit", isOn ? call : OFF + call);
   if (request.generate) parameters.set("write", String(request.generate));
-  if (request.media) parameters.set("media", request.media);
+  for (const name of ["media", "language", "task"] as const) {
+    const choice = request[name];
+    if (choice) parameters.set(name, choice);
+  }
   return parameters;
 }
 

@@ -19,6 +19,8 @@ export const SETTINGS: Settings = {
       coverage: "",
       max_tokens: 512,
       writes: true,
+      languages: [],
+      tasks: [],
       presets: [{ name: "cat", look_for: "", text: "the cat sat", pair: null, target: null, media: null, sort: "" }],
     },
   ],

@@ -533,6 +533,9 @@ export class Workbench
   #fitForm() {
     const forms = formsOf(this.model);
     if (this.model?.kinds.length && !forms.includes(this.draft.form)) this.draft.form = forms[0] ?? "text";
+    if (!this.model?.kinds.length) return;
+    if (!this.model.languages.includes(this.draft.language)) this.draft.language = "";
+    if (!this.model.tasks.includes(this.draft.task)) this.draft.task = "";
   }
 
   #turn(selection: Selection) {

@@ -66,6 +66,15 @@ def check_decoding(intake: Intake, decoding: Mapping[str, str]) -> None:
         )
 
 
+def decoding_choices(module: Any) -> tuple[list[str], list[str]]:
+    """The languages (as codes) and tasks that may be chosen; none where the model takes neither."""
+    config = getattr(module, "generation_config", None)
+    if not is_whisper(module) or getattr(config, "is_multilingual", True) is False:
+        return [], []
+    languages, tasks = (getattr(config, name, None) or {} for name in ("lang_to_id", "task_to_id"))
+    return [token.strip("<|>") for token in languages], list(tasks)
+
+
 def _is_known(language: str, tokens: Collection[str]) -> bool:
     """Whether a code ("fr"), a name ("French") or a token ("<|fr|>") is one of the model's languages."""
     from transformers.models.whisper.tokenization_whisper import TO_LANGUAGE_CODE

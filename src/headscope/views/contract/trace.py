@@ -173,6 +173,10 @@ class ModelProps:
     presets: list[PresetProps] = field(default_factory=list)
     writes: bool = False
     """Whether it can be asked to write text."""
+    languages: list[str] = field(default_factory=list)
+    """The languages that a speech model can be told to hear, as codes; empty for others."""
+    tasks: list[str] = field(default_factory=list)
+    """What a speech model can be told to write: `transcribe`, `translate`; empty for others."""
 
 
 @dataclass(frozen=True)

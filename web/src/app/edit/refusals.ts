@@ -16,15 +16,14 @@ export function textStack(trace: TraceProps) {
   return stack?.kind === "text" && stack.texts.length ? stack : undefined;
 }
 
-/** By the name of the control; what is not in it is allowed. */
-export function refusals(trace: TraceProps, site: SiteProps): Refusals {
-  const isWritten = trace.steps !== null;
+/** By the name of the control; what is not in it is allowed. `isWriting`: the model writes the text anew with the edits. */
+export function refusals(trace: TraceProps, site: SiteProps, isWriting = false): Refusals {
   const media = MEDIA[trace.stacks.find((stack) => stack.kind !== "text")?.kind ?? ""] ?? "this input";
   const reasons: Refusals = {
-    mean_ablate: isWritten ? WRITTEN : "",
+    mean_ablate: isWriting ? WRITTEN : "",
     uniform: site.no_inner_edits,
     temperature: site.no_inner_edits,
-    weights: site.no_inner_edits || site.no_token_edits || (isWritten && site.kind === "cross" ? CROSS_WRITTEN : ""),
+    weights: site.no_inner_edits || site.no_token_edits || (isWriting && site.kind === "cross" ? CROSS_WRITTEN : ""),
     token: textStack(trace) ? "" : `only tokens of a text can be replaced, and the model reads ${media}`,
     patch: trace.text === null ? `another run is named by its text, and the model reads ${media}` : "",
   };

@@ -26,6 +26,8 @@ const model = (kinds: string[]): ModelProps => ({
   coverage: "",
   max_tokens: null,
   writes: true,
+  languages: [],
+  tasks: [],
   presets: [{ name: "story", look_for: "", text: "Once", pair: null, target: null, media: null, sort: "" }],
 });
 
@@ -40,6 +42,8 @@ describe("the form of an input", () => {
   });
 
   test("becomes a request and comes back", () => {
+    const sound = requestOf({ model: "m", media: "preset:tone", language: "fr", task: "translate" });
+    expect(requestFrom(draftOf(sound, ["audio"]))).toEqual(sound);
     for (const request of [
       requestOf({ model: "m", text: "a" }),
       requestOf({ model: "m", text: "a", pair: "b", truncate: true }),

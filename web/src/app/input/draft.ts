@@ -22,6 +22,9 @@ export interface Draft {
   write: number;
   /** The picture or the sound: the id that its upload was given, or `preset:NAME`; empty without one. */
   media: string;
+  /** Of a sound: its language and what is written of it; empty for what the model does by itself. */
+  language: string;
+  task: string;
 }
 
 export const EMPTY: Draft = {
@@ -34,6 +37,8 @@ export const EMPTY: Draft = {
   cut: false,
   write: 0,
   media: "",
+  language: "",
+  task: "",
 };
 
 /** The forms that fit a model, the usual one first. What is not known before it is loaded is taken to be text. */
@@ -75,6 +80,8 @@ export function draftOf(request: RunRequest, forms: Form[]): Draft {
     cut: request.truncate,
     write: request.generate,
     media: request.media ?? "",
+    language: request.language ?? "",
+    task: request.task ?? "",
   };
 }
 
@@ -86,12 +93,13 @@ export function requestFrom(draft: Draft): RunRequest {
     case "pair":
       return requestOf({ ...common, text: draft.text, pair: draft.pair });
     case "source-target":
-      return requestOf({ ...common, text: draft.text, target: draft.target.trim() ? draft.target : null });
+      return requestOf({ ...common, text: draft.text, target: targetOf(draft) });
     case "text-image":
       return requestOf({ ...common, text: draft.text, media: draft.media });
     case "image":
+      return requestOf({ ...common, media: draft.media, target: targetOf(draft) });
     case "audio":
-      return requestOf({ ...common, media: draft.media, target: draft.target.trim() ? draft.target : null });
+      return requestOf({ ...common, media: draft.media, target: targetOf(draft), ...decodingOf(draft) });
     case "chat":
       return requestOf({
         ...common,
@@ -99,6 +107,10 @@ export function requestFrom(draft: Draft): RunRequest {
       });
   }
 }
+
+/** A target that is left empty is one that the model writes. */
+const targetOf = ({ target }: Draft) => (target.trim() ? target : null);
+const decodingOf = ({ language, task }: Draft) => ({ language: language || null, task: task || null });
 
 /** How the form differs from the run on screen, in words; empty where running it would show the same. */
 export function formDifference(draft: Draft, request: RunRequest | null, models: ModelProps[]): string {

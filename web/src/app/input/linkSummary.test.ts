@@ -33,6 +33,10 @@ test("the rows hold everything that would be computed", () => {
   });
   expect(rows("model=m&text=A&pair=B")).toMatchObject({ Text: ["A"], "Second text": ["B"] });
   expect(rows("model=m&media=preset:lorry&target=T")).toMatchObject({ Media: ["lorry"], Target: ["T"] });
+  expect(rows("model=m&media=preset:tone&language=fr&task=translate")).toMatchObject({
+    Language: ["French"],
+    Task: ["translate"],
+  });
   expect(rows('model=m&chat=[["user","Hi"]]')).toMatchObject({ Chat: ["user: Hi"] });
   expect(rows("model=m")).toEqual({ Model: ["m"], Input: ["The model's first example"] });
 });

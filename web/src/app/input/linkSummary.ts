@@ -3,6 +3,7 @@
 import type { ModelProps, RunRequest } from "../../contract";
 import type { Link } from "../link";
 import { shortened, shortName, words } from "./draft";
+import { languageName } from "./languages";
 import { mediaName } from "./media";
 
 /** One line of the summary; several texts stand below each other. */
@@ -55,9 +56,11 @@ export function rowsOf({ model, request, other, selection }: Link, models: Model
 }
 
 function inputRows(request: RunRequest): Row[] {
-  const { text, pair, target, chat, media, generate, edits } = request;
+  const { text, pair, target, chat, media, language, task, generate, edits } = request;
   const rows: Row[] = [];
   if (media) rows.push({ label: "Media", texts: [mediaName(media)] });
+  if (language) rows.push({ label: "Language", texts: [languageName(language)] });
+  if (task) rows.push({ label: "Task", texts: [task] });
   if (text !== null) rows.push({ label: "Text", texts: [words(text) ?? text] });
   if (pair !== null) rows.push({ label: "Second text", texts: [pair] });
   if (target !== null) rows.push({ label: "Target", texts: [target] });

@@ -135,6 +135,11 @@ test("pictures and sounds by their names", () => {
   expect(namesFile(trace(), request)).toBe(false);
 });
 
+test("a sound with the language and the task that were chosen", () => {
+  const sound = requestOf({ model: "m", media: "preset:tone", language: "fr", task: "translate" });
+  expect(python(trace({ text: null }), sound, DEFAULT)).toContain('language="fr", task="translate")');
+});
+
 test("tokens in focus by their own positions", () => {
   const at = { ...DEFAULT, site: "L1", head: 2, heads: [2], token: { side: "key", index: 1 } } satisfies Selection;
   expect(python(trace(), null, { ...at, scale: "neuron" })).toContain('hs.neuron_view(trace, "L1H2", token=1)');

@@ -109,6 +109,8 @@ export function run(trace: TraceProps, request: RunRequest | null): string {
   const target = request ? request.target : trace.target;
   if (pair !== null) options.push(`pair=${literal(pair)}`);
   if (target !== null) options.push(`target=${literal(target)}`);
+  if (request?.language) options.push(`language=${literal(request.language)}`);
+  if (request?.task) options.push(`task=${literal(request.task)}`);
   if (request?.truncate) options.push("truncate=True");
   if (request?.generate) return `model.generate(${options.join(", ")}, max_new_tokens=${request.generate}).trace`;
   return `model.run(${options.join(", ")})`;
