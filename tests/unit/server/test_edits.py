@@ -237,10 +237,10 @@ def test_without_leave_nothing_is_written(client: TestClient, run) -> None:
 
 
 def test_an_edited_translation_says_that_it_was_written_without_the_edits(client: TestClient, run) -> None:
-    asked = {"model": "builtin:translate", "text": "The doctor asked the nurse a question."}
+    question = {"model": "builtin:translate", "text": "The doctor asked the nurse a question."}
     edits = [f"silence('{stack}L{layer}')" for stack in ("decoder.", "cross.") for layer in range(4)]
     original, edited, anew = (
-        part(client, run(client, **asked, **options)[-1]["trace"]).props
+        part(client, run(client, **question, **options)[-1]["trace"]).props
         for options in ({}, {"edits": edits}, {"edits": edits, "generate": 8})
     )
     # Silencing the decoder changes what it would write, not what it reads again: alone, that would look like no effect.
