@@ -211,7 +211,11 @@ class AtlasView implements AtlasMounted, Acting {
     if (isOpen && !element.isConnected) this.element.append(element);
     if (!isOpen) element.remove();
     const isBeside = width >= WIDE;
-    const taken = !isOpen ? 0 : isBeside ? Math.min(620, Math.round(width * 0.44)) : Math.round(height * (height < 700 ? 0.62 : 0.55));
+    const taken = !isOpen
+      ? 0
+      : isBeside
+        ? Math.min(620, Math.round(width * 0.44))
+        : Math.round(height * (height < 700 ? 0.62 : 0.55));
     picture.style.width = `${isBeside ? width - taken : width}px`;
     picture.style.height = `${isBeside ? height : height - taken}px`;
     const edge = "1px solid var(--line)";
@@ -256,7 +260,7 @@ class AtlasView implements AtlasMounted, Acting {
   }
 
   held(): void {
-    this.tools.show(this.acts.grip, this.acts.isSingle && !this.plot);
+    this.tools.show(this.acts.grip, this.acts.isSingle, !this.plot);
   }
 
   soon(): void {

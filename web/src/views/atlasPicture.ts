@@ -31,10 +31,12 @@ export interface Look {
 
 const LEAST_SIZE = 1.15; // px
 const MOST_SIZE = 9;
+const SMALL = 240; // px: smaller clouds are seen as shapes, so their dots are larger for it
 
 /** The diameter of dots and their opacity, for so many points on a square of so many pixels. */
 export function dotOf(count: number, side: number): { diameter: number; alpha: number } {
-  const diameter = Math.min(MOST_SIZE, Math.max(LEAST_SIZE, (0.62 * side) / Math.sqrt(Math.max(1, count))));
+  const share = side < SMALL ? 0.85 : 0.56;
+  const diameter = Math.min(MOST_SIZE, Math.max(LEAST_SIZE, (share * side) / Math.sqrt(Math.max(1, count))));
   const cover = (count * diameter * diameter) / (side * side);
   return { diameter, alpha: Math.min(0.85, Math.max(0.22, 0.9 / (1 + 0.55 * cover))) };
 }

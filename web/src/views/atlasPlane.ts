@@ -84,8 +84,12 @@ export class AtlasPlane {
   zoomAt(size: Size, scene: AtlasScene, factor: number, at: Spot): string | null {
     const { place } = scene.selection;
     const fit = this.home(size, scene, place).zoom;
-    const least = place ? fit * CLOSES * 0.9 : fit * 0.8;
+    const least = place ? fit * CLOSES * 0.9 : fit;
     const camera = zoomed(this.camera, factor, at, least, DEEPEST * fit);
+    if (!place && camera.zoom <= fit) {
+      this.motion.jump(this.home(size, scene, ""), true);
+      return null;
+    }
     this.motion.jump(camera, false);
     if (place) return camera.zoom < fit * CLOSES && factor < 1 ? "" : null;
     if (factor < 1) return null;

@@ -4,6 +4,7 @@
 import type { AtlasAggregateProps, AtlasPatternProps, AtlasSelection, AtlasSpot, ImageProps } from "../contract";
 import { exampleOf } from "../data/atlasExample";
 import type { AtlasStore } from "../data/atlasStore";
+import { number } from "../data/measures";
 import { hiddenPositions } from "../data/reading";
 import { drawCells, ramp } from "../marks/cells";
 import { Raster } from "../marks/raster";
@@ -120,21 +121,19 @@ export class SentencePanel {
     const index = this.indexOf(selection.token);
     const isPicture = trace.stacks.some(({ looks }) => looks === "image");
     const isFlows = selection.flows && isPicture;
-    await Promise.all([
-      this.inner?.update({
-        ...DEFAULT,
-        scale: "head",
-        site: place.site,
-        head: place.head ?? 0,
-        heads: [place.head ?? 0],
-        hide: selection.hide,
-        token: index === null || isFlows ? null : index,
-        direction: selection.token?.role === "key" ? "to" : "from",
-        arrows: isPicture,
-        mass: isFlows ? DEFAULT.mass : 1,
-      }),
-      this.showAverage(selection, signal),
-    ]);
+    await this.showAverage(selection, signal);
+    await this.inner?.update({
+      ...DEFAULT,
+      scale: "head",
+      site: place.site,
+      head: place.head ?? 0,
+      heads: [place.head ?? 0],
+      hide: selection.hide,
+      token: index === null || isFlows ? null : index,
+      direction: selection.token?.role === "key" ? "to" : "from",
+      arrows: isPicture,
+      mass: isFlows ? DEFAULT.mass : 1,
+    });
   }
 
   redraw(): void {
@@ -173,12 +172,14 @@ export class SentencePanel {
     const words = document.createElement("figcaption");
     const grid = part.arrays.weights as Grid;
     const [rows, columns] = grid.shape as [number, number];
+    const weights = floats(grid);
+    const most = weights.reduce((sum, weight) => (weight > sum ? weight : sum), 0);
     const examples = part.props.n_examples.toLocaleString("en");
     words.textContent =
-      `Average by position over ${examples} examples: from position 0 to ${rows - 1} (down), ` +
-      `to 0 to ${columns - 1} (across). Square-root scale. ${part.props.note}`;
+      `Average by position over ${examples} examples: from positions 0 to ${rows - 1} (down), to positions 0 to ` +
+      `${columns - 1} (across). Darkest: ${number(most)}, square-root scale. ${part.props.note}`;
     words.style.flex = "1 1 130px";
-    this.average.replaceChildren(averageCanvas(grid, rows, columns, side, theme), words);
+    this.average.replaceChildren(averageCanvas(weights, rows, columns, side, most, theme), words);
   }
 
   private indexOf(spot: AtlasSpot | null): { side: Side; index: number } | null {
@@ -218,12 +219,17 @@ export class SentencePanel {
   }
 }
 
-function averageCanvas(grid: Grid, rows: number, columns: number, side: number, theme: Theme): HTMLCanvasElement {
+function averageCanvas(
+  weights: Float32Array,
+  rows: number,
+  columns: number,
+  side: number,
+  most: number,
+  theme: Theme,
+): HTMLCanvasElement {
   const scale = Math.max(1, window.devicePixelRatio || 1);
   const raster = new Raster(side * scale, side * scale).fill(theme.panel);
-  const bytes = Uint8Array.from(floats(grid), (weight) =>
-    Math.round(255 * Math.sqrt(Math.min(1, Math.max(0, weight || 0)))),
-  );
+  const bytes = Uint8Array.from(weights, (weight) => (weight > 0 ? Math.round(255 * Math.sqrt(weight / most)) : 0));
   drawCells(raster, bytes, rows, columns, { x: 0, y: 0, width: raster.width, height: raster.height }, ramp(theme));
   const canvas = document.createElement("canvas");
   raster.show(canvas.getContext("2d") as CanvasRenderingContext2D);

@@ -56,10 +56,11 @@ export class ToolBox {
     this.rest();
   }
 
-  show(grip: Grip, canSelect: boolean): void {
-    const state = `${grip} ${canSelect}`;
+  show(grip: Grip, canSelect: boolean, canMove: boolean): void {
+    const state = `${grip} ${canSelect} ${canMove}`;
     if (state === this.state) return;
     this.state = state;
+    this.element.style.display = canMove ? "flex" : "none";
     this.grips.style.display = canSelect ? "flex" : "none";
     for (const choice of this.grips.querySelectorAll("button")) press(choice, choice.dataset.grip === grip);
     this.rest();

@@ -224,7 +224,8 @@ export class PictureForm implements Form {
     const notes = [sight.focus || !selection.arrows ? this.scaleTold() : ""].filter(Boolean);
     if (this.answer) notes.unshift(this.answer.relevance.legend);
     else if (scene.answer && sight.panels.length) notes.unshift("no relevance of single patches here");
-    if (selection.arrows) notes.push(`the strongest ${Math.round(selection.mass * 100)} % of arrows`);
+    if (selection.arrows && selection.mass < 1)
+      notes.push(`the strongest ${Math.round(selection.mass * 100)} % of arrows`);
     if (selection.rollout)
       notes.push("½ attention of all heads + ½ of the patch itself, multiplied through the layers");
     if (selection.rollout && (selection.hide.length || selection.off.length)) {
