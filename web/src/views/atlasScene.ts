@@ -183,13 +183,13 @@ function pickedIn(set: PointSet, picked: PickedPoints[]): Int32Array {
   return Int32Array.from(points).sort();
 }
 
-/** Diameters in 64ths of the usual, from half to twice, between the 2nd and the 98th percentile. */
+/** Diameters in 64ths of the usual, from half to 1.7 times, between the 2nd and the 98th percentile. */
 function sizesOf(values: Float32Array): Uint8Array {
   const known = values.filter((value) => !Number.isNaN(value)).sort();
   const low = known[Math.floor((known.length - 1) * 0.02)] ?? 0;
   const high = known[Math.ceil((known.length - 1) * 0.98)] ?? 1;
   const range = high - low || 1;
   return Uint8Array.from(values, (value) =>
-    Number.isNaN(value) ? 32 : 32 + Math.round(96 * Math.min(1, Math.max(0, (value - low) / range))),
+    Number.isNaN(value) ? 32 : 32 + Math.round(76 * Math.min(1, Math.max(0, (value - low) / range))),
   );
 }

@@ -177,7 +177,7 @@ export class SentencePanel {
     const examples = part.props.n_examples.toLocaleString("en");
     words.textContent =
       `Average by position over ${examples} examples: from positions 0 to ${rows - 1} (down), to positions 0 to ` +
-      `${columns - 1} (across). Darkest: ${number(most)}, square-root scale. ${part.props.note}`;
+      `${columns - 1} (across). Full colour: ${number(most)}, square-root scale. ${part.props.note}`;
     words.style.flex = "1 1 130px";
     this.average.replaceChildren(averageCanvas(weights, rows, columns, side, most, theme), words);
   }

@@ -1,6 +1,6 @@
 /** What the atlas says in words: the line over the picture, the text beside the pointer, the rows of the table. */
 
-import type { AtlasProps, AtlasScoresProps, AtlasSelection } from "../contract";
+import { ATLAS_SCORE_TERMS, type AtlasProps, type AtlasScoresProps, type AtlasSelection } from "../contract";
 import type { HeadMap } from "../data/atlasPoints";
 import type { AtlasTokens } from "../data/atlasTokens";
 import { number } from "../data/measures";
@@ -117,7 +117,7 @@ export function headTip(scene: AtlasScene, scores: Scores, address: string): str
   const lines = [address];
   for (const name of TOLD_SCORES) {
     const value = scoreOf(scores, name, address);
-    if (!Number.isNaN(value)) lines.push(`${scores?.props.terms[name]?.label ?? name} ${number(value)}`);
+    if (!Number.isNaN(value)) lines.push(`${ATLAS_SCORE_TERMS[name]?.label ?? name} ${number(value)}`);
   }
   if (!scene.maps.has(address)) lines.push("no map of this kind yet");
   return lines;
