@@ -11,7 +11,7 @@ import { type DistancePlot, distanceLabels, paintDistances, plotBox } from "./at
 import { insetOf } from "./atlasFocus";
 import { headingLabels, tokenLabels } from "./atlasLabels";
 import type { AtlasLayout, Cell } from "./atlasLayout";
-import { type Overlay, paintOverlay } from "./atlasOverlay";
+import { type Overlay, paintOverlay, type Spot } from "./atlasOverlay";
 import { CloudPainter, type Look } from "./atlasPicture";
 import type { AtlasScene } from "./atlasScene";
 import type { Thumbnails } from "./atlasThumbnails";
@@ -73,6 +73,7 @@ export class AtlasStage {
     const { style } = this.surface.labels.element;
     style.setProperty("-webkit-text-stroke", "3px var(--background)");
     style.setProperty("paint-order", "stroke fill");
+    style.willChange = "transform";
   }
 
   get size(): { width: number; height: number } {
@@ -205,9 +206,11 @@ export class AtlasStage {
   private labels(frame: Frame): Label[] {
     const { scene, plot, single, arrived, layout, camera } = frame;
     const { theme, ruler, size } = this;
+    if (!this.surface.isMoving) this.shiftLabels(0, 0);
     if (plot) return distanceLabels(plot, plotBox(size), theme);
     if (!single || arrived < 1) {
       this.placedFor = null;
+      this.shiftLabels(0, 0);
       return headingLabels(layout, camera, size, theme, ruler, new Set(scene.maps.keys()));
     }
     if (!scene.selection.labels || !scene.whole || frame.thumbnails) return [];
@@ -220,12 +223,7 @@ export class AtlasStage {
         y: square.y + ((place >>> 16) / 65535) * square.height,
       };
     };
-    if (this.surface.isMoving && this.placedFor === scene.whole) {
-      return this.placed.map(({ point, label, dx, dy }) => {
-        const { x, y } = at(point);
-        return { ...label, x: x + dx, y: y + dy };
-      });
-    }
+    if (this.surface.isMoving && this.placedFor === scene.whole) return this.movedLabels(at);
     const labels = tokenLabels(scene, scene.whole, at, size, theme, ruler, frame.focus);
     this.placedFor = scene.whole;
     this.placed = labels.map(({ point, label }) => {
@@ -233,6 +231,31 @@ export class AtlasStage {
       return { point, label, dx: label.x - x, dy: label.y - y };
     });
     return labels.map(({ label }) => label);
+  }
+
+  /** The labels go with their points: all together where that is enough, which costs next to nothing. */
+  private movedLabels(at: (point: number) => Spot): Label[] {
+    const ways = this.placed.map(({ point, label, dx, dy }) => {
+      const { x, y } = at(point);
+      return { across: x + dx - label.x, down: y + dy - label.y };
+    });
+    const [first] = ways;
+    const areTogether = ways.every(
+      ({ across, down }) => Math.abs(across - (first?.across ?? 0)) < 0.5 && Math.abs(down - (first?.down ?? 0)) < 0.5,
+    );
+    if (first && areTogether) {
+      this.shiftLabels(first.across, first.down);
+      return this.placed.map(({ label }) => label);
+    }
+    this.shiftLabels(0, 0);
+    return this.placed.map(({ label }, index) => {
+      const { across, down } = ways[index] as { across: number; down: number };
+      return { ...label, x: label.x + across, y: label.y + down };
+    });
+  }
+
+  private shiftLabels(across: number, down: number): void {
+    this.surface.labels.element.style.transform = across || down ? `translate(${across}px, ${down}px)` : "";
   }
 }
 
