@@ -1,6 +1,7 @@
 """Training: steps, evaluation on dev, checkpoints that a killed run resumes from with the same numbers."""
 
 import math
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ import torch
 from torch import Tensor
 
 from headscope import files
-from headscope.errors import HeadscopeError, InputError, LoadError
+from headscope.errors import HeadscopeError, HeadscopeWarning, InputError, LoadError
 from headscope.interventions import Intervention
 from headscope.models import Model
 from headscope.progress import Cancel, OnProgress, Steps, stop_if
@@ -207,6 +208,8 @@ class TrainingRun:
                 f"{self.folder.path} holds a fit with other settings ({reason}): resume it with the same, or choose "
                 "another folder."
             )
+        if index["step"] < self.options.steps:
+            self._warn_of_other_processor(index.get("processor"))
         state = self.folder.tensors(index, "state")
         _copy(_below("model", state), self._state_tensors())
         restore_optimizer(self.optimizer, self.trained, state)
@@ -219,6 +222,22 @@ class TrainingRun:
         torch.set_rng_state(state["random/cpu"])
         if "random/cuda" in state and self.model.device.type == "cuda":
             torch.cuda.set_rng_state(state["random/cuda"], self.model.device)
+
+    def _processor(self) -> str:
+        """What sums are split by: with another number of threads, or on a GPU, they end in other digits."""
+        kind = self.model.device.type
+        return f"{kind}, {torch.get_num_threads()} threads" if kind == "cpu" else kind
+
+    def _warn_of_other_processor(self, before: str | None) -> None:
+        now = self._processor()
+        if before is not None and before != now:
+            warnings.warn(
+                f"the fit in {self.folder.path} was computed on {before} and goes on on {now}: the last digits of its "
+                "numbers will differ from those of a fit that was not interrupted. The environment variable "
+                "OMP_NUM_THREADS sets the number of threads.",
+                HeadscopeWarning,
+                stacklevel=2,
+            )
 
     # Going on
 
@@ -306,7 +325,7 @@ class TrainingRun:
                 written["best"] = self.folder.write_tensors("best", self.step, tensors)
             named_files = self.files | written
             about = {"best": best, "best_step": best_step, "history": self.history, "files": named_files}
-            self.folder.write({"settings": self.settings, **position, **about})
+            self.folder.write({"settings": self.settings, "processor": self._processor(), **position, **about})
         except LoadError as error:
             last = self.history[-2]["step"] if len(self.history) > 1 else None
             remains = (

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
+import warnings
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,7 @@ from torch import Tensor
 
 import headscope as hs
 from headscope import files, tasks
-from headscope.errors import Cancelled, HeadscopeError, InputError, LoadError
+from headscope.errors import Cancelled, HeadscopeError, HeadscopeWarning, InputError, LoadError
 from headscope.tasks import FitOptions, ParameterGroup, fit
 from headscope.tasks.data_order import training_batches
 from headscope.tasks.trained_parameters import draw_anew
@@ -112,6 +113,21 @@ fit(gpt(), language_task(), FitOptions(**{OPTIONS.to_json()!r}), folder={str(tmp
     assert again.history == whole.history
     assert not differing(weights(model), weights(resumed))
     assert len(list((tmp_path / "killed").glob("*.safetensors"))) == 2
+
+
+def test_a_resume_with_another_number_of_threads_says_so(tmp_path: Path) -> None:
+    cancel, n_threads = threading.Event(), torch.get_num_threads()
+    with pytest.raises(Cancelled):
+        fit(gpt(), language_task(), OPTIONS, folder=tmp_path, cancel=cancel, progress=StopAt(6, cancel.set))
+    torch.set_num_threads(n_threads + 1)
+    try:
+        with pytest.warns(HeadscopeWarning, match=f"on cpu, {n_threads} threads and goes on on cpu, {n_threads + 1}"):
+            fit(gpt(), language_task(), OPTIONS, folder=tmp_path)
+    finally:
+        torch.set_num_threads(n_threads)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", HeadscopeWarning)
+        fit(gpt(), language_task(), OPTIONS, folder=tmp_path)  # finished: nothing is computed
 
 
 def test_a_nan_stops_names_the_step_and_leaves_the_best_weights(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 import math
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from tiny_tasks import PAIRS, bert, gpt, language_task, marian, tagged, wrap
 import headscope as hs
 from headscope import tasks
 from headscope.corpora import Example
-from headscope.errors import HeadscopeError, HeadscopeWarning, InputError, MissingExtraError
+from headscope.errors import HeadscopeError, HeadscopeWarning, InputError, LoadError, MissingExtraError
 
 # Language modelling
 
@@ -242,6 +243,45 @@ def test_datasets_are_opened_by_name_if_the_package_is_there(monkeypatch) -> Non
         tasks.language_modelling(dev="dataset:some/texts")
     with pytest.raises(HeadscopeError):
         tasks.language_modelling(dev="no-such-file.txt")
+
+
+class Rows:
+    """Stands in for a split of a Hugging Face dataset: columns, features with names of classes, rows."""
+
+    def __init__(self, columns: list[str], rows: list[dict], **names: list[str]) -> None:
+        self.column_names, self.rows = columns, rows
+        self.features = {column: SimpleNamespace(names=classes) for column, classes in names.items()}
+
+    def __iter__(self):
+        return iter(self.rows)
+
+
+def test_data_is_read_from_a_dataset_by_its_name(monkeypatch) -> None:
+    asked: list[tuple] = []
+    reviews = Rows(
+        ["sentence", "label"], [{"sentence": text, "label": n % 2} for n, text in enumerate(SENTENCES[:4])],
+        label=["bad", "good"],
+    )  # fmt: skip
+    pairs = Rows(["translation"], [{"translation": {"en": source, "ru": target}} for source, target in PAIRS])
+
+    def load_dataset(*name: str, split: str) -> Rows:
+        asked.append((*name, split))
+        if split == "none":
+            raise ValueError("Unknown split 'none'")
+        return pairs if name[0] == "pairs" else reviews
+
+    monkeypatch.setitem(sys.modules, "datasets", SimpleNamespace(load_dataset=load_dataset))
+    task = tasks.sequence_classification(dev="dataset:nyu-mll/glue:sst2:validation")
+    assert asked == [("nyu-mll/glue", "sst2", "validation")]
+    assert [example.label for example in task.data("dev")] == ["bad", "good"] * 2
+    assert task.evaluate(bert("SequenceClassification", id2label={0: "bad", 1: "good"})).n == 4
+    translation = tasks.translation(dev="dataset:pairs:test", metric="loss")
+    by_list = tasks.translation(dev=PAIRS, metric="loss").evaluate(marian())
+    assert asked[-1] == ("pairs", "test") and translation.evaluate(marian()) == by_list
+    texts = tasks.language_modelling(dev="dataset:reviews:train", columns={"text": "sentence"})
+    assert texts.evaluate(gpt()).value == tasks.language_modelling(dev=[*SENTENCES[:4]]).evaluate(gpt()).value
+    with pytest.raises(LoadError, match="could not load 'dataset:pairs:none': Unknown split"):
+        tasks.translation(dev="dataset:pairs:none")
 
 
 def test_what_is_cut_is_counted_in_one_warning() -> None:
