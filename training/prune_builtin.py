@@ -9,37 +9,30 @@ with longer sentences: WMT news until 2018 for training, 2019 and 2020 to judge;
 first. `gpt` is judged by bits per byte on held-out text, `bert` by accuracy on SST-2, after training a classifier;
 roles are measured on a treebank after pruning. Run again to resume: finished points stay.
 
-`--at-once` runs all studies beside each other in several processes, which share the data that is read. `--seconds`
-stops them in time, and `--results FILE` keeps all points but their weights in one file as they come; `--read FILE`
-makes the folders of sweeps of it again.
+`--at-once` runs all studies beside each other in several processes, which share the points. `--seconds` stops them in
+time, and `--results FILE` keeps all points but their weights in one file as they come; `--read FILE` makes the folders
+of sweeps of it again.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
-import gc
 import json
 import lzma
-import os
-import signal
+import subprocess
 import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-
-# NVML tells whether there is a GPU without beginning to use it: processes that did cannot be forked.
-os.environ.setdefault("PYTORCH_NVML_BASED_CUDA_CHECK", "1")
-os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
 import torch
 from pruning_studies import SIZES, STUDIES, adapt, curves, small_curves, write_passages
 
 import headscope as hs
-from headscope import files, tasks
+from headscope import files
 from headscope.analysis import measure_all, streaming
 from headscope.analysis.measures.roles import roles
 from headscope.corpora import corpus
@@ -58,7 +51,7 @@ TREEBANK = Path("ud_english_ewt") / "en_ewt-ud-dev.conllu.xz"
 
 
 class StudyRun:
-    """A study in a folder of its own, `out`/name. Made before the processes that share its data are forked."""
+    """A study in a folder of its own, `out`/name."""
 
     def __init__(self, name: str, options: argparse.Namespace, started: float):
         self.name, self.started, self.study, self.size = name, started, STUDIES[name], SIZES[options.size]
@@ -74,9 +67,11 @@ class StudyRun:
         print(f"{time.monotonic() - self.started:6.0f} s  {self.name}: {text}", flush=True)
 
     def adapt(self) -> None:
-        """Train the model for its task, in a process of its own."""
-        self.model.module.to(device())
-        adapt(self.model, self.task, self.study, self.size, self.adapted_folder)
+        """Train the model for its task, or wait for the process that does, and take its weights."""
+        place = self.adapted_folder.with_name(f"{self.name}_turns")
+        place.mkdir(parents=True, exist_ok=True)
+        with files.lock(place):
+            adapt(self.model, self.task, self.study, self.size, self.adapted_folder)
         score = self.task.evaluate(self.model, "dev", batch_size=self.size.batch_size, metric="loss")
         self.note(f"adapted; loss {score.value:.3f}")
 
@@ -87,10 +82,11 @@ class StudyRun:
             timer = threading.Timer(max(0.0, self.deadline - time.monotonic()), stop.set)
             timer.daemon = True
             timer.start()
+        self.model.module.to("cuda" if torch.cuda.is_available() else "cpu")
         if self.study.adapting_rate is not None:
-            tasks.read_fit(self.adapted_folder).load_into(self.model)
-        original = copy_model(self.model)  # roles are measured on the CPU: texts pass by themselves
-        self.model.module.to(device())
+            self.adapt()
+        original = copy_model(self.model)
+        original.module.to("cpu")  # roles are measured there: texts pass by themselves
         work: dict[str, Any] = {}
         for lambdas, options in (small_curves if self.is_small else curves)(self.study, self.size):
             plans = sweep_plans(self.model, self.task, self.folder, lambdas, options, cancel=stop) if lambdas else []
@@ -129,10 +125,6 @@ class FailingPoints:
             return True
 
 
-def device() -> str:
-    return "cuda" if torch.cuda.is_available() else "cpu"
-
-
 def has_roles(point: PrunePoint) -> bool:
     """Whether figure 8 shows it: the untouched model, L0's points, and random survivors, after fine-tuning."""
     if point.method in ("l0", "random"):
@@ -164,62 +156,20 @@ def measure_roles(sweep: Sweep, model: hs.Model, point: PrunePoint, treebank: Pa
 # Processes
 
 
-def run_alone(names: list[str], options: argparse.Namespace, started: float) -> None:
-    for name in names:
-        study = StudyRun(name, options, started)
-        if study.study.adapting_rate is not None:
-            study.adapt()
-        study.work()
-
-
-def run_beside_each_other(names: list[str], options: argparse.Namespace, started: float) -> bool:
-    """A process for each study reads its data, and forks those that compute; whether all went well."""
-    results = {forked(lambda name=name: run_study(name, options, started)): name for name in names}
-    failed, is_late = False, False
-    while results:
+def run_beside_each_other(options: argparse.Namespace, started: float) -> bool:
+    """Start the processes of all studies, and keep what they finish; whether all went well."""
+    command = [sys.executable, __file__, "--worker", "--data", str(options.data), "--out", str(options.out)]
+    command += ["--size", options.size, *(["--seconds", str(options.seconds)] if options.seconds else [])]
+    names = [name for name in options.studies for _ in range(options.at_once or STUDIES[name].workers)]
+    workers = [subprocess.Popen([*command, name]) for name in names]
+    while any(worker.poll() is None for worker in workers):
         time.sleep(PAUSE)
         write_results(options)
-        ended, status = os.waitpid(-1, os.WNOHANG)
-        if ended in results:
-            failed |= status != 0
-            results.pop(ended)
-        if options.seconds and time.monotonic() - started > options.seconds + PAUSE and not is_late:
-            is_late = True
-            for process in results:  # what does not look at the clock
-                os.killpg(process, signal.SIGKILL)
-    return not failed
-
-
-def run_study(name: str, options: argparse.Namespace, started: float) -> None:
-    os.setpgid(0, 0)
-    study = StudyRun(name, options, started)
-    gc.collect()
-    gc.freeze()  # what is read stays shared between the processes
-    if study.study.adapting_rate is not None and os.waitpid(forked(study.adapt), 0)[1] != 0:
-        sys.exit(f"{name} could not be adapted")
-    workers = [forked(study.work) for _ in range(options.at_once or study.study.workers)]
-    if any([os.waitpid(worker, 0)[1] for worker in workers]):
-        sys.exit(f"a process of {name} failed; run again to resume")
-
-
-def forked(work: Callable[[], Any]) -> int:
-    """The process that does this and ends."""
-    child = os.fork()
-    if child:
-        return child
-    status = 1
-    try:
-        torch.set_num_threads(1)
-        work()
-        status = 0
-    except SystemExit as stopped:
-        print(stopped, flush=True)
-    except BaseException:
-        traceback.print_exc()
-    finally:
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(status)
+        if options.seconds and time.monotonic() - started > options.seconds + PAUSE:
+            for worker in workers:  # what does not look at the clock
+                worker.kill()
+    write_results(options)
+    return all(worker.wait() == 0 for worker in workers)
 
 
 # What came out
@@ -270,9 +220,10 @@ def main() -> None:
     arguments.add_argument("--data", type=Path, default=Path("../shared/data"))
     arguments.add_argument("--out", type=Path, default=Path(".train/pruned"))
     arguments.add_argument("--size", choices=tuple(SIZES), default="small")
-    beside = "Run all studies beside each other, each in so many processes. Default number: the study's, 14 in all."
+    beside = "Run all studies beside each other, each in so many processes. Default number: the study's, 15 in all."
     arguments.add_argument("--at-once", type=int, nargs="?", const=0, help=beside)
-    arguments.add_argument("--seconds", type=float, help="Stop after so many; needs --at-once.")
+    arguments.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)  # of --at-once: prints no tables
+    arguments.add_argument("--seconds", type=float, help="Stop after so many.")
     arguments.add_argument("--results", type=Path, help="File for all points without weights; needs --at-once.")
     arguments.add_argument("--read", type=Path, help="Make the folders of such a file, and compute nothing.")
     arguments.add_argument("--table", action="store_true", help="Print the points there are, and compute nothing.")
@@ -286,9 +237,12 @@ def main() -> None:
     if options.read:
         read_results(options.read, options.out)
     elif not options.table and options.at_once is None:
-        run_alone(options.studies, options, started)
+        for name in options.studies:
+            StudyRun(name, options, started).work()
     elif not options.table:
-        is_whole = run_beside_each_other(options.studies, options, started)
+        is_whole = run_beside_each_other(options, started)
+    if options.worker:
+        return
     for name in options.studies:
         if (options.out / name / "prune.json").exists() and (sweep := Sweep.open(options.out / name)).points:
             print(f"\n{name}\n\n{table(sweep)}", flush=True)

@@ -50,7 +50,7 @@ class Size:
 SIZES = {
     "tiny": Size(4, 2, 4, 4, 4, 40, 8, 8, 0.5, 2, 4, 20),
     "small": Size(80, 80, 0, 320, 16, 1_500, 64, 150, 0.25, 3, 32, 300),
-    "full": Size(500, 250, 3500, 600, 512, None, 500, 1000, 0.05, 3, 200, 300, "bf16"),
+    "full": Size(500, 250, 3000, 500, 512, None, 300, 1000, 0.05, 3, 200, 300, "bf16"),
 }
 
 
@@ -67,6 +67,7 @@ class Study:
     batch_tokens: int
     lambdas: Lambdas
     baseline_lambdas: Lambdas
+    more_lambdas: Lambdas = ()
     n_train: int | None = None
     encoder_lambdas: Lambdas = ()
     scratch_lambdas: Lambdas = ()
@@ -149,7 +150,7 @@ def prepare_bert(data: Path, study: Study, size: Size) -> tuple[hs.Model, Learni
 
     n_test = None if size.precision == "bf16" else size.n_test  # classes are judged fast: all of them
     task = tasks.sequence_classification(
-        examples("train", size.n_train), examples("dev", size.n_dev), examples("test", n_test)
+        examples("train", size.n_train or study.n_train), examples("dev", size.n_dev), examples("test", n_test)
     )
     folder = Path(hs.__file__).parent / "builtin" / "bert"
     torch.manual_seed(0)
@@ -173,7 +174,8 @@ def sample(rows: list, n: int | None) -> list:
     return [by_text[text] for text in shuffle(by_text)][:n]
 
 
-TRANSLATOR_LAMBDAS = (0.03, 0.0097, 0.017, 0.0056, 0.053, 0.0032, 0.092, 0.162)
+TRANSLATOR_LAMBDAS = (0.03, 0.0097, 0.017, 0.0056, 0.053, 0.092)
+MORE_LAMBDAS = (0.0032, 0.162)
 STUDIES = {
     "translate": Study(
         prepare_translate,
@@ -182,13 +184,22 @@ STUDIES = {
         16_384,
         TRANSLATOR_LAMBDAS,
         (0.03, 0.0097),
-        n_train=80_000,
+        more_lambdas=MORE_LAMBDAS,
+        n_train=60_000,
         encoder_lambdas=(0.03, 0.0097, 0.092),
         scratch_lambdas=(0.03, 0.0097, 0.0),
-        workers=8,
+        workers=9,
     ),
     "news": Study(
-        prepare_news, 2e-4, 512, 8_192, TRANSLATOR_LAMBDAS[:5], (), adapting_rate=3e-4, n_test=500, workers=2
+        prepare_news,
+        2e-4,
+        512,
+        8_192,
+        TRANSLATOR_LAMBDAS[:5],
+        (),
+        n_train=15_000,
+        adapting_rate=3e-4,
+        n_test=500,
     ),
     "gpt": Study(
         prepare_gpt,
@@ -199,7 +210,6 @@ STUDIES = {
         (0.016, 0.004),
         n_train=4_000,
         measures_roles=True,
-        workers=2,
     ),
     "bert": Study(
         prepare_bert,
@@ -208,9 +218,9 @@ STUDIES = {
         8_192,
         (0.008, 0.002, 0.004, 0.001, 0.016, 0.0005, 0.032),
         (0.008, 0.002),
+        n_train=20_000,
         adapting_rate=1e-4,
         measures_roles=True,
-        workers=2,
     ),
 }
 
@@ -260,6 +270,7 @@ def curves(study: Study, size: Size) -> Iterator[tuple[Lambdas, PruneOptions]]:
             yield study.encoder_lambdas[:1], chosen
         yield lambdas, replace(once, baselines=RANKINGS, allocations=("own", "l0"))
         yield lambdas, replace(options, baselines=("random",), allocations=("own", "l0"))
+    yield study.more_lambdas, options
     yield study.baseline_lambdas, replace(once, baselines=RANKINGS, allocations=("own", "normalised", "l0"))
 
 
@@ -270,7 +281,7 @@ def small_curves(study: Study, size: Size) -> Iterator[tuple[Lambdas, PruneOptio
     options = prune_options(study, size)
     gates_alone = replace(options, parameters="gates")
     middle, other = study.baseline_lambdas[:1], study.baseline_lambdas[1:]
-    yield tuple(sorted(study.lambdas))[1:7], replace(gates_alone, tuning=None)
+    yield tuple(sorted(study.lambdas)), replace(gates_alone, tuning=None)
     yield middle, replace(gates_alone, tuning=None, baselines=("importance", "random"), allocations=("own", "l0"))
     once = {"allocations": ("own", "l0"), "seeds": 1}
     yield middle, replace(gates_alone, baselines=("importance",), **once)

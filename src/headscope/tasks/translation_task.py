@@ -10,8 +10,7 @@ from headscope.errors import InputError, MissingExtraError
 from headscope.models import Model
 from headscope.models.capture.passes import Pass, training_mode
 from headscope.models.generation import longest_target
-from headscope.models.inputs.accepted import Intake
-from headscope.models.inputs.texts import text_inputs
+from headscope.models.inputs.display_tokens import encode
 from headscope.progress import Steps
 from headscope.tasks.data_order import evaluation_batches
 from headscope.tasks.learning_task import LearningTask, TaskInput
@@ -42,11 +41,11 @@ class Translation(LearningTask):
         """Source and target; the labels are the target's tokens with its end."""
         pairs = [(example, *_pair(example)) for example in examples]
         sources, targets = [source for _, source, _ in pairs], [target for _, _, target in pairs]
-        intake = Intake.of(model.processor, model.module, model.stacks)
         read = model.read(sources, target=targets, truncate=True)
         for (example, _, target), inputs in zip(pairs, read, strict=True):
-            labels = text_inputs(intake, target, None, "target", truncate=True)[0]["input_ids"]
-            yield TaskInput(example, inputs, labels)
+            n_positions = len(inputs.model_inputs["decoder_input_ids"])  # labels are these, not yet shifted
+            ids = encode(model.tokenizer, target, as_target=True, max_length=n_positions).fields["input_ids"]
+            yield TaskInput(example, inputs, torch.tensor(ids, dtype=torch.long))
 
     def evaluate(
         self, model: Model, examples: Any = "dev", interventions: Any = (), *, metric: str | None = None, **options: Any
