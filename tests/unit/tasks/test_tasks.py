@@ -257,7 +257,7 @@ class Rows:
 
 
 def test_data_is_read_from_a_dataset_by_its_name(monkeypatch) -> None:
-    asked: list[tuple] = []
+    calls: list[tuple] = []
     reviews = Rows(
         ["sentence", "label"], [{"sentence": text, "label": n % 2} for n, text in enumerate(SENTENCES[:4])],
         label=["bad", "good"],
@@ -265,19 +265,19 @@ def test_data_is_read_from_a_dataset_by_its_name(monkeypatch) -> None:
     pairs = Rows(["translation"], [{"translation": {"en": source, "ru": target}} for source, target in PAIRS])
 
     def load_dataset(*name: str, split: str) -> Rows:
-        asked.append((*name, split))
+        calls.append((*name, split))
         if split == "none":
             raise ValueError("Unknown split 'none'")
         return pairs if name[0] == "pairs" else reviews
 
     monkeypatch.setitem(sys.modules, "datasets", SimpleNamespace(load_dataset=load_dataset))
     task = tasks.sequence_classification(dev="dataset:nyu-mll/glue:sst2:validation")
-    assert asked == [("nyu-mll/glue", "sst2", "validation")]
+    assert calls == [("nyu-mll/glue", "sst2", "validation")]
     assert [example.label for example in task.data("dev")] == ["bad", "good"] * 2
     assert task.evaluate(bert("SequenceClassification", id2label={0: "bad", 1: "good"})).n == 4
     translation = tasks.translation(dev="dataset:pairs:test", metric="loss")
     by_list = tasks.translation(dev=PAIRS, metric="loss").evaluate(marian())
-    assert asked[-1] == ("pairs", "test") and translation.evaluate(marian()) == by_list
+    assert calls[-1] == ("pairs", "test") and translation.evaluate(marian()) == by_list
     texts = tasks.language_modelling(dev="dataset:reviews:train", columns={"text": "sentence"})
     assert texts.evaluate(gpt()).value == tasks.language_modelling(dev=[*SENTENCES[:4]]).evaluate(gpt()).value
     with pytest.raises(LoadError, match="could not load 'dataset:pairs:none': Unknown split"):
