@@ -56,10 +56,12 @@ if TYPE_CHECKING:
     from headscope.traces import Trace as Trace
     from headscope.traces import compare as compare
     from headscope.traces import load_trace as load_trace
+    from headscope.views import AtlasView as AtlasView
     from headscope.views import PairView as PairView
     from headscope.views import Selection as Selection
     from headscope.views import View as View
     from headscope.views import activations_view as activations_view
+    from headscope.views import atlas_view as atlas_view
     from headscope.views import head_view as head_view
     from headscope.views import model_view as model_view
     from headscope.views import neuron_view as neuron_view

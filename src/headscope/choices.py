@@ -44,7 +44,7 @@ TrainedPrecision = Literal["fp32", "bf16", "fp16"]
 StartWeights = Literal["trained", "scratch"]
 
 # What a view shows
-Scale = Literal["model", "head", "neuron", "activations"]
+Scale = Literal["atlas", "model", "head", "neuron", "activations"]
 Side = Literal["query", "key"]
 What = Literal["pattern", "contribution", "scores"]
 By = Literal["tokens", "words", "sentences"]

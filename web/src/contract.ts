@@ -372,8 +372,6 @@ export interface NeuronProps {
   no_terms: string;
   notes: string[];
   largest: Record<string, number>;
-  /** Whether the output is other than the sum of weight × value. */
-  is_output_edited: boolean;
 }
 
 /** Queries, keys, values or outputs (`mixed`) of one head, of tokens first to last (not included). */
@@ -709,7 +707,7 @@ export interface LoadRequest {
 
 /** Save what is on screen as one HTML file: a view, and the selection it opens with. */
 export interface PageRequest {
-  view: "model" | "head" | "neuron" | "activations";
+  view: "atlas" | "model" | "head" | "neuron" | "activations";
   selection: Selection;
   /** The id of a run that is subtracted from the one that is saved. */
   minus: string;
@@ -717,7 +715,7 @@ export interface PageRequest {
 
 /** What is looked at, and how. All views share one; it is in links and in saved pages. */
 export interface Selection {
-  scale: "model" | "head" | "neuron" | "activations";
+  scale: "atlas" | "model" | "head" | "neuron" | "activations";
   /** The attention layer in view, as Python prints it: `L3`, `encoder.L0`, `cross.L2`. */
   site: string;
   /** The head in focus, by its index in that layer. */
@@ -822,6 +820,57 @@ export interface AtlasBuildRequest {
   title: string;
 }
 
+/** Save an atlas as one HTML file: these heads, or the one in view, or all, as far as there is room. */
+export interface AtlasPageRequest {
+  selection: AtlasSelection;
+  heads: string[];
+}
+
+/** What of an atlas is looked at, and how. */
+export interface AtlasSelection {
+  /** The name of the atlas; empty for the first of the model on screen. */
+  atlas: string;
+  /** The head that fills the stage, by its address; empty for all heads. */
+  place: string;
+  method: "pca" | "tsne" | "umap";
+  dims: number;
+  coordinates: "raw" | "translated" | "scaled" | "lifted";
+  /** What points are coloured by: `role`, `position`, `position5`, `token`, `special`, or a column of the atlas. */
+  colour: string;
+  /** Colours for people who cannot tell green from pink. */
+  safe: boolean;
+  size: "same" | "norm";
+  side: "both" | "query" | "key";
+  labels: boolean;
+  /** Lines from each query to its strongest keys. */
+  lines: boolean;
+  /** The map of the head in focus, or its distances against logits. */
+  plot: "map" | "distances";
+  /** The point in focus. */
+  token: AtlasSpot | null;
+  /** Whether the example of that point is open beside the map. */
+  sentence: boolean;
+  /** Tokens hidden in that example; rows are renormalised to sum to 1. */
+  hide: ("special" | "first")[];
+  /** Weight by the norm of values, renormalised. */
+  weigh: boolean;
+  /** The pattern averaged by position over all examples, in place of the example's own. */
+  average: boolean;
+  /** Patches as small pictures instead of points. */
+  pictures: boolean;
+  /** All strong flows over the picture, instead of those of one patch. */
+  flows: boolean;
+  search: string;
+  regex: boolean;
+  ignore_case: boolean;
+}
+
+/** A point of a head: a row of the table of tokens, in one role. */
+export interface AtlasSpot {
+  role: "query" | "key" | "value" | "mixed" | "residual";
+  row: number;
+}
+
 /** What this server offers, and its limits. */
 export interface Settings {
   version: string;
@@ -894,51 +943,6 @@ export interface AtlasOffer {
   has_vectors: boolean;
 }
 
-/** What of an atlas is looked at, and how. */
-export interface AtlasSelection {
-  /** The name of the atlas; empty for the first of the model on screen. */
-  atlas: string;
-  /** The head that fills the stage, by its address; empty for all heads. */
-  place: string;
-  method: "pca" | "tsne" | "umap";
-  dims: number;
-  coordinates: "raw" | "translated" | "scaled" | "lifted";
-  /** What points are coloured by: `role`, `position`, `position5`, `token`, `special`, or a column of the atlas. */
-  colour: string;
-  /** Colours for people who cannot tell green from pink. */
-  safe: boolean;
-  size: "same" | "norm";
-  side: "both" | "query" | "key";
-  labels: boolean;
-  /** Lines from each query to its strongest keys. */
-  lines: boolean;
-  /** The map of the head in focus, or its distances against logits. */
-  plot: "map" | "distances";
-  /** The point in focus. */
-  token: AtlasSpot | null;
-  /** Whether the example of that point is open beside the map. */
-  sentence: boolean;
-  /** Tokens hidden in that example; rows are renormalised to sum to 1. */
-  hide: ("special" | "first")[];
-  /** Weight by the norm of values, renormalised. */
-  weigh: boolean;
-  /** The pattern averaged by position over all examples, in place of the example's own. */
-  average: boolean;
-  /** Patches as small pictures instead of points. */
-  pictures: boolean;
-  /** All strong flows over the picture, instead of those of one patch. */
-  flows: boolean;
-  search: string;
-  regex: boolean;
-  ignore_case: boolean;
-}
-
-/** A point of a head: a row of the table of tokens, in one role. */
-export interface AtlasSpot {
-  role: "query" | "key" | "value" | "mixed" | "residual";
-  row: number;
-}
-
 /** A measure: its name in code, its label, its meaning in a phrase, its unit (empty: a share, 0 to 1), and chance. One with keys gives a score for each: "tags/to NOUN". `group` is where menus list it, `source` whose it is. */
 export interface MeasureTerm {
   name: string;
@@ -970,7 +974,7 @@ export interface EditTerm {
 
 /** A scale: its name in code and in links, its label, and what it shows. */
 export interface ScaleTerm {
-  name: "model" | "head" | "neuron" | "activations";
+  name: "atlas" | "model" | "head" | "neuron" | "activations";
   label: string;
   meaning: string;
 }
@@ -1022,7 +1026,7 @@ export const DEFAULT_SELECTION: Selection = {
 };
 
 export const SELECTION_CHOICES = {
-  scale: ["model", "head", "neuron", "activations"],
+  scale: ["atlas", "model", "head", "neuron", "activations"],
   form: ["auto", "lines", "matrix", "image", "time"],
   axis: ["vertical", "horizontal"],
   what: ["pattern", "contribution", "scores"],
@@ -1186,6 +1190,7 @@ export const EDITED_PARTS: Record<string, string> = {
 };
 
 export const SCALE_TERMS: Record<string, ScaleTerm> = {
+  "atlas": {"name": "atlas", "label": "Atlas", "meaning": "queries and keys of a whole corpus, in every head"},
   "model": {"name": "model", "label": "Model", "meaning": "all layers and heads"},
   "head": {"name": "head", "label": "Head", "meaning": "heads of one layer, between tokens"},
   "neuron": {"name": "neuron", "label": "Neuron", "meaning": "one head: query, keys and values, neuron by neuron"},

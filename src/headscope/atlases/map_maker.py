@@ -43,7 +43,9 @@ def make_maps(
     steps = Steps("maps", len(places), progress, cancel)
     missing = [place for place in places if not map_file(atlas.folder, name, place.address).is_file()]
     steps.add(len(places) - len(missing))
-    atlas.vector_files()
+    if not missing:
+        return
+    atlas.vector_files()  # refused where there are none
     # t-SNE and UMAP are compiled code that takes one core and lets others run; torch uses all cores by itself, and a
     # GPU one head after another.
     is_torch = name.method == "pca" or (name.method == "tsne" and map_device().type == "cuda")

@@ -1,4 +1,4 @@
-"""The four scales of the workbench."""
+"""The scales of the workbench."""
 
 from dataclasses import dataclass
 
@@ -17,6 +17,7 @@ class ScaleTerm:
 SCALE_TERMS: dict[str, ScaleTerm] = {
     scale.name: scale
     for scale in (
+        ScaleTerm("atlas", "Atlas", "queries and keys of a whole corpus, in every head"),
         ScaleTerm("model", "Model", "all layers and heads"),
         ScaleTerm("head", "Head", "heads of one layer, between tokens"),
         ScaleTerm("neuron", "Neuron", "one head: query, keys and values, neuron by neuron"),

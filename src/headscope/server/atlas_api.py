@@ -10,15 +10,16 @@ from headscope.atlases.build_atlas import compile_kernels
 from headscope.server.atlas_jobs import build_job, task_job
 from headscope.server.atlases import OfferedAtlas
 from headscope.server.jobs import Job, Jobs
-from headscope.server.messages import AtlasBuildRequest, AtlasOffer, AtlasTaskRequest, RunEvent
+from headscope.server.messages import AtlasBuildRequest, AtlasOffer, AtlasPageRequest, AtlasTaskRequest, RunEvent
 from headscope.server.request_bodies import BoundedLists
 from headscope.server.streamed_responses import NDJSON, RunStream, while_connected
 from headscope.server.workbench import Workbench
 from headscope.views.atlas_parts import atlas_part
+from headscope.views.atlas_views import AtlasView
 
 BYTES = "application/octet-stream"
 FOREVER = {"Cache-Control": "private, max-age=31536000, immutable"}
-_MOST_TEXTS = 50_000
+_MOST_TEXTS, _MOST_HEADS = 50_000, 10_000
 PART_OPTIONS = {
     "head": "a head, as L3H2",
     "stack": "the stack whose tokens are meant",
@@ -37,14 +38,16 @@ PART_OPTIONS = {
     "row": "a row of the table of tokens",
     "k": "how many neighbours",
 }
+PageWanted = Annotated[AtlasPageRequest, BoundedLists(_MOST_HEADS)]
+Responses = dict[int | str, dict[str, Any]]
 Id = Annotated[str, Path(description="The atlas's id, as the settings tell it.", max_length=64)]
 
 
-def add_atlases(app: FastAPI, workbench: Workbench, busy: dict[int | str, dict[str, Any]]) -> None:
+def add_atlases(app: FastAPI, workbench: Workbench, busy: Responses) -> None:
     """The addresses under `/api/atlases`."""
     atlases, catalogue, jobs, parts = workbench.atlases, workbench.catalogue, workbench.jobs, workbench.parts
     memory, limits = workbench.memory, workbench.options.limits
-    stream: dict[int | str, dict[str, Any]] = {
+    stream: Responses = {
         200: {"content": {NDJSON: {"schema": {"type": "string"}}}, "description": "A RunEvent a line."}
     }
     binary = {"content": {BYTES: {"schema": {"type": "string", "format": "binary"}}}, "description": "The part."}
@@ -69,6 +72,23 @@ def add_atlases(app: FastAPI, workbench: Workbench, busy: dict[int | str, dict[s
         """Make the map of all heads, or the scores. Ends with the atlas's new id; closing the connection stops it."""
         work = task_job(wanted, atlases.find(id), memory)
         return RunStream(jobs, jobs.submit(work.key, work.run))
+
+    html: Responses = {200: {"content": {"text/html": {"schema": {"type": "string"}}}, "description": "A file."}}
+
+    @app.post("/api/atlases/{id}/page", responses=html, response_class=Response)
+    async def page(
+        id: Id, wanted: Annotated[AtlasPageRequest, BoundedLists(_MOST_HEADS)], request: Request
+    ) -> Response:
+        """One HTML file that shows an atlas without a server."""
+        offered = atlases.find(id)
+        atlas = await asyncio.to_thread(offered.atlas)
+
+        def compute() -> bytes:
+            return AtlasView(atlas, wanted.selection, tuple(wanted.heads)).html().encode()
+
+        work = parts.get(f"atlas {offered.id}", f"page {wanted}", compute, size=offered.working_bytes())
+        headers = {"Content-Disposition": 'attachment; filename="headscope-atlas.html"'}
+        return Response(await while_connected(request.receive, work), media_type="text/html", headers=headers)
 
     @app.get(
         "/api/atlases/{id}/parts/{key}",

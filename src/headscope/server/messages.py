@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from headscope.choices import AtlasSpace, Coordinates, MapMethod, Scale
+from headscope.views.atlas_selection import AtlasSelection
 from headscope.views.contract import ModelProps, PresetProps
 from headscope.views.selection import Selection
 
@@ -210,6 +211,14 @@ class AtlasBuildRequest:
 
 
 @dataclass(frozen=True)
+class AtlasPageRequest:
+    """Save an atlas as one HTML file: these heads, or the one in view, or all, as far as there is room."""
+
+    selection: AtlasSelection = field(default_factory=AtlasSelection)
+    heads: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
 class Settings:
     """What this server offers, and its limits."""
 
@@ -246,5 +255,6 @@ MESSAGES = (
     Problem,
     AtlasTaskRequest,
     AtlasBuildRequest,
+    AtlasPageRequest,
     Settings,
 )

@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING
 from headscope.lazy import public_names
 
 if TYPE_CHECKING:
+    from headscope.views.atlas_views import AtlasView as AtlasView
+    from headscope.views.atlas_views import atlas_view as atlas_view
     from headscope.views.builders import activations_view as activations_view
     from headscope.views.builders import head_view as head_view
     from headscope.views.builders import model_view as model_view

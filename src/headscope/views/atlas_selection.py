@@ -1,8 +1,11 @@
 """The part of the selection that belongs to the atlas: which one, which map, which head, how its points are drawn."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from headscope.choices import AtlasPlot, AtlasSide, Coordinates, Hide, MapMethod, PointSize
+from headscope.errors import InputError
 from headscope.views.contract.atlas import CloudRole
 
 
@@ -53,3 +56,26 @@ class AtlasSelection:
     search: str = ""
     regex: bool = False
     ignore_case: bool = False
+
+
+def checked_selection(options: Mapping[str, Any]) -> AtlasSelection:
+    """A selection from plain data, each option of the type and from the choices that it has."""
+    kinds, changes = get_type_hints(AtlasSelection), {}
+    for name in AtlasSelection.__dataclass_fields__:
+        if name not in options:
+            continue
+        value = options[name]
+        if name == "token":
+            value = AtlasSpot(**value) if isinstance(value, Mapping) else value
+        elif not _fits(value, kinds[name]):
+            raise InputError(f"{name}={value!r} cannot be selected.")
+        changes[name] = value
+    return AtlasSelection(**changes)
+
+
+def _fits(value: Any, kind: Any) -> bool:
+    if get_origin(kind) is Literal:
+        return value in get_args(kind)
+    if get_origin(kind) is list:
+        return isinstance(value, list) and all(_fits(member, get_args(kind)[0]) for member in value)
+    return isinstance(value, kind) and (kind is bool or not isinstance(value, bool))

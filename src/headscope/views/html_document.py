@@ -50,8 +50,11 @@ def compress(data: bytes, strategy: int, level: int = 6) -> bytes:
     return packer.compress(data) + packer.flush()
 
 
-def html_document(view: "View", parts: dict[str, str], script: Program, style: Program) -> str:
-    """The file, in ASCII: it survives being written in whatever encoding a system prefers."""
+def html_document(title: str, without_scripts: str, parts: dict[str, str], script: Program, style: Program) -> str:
+    """The file, in ASCII: it survives being written in whatever encoding a system prefers.
+
+    `without_scripts` is HTML for a browser that runs none.
+    """
     loader = _loader()
     rules = [
         "default-src 'none'",
@@ -73,14 +76,14 @@ def html_document(view: "View", parts: dict[str, str], script: Program, style: P
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <meta name="generator" content="Headscope">
-<title>{escape(view.title)}</title>
+<title>{escape(title)}</title>
 </head>
 <body>
 <div data-headscope="file">
 {inside}
 </div>
 <noscript>
-{_table(view)}
+{without_scripts}
 </noscript>
 <script {_PACKED} data-program="style">{style.packed}</script>
 <script {_PACKED} data-program="script">{script.packed}</script>
@@ -109,7 +112,7 @@ def _digest(text: str) -> str:
     return f"'sha256-{_base64(hashlib.sha256(text.encode()).digest())}'"
 
 
-def _table(view: "View") -> str:
+def plain_table(view: "View") -> str:
     """For a browser that runs no scripts: the strongest connections, in plain HTML."""
     try:
         table = strongest(view, _TABLE_ROWS)

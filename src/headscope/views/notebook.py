@@ -16,6 +16,7 @@ from headscope.views.saved_page import frame
 from headscope.views.selection import form_of
 
 if TYPE_CHECKING:
+    from headscope.views.atlas_views import AtlasView
     from headscope.views.view import View
 
 # Lines between more tokens than this take seconds to draw and are a blur: a matrix is not.
@@ -39,7 +40,7 @@ def bundle(view: "View") -> Any:
     return data | ({"image/png": picture} if picture else {}) | plain, metadata
 
 
-def page_in_frame(view: "View") -> str | None:
+def page_in_frame(view: "View | AtlasView") -> str | None:
     """The page, for what shows HTML and is no notebook that drives widgets; None for a terminal, and for that."""
     shell = _shell()
     if is_live() or (shell is not None and getattr(shell, "kernel", None) is None):

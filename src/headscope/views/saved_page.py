@@ -12,7 +12,7 @@ from headscope.errors import InputError, LoadError, NotRecordedError
 from headscope.sites import Site
 from headscope.traces import LayerRecord
 from headscope.views.contract import SavedProps
-from headscope.views.html_document import escape, html_document, pack, program
+from headscope.views.html_document import escape, html_document, pack, plain_table, program
 from headscope.views.layers import DENSE_CELLS, HALF_CELLS, layer_part, sparse_part
 from headscope.views.media import can_roll, image_part, looks_like, rollout_part, sound_part
 from headscope.views.neuron_export import other_heads, saved_parts
@@ -59,7 +59,7 @@ def page(view: "View", *, budget: float = BUDGET, static: Path | None = None) ->
     parts, notes = _parts(view, budget * MEGABYTE - len(script.packed) - len(style.packed))
     saved = SavedProps(view=view.kind, selection=asdict(view.selection), notes=notes, theme=view.theme)
     parts["saved"] = pack(Part("saved", saved))
-    return Page(html_document(view, parts, script, style), notes)
+    return Page(html_document(view.title, plain_table(view), parts, script, style), notes)
 
 
 def frame(document: str, title: str, *, height: int = 640) -> str:

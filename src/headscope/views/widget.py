@@ -1,19 +1,18 @@
 """A view in a notebook, alive: the page in an output, its parts from the kernel's trace, its selection in Python."""
 
-import logging
 from collections.abc import Mapping
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
-from headscope.errors import HeadscopeError, InputError, MissingExtraError, NotRecordedError
+from headscope.errors import InputError, MissingExtraError, NotRecordedError
 from headscope.views.contract import SavedProps
 from headscope.views.live_selection import change_selection, select, selected_of
+from headscope.views.page_widget import PageWidget
 from headscope.views.parts import part
-from headscope.views.saved_page import page, page_files
+from headscope.views.saved_page import page
 from headscope.views.wire import Part
 
 try:
-    import anywidget
     import traitlets
 except ImportError as error:
     raise MissingExtraError("live views need anywidget: pip install headscope[notebook].") from error
@@ -21,12 +20,10 @@ except ImportError as error:
 if TYPE_CHECKING:
     from headscope.views.view import View
 
-_log = logging.getLogger("headscope")
-_LONGEST_NAME = 64
 _NO_ACTIVATIONS = "this view holds no activations, which take the model: show hs.activations_view(trace, model)."
 
 
-class ViewWidget(anywidget.AnyWidget):
+class ViewWidget(PageWidget):
     """A view to look at and to choose in: `widget.selected` is what is on screen, and can be set.
 
     Parts are made when the page asks for them, so a trace of any size can be looked at; the widget holds the trace
@@ -35,26 +32,11 @@ class ViewWidget(anywidget.AnyWidget):
 
     # The page is told `_selection`, in its own words; `selected` is the same in Python's.
     selected: Any = traitlets.Any(help="What is on screen: the scale, the head, the heads drawn, the token.")
-    height = traitlets.Int(560, min=200, max=4000, help="In pixels.").tag(sync=True)
-    _selection = traitlets.Dict().tag(sync=True)
-    _esm = traitlets.Unicode().tag(sync=True)
-    _style = traitlets.Unicode().tag(sync=True)
-    _title = traitlets.Unicode().tag(sync=True)
-    _picture = traitlets.Bytes().tag(sync=True)
 
     def __init__(self, view: "View", *, height: int = 560, picture: bytes = b"") -> None:
         self._opened = view
-        script, style = page_files()
-        super().__init__(
-            _esm=script,
-            _style=style,
-            _title=view.title,
-            _picture=picture,
-            _selection=asdict(view.selection),
-            height=height,
-        )
+        super().__init__(view.title, asdict(view.selection), height=height, picture=picture)
         self.selected = view.selection
-        self.on_msg(self._hear)
 
     def __repr__(self) -> str:
         selection = self.selected.selection
@@ -83,31 +65,15 @@ class ViewWidget(anywidget.AnyWidget):
     def _receive_selection(self, change: Any) -> None:
         if self.selected is None or change["new"] == asdict(self.selected.selection):
             return
-        try:
+
+        def select_on_page() -> None:
             # The page tells all of it: what it leaves out is as it was when the view was made.
             selection = change_selection(change["new"], self._opened.selection)
             self.selected = selected_of(self._opened.trace, selection)
-        except HeadscopeError as problem:
-            _log.warning("the page of %s selected something that is not there: %s", self._title, problem)
+
+        self._accept(select_on_page)
 
     # What the page asks for
-
-    def _hear(self, _: Any, content: Any, buffers: Any) -> None:
-        name = content.get("ask") if isinstance(content, Mapping) else None
-        if not isinstance(name, str) or len(name) > _LONGEST_NAME:
-            return
-        try:
-            reply = self._answer(content)
-        except HeadscopeError as error:
-            problem = {"error": type(error).__name__, "message": str(error), "hint": ""}
-            self.send({"answer": name, "problem": problem})
-        except Exception:
-            _log.exception("a view in a notebook could not be drawn")
-            message = "Something went wrong inside the kernel."
-            hint = "Its log says where: please report it."
-            self.send({"answer": name, "problem": {"error": "Unexpected", "message": message, "hint": hint}})
-        else:
-            self.send({"answer": name}, [reply])
 
     def _answer(self, content: Mapping[str, Any]) -> bytes:
         if content.get("page") is True:

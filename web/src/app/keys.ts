@@ -1,11 +1,23 @@
 /** Keys, wherever the focus is: those of the whole page, then those of the view, then moves between scales. */
 
 import { stepsOf, stepTo } from "../data/steps";
-import type { Compared, Editing, Messages, Pending, Place, Runs, Searching, Selecting, Viewing } from "./slices";
+import type { Scale } from "../selection";
+import type {
+  Charted,
+  Compared,
+  Editing,
+  Messages,
+  Pending,
+  Place,
+  Runs,
+  Searching,
+  Selecting,
+  Viewing,
+} from "./slices";
 
 export function pressed(
   event: KeyboardEvent,
-  bench: Place & Selecting & Runs & Pending & Editing & Compared & Searching & Viewing & Messages,
+  bench: Charted & Place & Selecting & Runs & Pending & Editing & Compared & Searching & Viewing & Messages,
   root: HTMLElement,
   showKeys: () => void,
 ) {
@@ -40,17 +52,50 @@ export function pressed(
   if (event.key === "?") {
     event.preventDefault();
     showKeys();
-  } else if (bench.shown && ofPage(event, bench, root)) {
+  } else if (
+    bench.selection.scale === "atlas" ? ofAtlas(event, bench, root) : bench.shown && ofPage(event, bench, root)
+  ) {
     event.preventDefault();
   }
 }
 
+const SCALES: Record<string, Scale> = { 1: "model", 2: "head", 3: "neuron", 4: "activations" };
+
+function ofAtlas(event: KeyboardEvent, { charts, select }: Charted & Selecting, root: HTMLElement): boolean {
+  const scale = SCALES[event.key];
+  if (scale) {
+    select({ scale });
+    return true;
+  }
+  if (event.key === "t") {
+    charts.asTable = !charts.asTable;
+    return true;
+  }
+  if (event.key === "/") {
+    const box = root.querySelector<HTMLInputElement>("[data-find]");
+    box?.focus();
+    return box !== null;
+  }
+  if (event.key === "Escape" && charts.asTable) {
+    charts.asTable = false;
+    return true;
+  }
+  if (charts.asTable) return false;
+  if (charts.view?.key(event)) return true;
+  if (event.key !== "Escape" || !charts.selection.place) return false;
+  charts.select({ place: "" });
+  return true;
+}
+
 function ofPage(
   event: KeyboardEvent,
-  bench: Place & Selecting & Runs & Compared & Searching & Viewing & Messages,
+  bench: Charted & Selecting & Runs & Compared & Searching & Viewing & Messages,
   root: HTMLElement,
 ): boolean {
   switch (event.key) {
+    case "0":
+      if (bench.charts.isOffered) bench.select({ scale: "atlas" });
+      return true;
     case "1":
       bench.select({ scale: "model" });
       return true;

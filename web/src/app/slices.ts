@@ -10,6 +10,7 @@ import type { Source, SourceError } from "../source";
 import type { Legend } from "../views/legend";
 import type { Mounted } from "../views/view";
 import type { Part } from "../wire";
+import type { AtlasBench } from "./atlas/atlasBench.svelte";
 import type { Comparing } from "./compare/comparison.svelte";
 import type { Edits } from "./edit/edits.svelte";
 import type { Finder } from "./find/finder.svelte";
@@ -149,20 +150,34 @@ export interface Tasks {
   allow(task: string): void;
 }
 
-export interface Viewing {
-  view: Mounted | null;
+/** What a view says of its picture, and its numbers. */
+export interface Telling {
+  readonly view: Pick<Mounted, "numbers"> | null;
   /** What the view says it draws, and what it left out. */
   line: string;
   notes: string[];
   /** What its colours mean. */
   legend: Legend | null;
-  viewProblem: SourceError | null;
   isDrawn: boolean;
   asTable: boolean;
+}
+
+export interface Viewing extends Telling {
+  view: Mounted | null;
+  viewProblem: SourceError | null;
   /** The picture is complete. */
   drawn(): void;
   /** A view could not be drawn; null when it could again. */
   viewFailed(problem: SourceError | null): void;
+}
+
+/** The scale Atlas, and how it leads into the others. */
+export interface Charted extends Place {
+  readonly charts: AtlasBench;
+  /** Whether this server runs the model of an atlas. */
+  canRun(model: string): boolean;
+  /** Run an example of the atlas in its model, and look at a head of it. */
+  openExample(example: number, place: string): void;
 }
 
 export interface Messages {

@@ -14,16 +14,21 @@ import { layerKey } from "../data/load";
 import { joined, Measures, strongestHead } from "../data/measures";
 import { RELEVANCE, type Relevance } from "../data/relevance";
 import { type Report, reportOf } from "../data/report";
+import { headName } from "../data/trace";
 import { type Address, keep, recall } from "../hosts/address";
+import { savedAtlasSource } from "../hosts/atlasFile";
 import { saved } from "../hosts/file";
 import { Gate } from "../hosts/gate";
 import { keptRun, load, run, settings, traceSource } from "../hosts/servedPage";
 import { requestOf, sameRequest } from "../request";
 import { carried, changed, cleaned, DEFAULT, fitted, opened, type Selection } from "../selection";
+import { fragmentOf } from "../selectionLink";
 import { isAborted, problemOf, type Source, SourceError } from "../source";
 import type { Legend } from "../views/legend";
 import type { Mounted } from "../views/view";
 import type { Part } from "../wire";
+import { AtlasBench } from "./atlas/atlasBench.svelte";
+import { exampleRequest } from "./atlas/exampleRequest";
 import { Comparing } from "./compare/comparison.svelte";
 import { isOfModel } from "./edit/calls";
 import { calls, type Edit, Edits } from "./edit/edits.svelte";
@@ -46,6 +51,7 @@ import { QUEUED } from "./progress";
 import { earlierRuns, remembered, storeRuns } from "./runHistory";
 import { inputName } from "./runName";
 import type {
+  Charted,
   Compared,
   EarlierRun,
   Editing,
@@ -96,6 +102,7 @@ export class Workbench
     Tasks,
     Trusting,
     Viewing,
+    Charted,
     Messages,
     Linked
 {
@@ -115,6 +122,8 @@ export class Workbench
   /** A second run beside the one on screen: what it is compared with. */
   other = $state.raw<OpenRun | null>(null);
   readonly comparing = new Comparing(this);
+  /** The scale Atlas. */
+  readonly charts = new AtlasBench(this);
   /** The edits of what is on screen. */
   readonly edits = new Edits((list, history) => this.#edited(list, history));
   /** The same run without edits, where the one on screen has some. */
@@ -176,6 +185,7 @@ export class Workbench
     this.#stop?.abort();
     clearTimeout(this.#clickTimer);
     this.comparing.destroy();
+    this.charts.destroy();
     this.#unlisten();
   }
 
@@ -195,8 +205,13 @@ export class Workbench
     return request ? nameOf(plain(request), this.settings?.models ?? []) : inputName(trace);
   }
 
+  get modelOnScreen(): string {
+    return this.shown?.request?.model ?? this.draft.model;
+  }
+
   /** Settled: nothing is under way and what there is to see is on screen. */
   get isReady(): boolean {
+    if (this.selection.scale === "atlas") return this.charts.isSettled;
     if (this.progress || this.isLookingUp || this.comparing.progress) return false;
     if (this.problem || this.viewProblem || this.wasCancelled) return true;
     return this.shown ? this.isDrawn : this.settings !== null;
@@ -207,7 +222,29 @@ export class Workbench
     const asked = this.pending?.missing.includes("compare") ? this.pending.link : null;
     const { compare, beside } = asked?.selection ?? this.selection;
     const other = asked?.other ?? this.other?.request ?? null;
-    return linkText(this.shown?.request ?? null, { ...this.selection, compare, beside }, keep, other, this.edits.list);
+    const selection = { ...this.selection, compare, beside };
+    const text = linkText(this.shown?.request ?? null, selection, keep, other, this.edits.list);
+    if (this.selection.scale !== "atlas") return text;
+    return fragmentOf(new URLSearchParams([...new URLSearchParams(text), ...Object.entries(this.charts.params)]));
+  }
+
+  relink(history: "keep" | "replace") {
+    if (this.selection.scale === "atlas") this.address.write(this.link, history);
+  }
+
+  canRun(model: string): boolean {
+    return this.home.kind === "page" && model !== "";
+  }
+
+  /** Run an example of the atlas in its model, and look at a head of it. */
+  openExample(example: number, place: string) {
+    const { open, examples } = this.charts;
+    const at = open?.atlas.places.find(({ address }) => address === place);
+    const request = open && examples && exampleRequest(open.atlas, examples, example);
+    if (!request) return;
+    const head = at?.head ?? 0;
+    const selection: Selection = { ...DEFAULT, scale: "head", site: at?.site ?? "", head, heads: [head] };
+    void this.#run({ request, selection, history: "keep", isConfirmed: true });
   }
 
   /** Whether the form is as the pending link filled it in. */
@@ -226,6 +263,8 @@ export class Workbench
       const isLink = parseLink(this.address.read(), recall).request !== null;
       if (isLink) this.#follow();
       this.settings = await this.#offer;
+      this.charts.offers = this.settings.atlases;
+      if (this.selection.scale === "atlas") void this.charts.show();
       if (!isLink) this.#follow(true);
       this.#fitForm();
     } catch (thrown) {
@@ -238,6 +277,8 @@ export class Workbench
     const before = this.pictured;
     if (!before) return;
     const next = changed(this.selection, change, before.trace);
+    if (next.scale === "atlas" && this.selection.scale !== "atlas") this.#enterAtlas();
+    else if (this.selection.scale === "atlas" && next.scale !== "atlas" && !change.site) this.#leaveAtlas(next);
     if (JSON.stringify(next) === JSON.stringify(this.selection)) return;
     if (change.relevance) this.allow("relevance");
     else if (change.relevance === "") this.#drop("relevance");
@@ -398,10 +439,27 @@ export class Workbench
     this.toast = text;
   }
 
+  /** One scale up: the atlas of this model, at the head in focus where a single head was looked at. */
+  #enterAtlas() {
+    const { scale, site, head } = this.selection;
+    const place = scale === "head" || scale === "neuron" ? headName(site, head) : "";
+    this.charts.enter(place);
+  }
+
+  /** One scale down: the head in view stays in focus, where the run on screen has it. */
+  #leaveAtlas(next: Selection) {
+    const { open, selection } = this.charts;
+    const at = open?.atlas.places.find(({ address }) => address === selection.place);
+    if (!at || at.head === null || open?.atlas.model !== this.modelOnScreen || !this.shown) return;
+    Object.assign(next, fitted({ ...next, site: at.site, head: at.head, heads: [at.head] }, this.shown.trace));
+  }
+
   /** Go where the address says: after going back, by a link, or at the start. */
   #follow(isStart = false) {
     const link = parseLink(this.address.read(), recall);
+    if (link.selection.scale === "atlas" && this.home.kind === "page") this.#followAtlas();
     if (this.home.kind !== "page") {
+      if (this.saved?.view === "atlas") this.charts.follow(new URLSearchParams(this.address.read().replace(/^#/, "")));
       if (this.shown) this.#turn(fitted(link.selection, this.shown.trace));
       return;
     }
@@ -433,6 +491,13 @@ export class Workbench
       return;
     }
     if (isStart || link.model) this.#begin(link, false, isStart && !link.model);
+  }
+
+  /** The atlas is shown whatever becomes of the run beneath it. */
+  #followAtlas() {
+    this.charts.follow(new URLSearchParams(this.address.read().replace(/^#/, "")));
+    if (this.selection.scale !== "atlas") this.#turn({ ...this.selection, scale: "atlas" });
+    void this.charts.show();
   }
 
   /** No input was asked for, but perhaps a model: its first example. `isStart`: nothing was, so the page opens on the
@@ -693,10 +758,22 @@ export class Workbench
 
   async #open(source: Source, opensAt: string) {
     this.saved = await saved(source);
+    if (this.saved.view === "atlas") return this.#openAtlas(source, opensAt);
     const trace = (await source.part<TraceProps>("trace")).props;
     const fragment = this.address.read().replace(/^#/, "") || opensAt;
     const selection = fragment ? parseLink(fragment, recall).selection : cleaned(this.saved.selection);
     this.#show({ request: null, trace, source }, selection);
+  }
+
+  /** A saved page or a notebook that holds an atlas, and no run. */
+  async #openAtlas(source: Source, opensAt: string) {
+    const fragment = this.address.read().replace(/^#/, "") || opensAt;
+    this.selection = { ...DEFAULT, scale: "atlas" };
+    await this.charts.openSaved(
+      this.home.kind === "file" ? savedAtlasSource(source) : source,
+      this.saved?.selection ?? {},
+      fragment,
+    );
   }
 
   #show(openRun: OpenRun, selection: Selection | null) {

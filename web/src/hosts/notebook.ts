@@ -1,6 +1,7 @@
 /** A notebook: parts by messages to the kernel that holds the trace. One of each for every place a widget is shown in;
  *  what several places of one widget share is the widget's own state, in its model. */
 
+import { atlasFrom, atlasParams, cleanedAtlas } from "../atlasSelection";
 import type { Problem } from "../contract";
 import { cleaned } from "../selection";
 import { fragmentOf, selectionFrom, selectionParams } from "../selectionLink";
@@ -116,12 +117,15 @@ export function kernelSource(kernel: Kernel): Source {
 /** The place that the widget is at, instead of a page's address: Python and all that show the widget share it. */
 export function widgetAddress(model: WidgetModel): Address {
   return {
-    read: () =>
-      fragmentOf(
-        new URLSearchParams(selectionParams(cleaned((model.get("_selection") ?? {}) as Record<string, unknown>))),
-      ),
+    read: () => {
+      const selection = (model.get("_selection") ?? {}) as Record<string, unknown>;
+      const params = isOfAtlas(selection) ? atlasParams(cleanedAtlas(selection)) : selectionParams(cleaned(selection));
+      return fragmentOf(new URLSearchParams(params));
+    },
     write(fragment) {
-      model.set("_selection", selectionFrom(new URLSearchParams(fragment)));
+      const params = new URLSearchParams(fragment);
+      const isAtlas = isOfAtlas((model.get("_selection") ?? {}) as Record<string, unknown>);
+      model.set("_selection", isAtlas ? atlasFrom(params) : selectionFrom(params));
       model.save_changes();
     },
     listen(moved) {
@@ -129,4 +133,9 @@ export function widgetAddress(model: WidgetModel): Address {
       return () => model.off("change:_selection", moved);
     },
   };
+}
+
+/** Whether a selection is that of an atlas. */
+function isOfAtlas(selection: Record<string, unknown>): boolean {
+  return "coordinates" in selection;
 }

@@ -50,7 +50,7 @@ export async function task<Props>(
 }
 
 /** The last word of a run or a task. */
-async function heard(answer: Response, hear: (event: RunEvent) => void): Promise<RunEvent> {
+export async function heard(answer: Response, hear: (event: RunEvent) => void): Promise<RunEvent> {
   for await (const event of lines(answer)) {
     if (event.state === "failed") throw new SourceError(event.message, event.hint, event.error, 0, 0, event.cut_to);
     if (event.state === "cancelled") throw new DOMException("the run was stopped", "AbortError");
@@ -148,11 +148,13 @@ export function tokenIn(pasted: string): string {
   return /[?&]token=([^&#\s]+)/.exec(text)?.[1] ?? text;
 }
 
-function posted(body: object): RequestInit {
+/** A request with a body. */
+export function posted(body: object): RequestInit {
   return { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) };
 }
 
-async function asked(url: string, options: RequestInit = {}): Promise<Response> {
+/** The server's answer; what is not one is thrown as something that can be shown. */
+export async function asked(url: string, options: RequestInit = {}): Promise<Response> {
   let answer: Response;
   try {
     answer = await fetch(url, { credentials: "same-origin", ...options });

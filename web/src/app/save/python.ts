@@ -22,7 +22,8 @@ export interface Given {
 /** Measures from elsewhere, by their names; null where no few lines give them: a use case, a report. */
 export type Elsewhere = Record<string, Given | null>;
 
-const VIEWS = { model: modelView, head: headView, neuron: neuronView, activations: activationsView };
+/** A run has no atlas: at that scale its code is that of the view below. */
+const VIEWS = { atlas: modelView, model: modelView, head: headView, neuron: neuronView, activations: activationsView };
 
 /** The call that gives the view on screen. */
 export function viewOf(trace: TraceProps, selection: Selection, elsewhere: Elsewhere = {}): string {

@@ -23,6 +23,7 @@ import type {
   Searching,
   Selecting,
   Tasks,
+  Telling,
   Viewing,
 } from "../slices";
 import { pythonOfTwo } from "./comparedPython";
@@ -39,7 +40,7 @@ export function savePage(bench: Place & Selecting & Runs & Tasks & Messages & Li
     if (selection.scale === "activations" && run.source.task) await readAll(bench, bench.pictured ?? run);
     const page = await pageOf(bench, run.trace.id);
     download(page, `${fileName(bench)}.html`);
-    bench.say(`Saved ${fileName(bench)}.html (${size(page)}). It opens without a server.`);
+    bench.say(`Saved ${fileName(bench)}.html (${fileSize(page)}). It opens without a server.`);
   });
 }
 
@@ -73,21 +74,24 @@ export function savePicture(bench: Selecting & Runs & Viewing & Messages) {
 
 /** Every number that is drawn, as the page has it. */
 export function saveNumbers(bench: Selecting & Runs & Viewing & Messages, format: "csv" | "json") {
-  return attempt(bench, async () => {
-    const sheet = bench.view?.numbers(MOST_ROWS);
-    if (!sheet) return;
-    // Spreadsheets take a file without a byte order mark for one in their own old encoding.
-    const file = new Blob([format === "csv" ? `\ufeff${csv(sheet)}` : json(sheet)], {
-      type: format === "csv" ? "text/csv" : "application/json",
-    });
-    download(file, `${fileName(bench)}.${format}`);
-    const count = (value: number) => value.toLocaleString("en");
-    const rows =
-      sheet.total > sheet.rows.length
-        ? `the first ${count(sheet.rows.length)} of ${count(sheet.total)}`
-        : count(sheet.total);
-    bench.say(`Saved ${rows} rows as ${fileName(bench)}.${format}.`);
+  return attempt(bench, async () => savedNumbers(bench, bench, fileName(bench), format));
+}
+
+/** Save the numbers of what is on screen, and say so. */
+export function savedNumbers(messages: Messages, { view }: Telling, name: string, format: "csv" | "json") {
+  const sheet = view?.numbers(MOST_ROWS);
+  if (!sheet) return;
+  // Spreadsheets take a file without a byte order mark for one in their own old encoding.
+  const file = new Blob([format === "csv" ? `\ufeff${csv(sheet)}` : json(sheet)], {
+    type: format === "csv" ? "text/csv" : "application/json",
   });
+  download(file, `${name}.${format}`);
+  const count = (value: number) => value.toLocaleString("en");
+  const rows =
+    sheet.total > sheet.rows.length
+      ? `the first ${count(sheet.rows.length)} of ${count(sheet.total)}`
+      : count(sheet.total);
+  messages.say(`Saved ${rows} rows as ${name}.${format}.`);
 }
 
 /** Every number there is, from the server. */
@@ -123,7 +127,7 @@ export function saveTable(bench: Selecting & Runs & Messages, format: "csv" | "p
       kept = "filtered";
     }
     download(file, `${fileName(bench)}-${kept}.${format}`);
-    bench.say(`Saved ${fileName(bench)}-${kept}.${format} (${size(file)}).`);
+    bench.say(`Saved ${fileName(bench)}-${kept}.${format} (${fileSize(file)}).`);
   });
 }
 
@@ -212,7 +216,8 @@ function fileName(bench: Selecting & Runs): string {
   return `headscope-${model}${place}`.replace(/[^\w.-]+/g, "-");
 }
 
-function size(file: Blob): string {
+/** How large a file is, in words. */
+export function fileSize(file: Blob): string {
   return file.size < 1e6 ? `${Math.ceil(file.size / 1e3)} kB` : `${(file.size / 1e6).toFixed(1)} MB`;
 }
 
