@@ -42,7 +42,7 @@ def atlas_page(view: "AtlasView", *, static: Path | None = None) -> Page:
 
 
 def saved_key(key: str) -> str:
-    """A key as saved pages have it: options in order, without how many points or pairs were asked for."""
+    """A key as saved pages have it: options in order, without how many points or pairs were wanted_heads for."""
     kind, _, query = key.partition("?")
     options = sorted((name, value) for name, value in parse_qsl(query) if name not in ("points", "pairs", "top"))
     return f"{kind}?{urlencode(options)}" if options else kind
@@ -51,15 +51,17 @@ def saved_key(key: str) -> str:
 def _heads(view: "AtlasView") -> tuple[list[str], list[str]]:
     """The heads that are saved: those chosen, as many as there is room for, the one in view first of all."""
     atlas, place = view.atlas, view.selection.place
-    asked = [atlas.place(head).address for head in view.heads] or ([place] if place else atlas.addresses)
-    if place and place not in asked:
-        asked = [place, *asked]
-    n_points = max(sum(atlas.n_tokens[cloud.stack] for cloud in atlas.place(head).clouds) for head in asked)
+    wanted_heads = [atlas.place(head).address for head in view.heads] or ([place] if place else atlas.addresses)
+    if place and place not in wanted_heads:
+        wanted_heads = [place, *wanted_heads]
+    n_points = max(sum(atlas.n_tokens[cloud.stack] for cloud in atlas.place(head).clouds) for head in wanted_heads)
     most = max(1, _ROOM // (_BYTES_A_POINT * n_points))
-    if len(asked) <= most:
-        return asked, [] if len(asked) == len(atlas) else [f"{len(asked)} of {len(atlas)} heads are here"]
-    first = [place, *(head for head in asked if head != place)] if place else asked
-    return first[:most], [f"{most} of {len(asked)} heads are here: more would make the file large"]
+    if len(wanted_heads) <= most:
+        return wanted_heads, [] if len(wanted_heads) == len(atlas) else [
+            f"{len(wanted_heads)} of {len(atlas)} heads are here"
+        ]
+    first = [place, *(head for head in wanted_heads if head != place)] if place else wanted_heads
+    return first[:most], [f"{most} of {len(wanted_heads)} heads are here: more would make the file large"]
 
 
 def _parts(atlas: "Atlas", selection: AtlasSelection, heads: list[str]) -> Iterator[tuple[str, Part]]:
