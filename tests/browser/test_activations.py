@@ -7,6 +7,7 @@ from playwright.sync_api import expect
 import headscope as hs
 from browser.conftest import TEXTS
 from browser.word_model import words
+from browser.workbench import Workbench
 
 NURSE = "The doctor asked the nurse a question. She"
 STORY = "Once upon a time there was a miller"
@@ -139,3 +140,18 @@ def test_examples_of_a_neuron_and_of_a_head(bench, gpt, tmp_path):
     expect(lines).to_have_count(4)
     bench.page.get_by_label("Coordinate").fill("999")
     expect(panel).to_contain_text("0 to 31")
+
+
+def test_predictions_are_not_offered_where_no_layer_makes_any(bench: Workbench) -> None:
+    bench.open("builtin:vit", media="preset:lorry", view="activations", at="L1H3")
+    streams = bench.page.get_by_role("group", name="What is shown")
+    predictions = streams.get_by_role("button", name="Predictions")
+    expect(predictions).to_have_attribute("aria-disabled", "true")
+    expect(predictions).to_have_accessible_description("Predictions: the model has no language-model head")
+    # What is pressed is what is drawn.
+    expect(streams.get_by_role("button", name="Norms")).to_have_attribute("aria-pressed", "true")
+    expect(bench.status).to_contain_text("norm of the residual stream")
+    bench.choose("What is shown", "MLP")
+    bench.links_to(stream="mlp")
+    bench.open(text="The cat sat.", view="activations", at="L1H3")
+    expect(predictions).not_to_have_attribute("aria-disabled", "true")

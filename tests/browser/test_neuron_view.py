@@ -9,6 +9,7 @@ from playwright.sync_api import expect
 from tiny_models import FAMILIES
 
 import headscope as hs
+from browser.workbench import Workbench
 from headscope.models import Model
 from headscope.views.neurons import Terms
 
@@ -246,3 +247,12 @@ def test_a_neuron_is_set_to_zero_where_it_is_seen(bench, trace):
     bench.page.mouse.move(x, y)
     expect(bench.page.get_by_role("tooltip")).to_contain_text(f"neuron {neuron}")
     assert tip(bench, x, y)["k"] == 0
+
+
+def test_an_edited_output_is_not_called_the_sum_and_no_weight_is_called_nothing(bench: Workbench) -> None:
+    bench.open(text=NURSE, view="neuron", at="L3H2")
+    expect(bench.label("output, the sum of a · v")).to_be_visible()
+    expect(bench.label("<0.001").first).to_be_visible()
+    expect(bench.label("0")).to_have_count(0)
+    bench.open(text=NURSE, view="neuron", at="L3H2", edit="silence('L3H2')")
+    expect(bench.label("output, edited")).to_be_visible()

@@ -155,3 +155,14 @@ def test_edits_are_moved_and_taken_out_by_touch(bench_with: Callable[..., Workbe
     expect(bench.page.locator("li .moves").first).to_have_css("opacity", "1")
     bench.button("Move down: silence L0H0").tap()
     expect(words).to_have_text(["silence L0H1", "silence L0H0"])
+
+
+def test_tools_leave_the_picture_its_room_on_a_phone(bench_with: Callable[..., Workbench]) -> None:
+    bench = bench_with(viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True)
+    bench.open(text=TEXT, view="neuron", at="L2H1")
+    tools = bench.page.get_by_role("toolbar", name="How it is drawn").bounding_box()
+    assert tools and tools["height"] < 0.15 * 844
+    bench.page.get_by_label("Sort neurons by").select_option(
+        "contribution"
+    )  # the labels are still those of the controls
+    bench.links_to(neurons="contribution")

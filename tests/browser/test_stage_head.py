@@ -182,7 +182,7 @@ def test_a_translation_opens_on_cross_attention_under_its_two_sentences(bench: W
     bench.button(re.compile("Model: builtin:gpt")).click()
     models = bench.page.get_by_role("group", name=re.compile("Model: "))
     models.get_by_role("button", name=re.compile("builtin:translate")).click()
-    bench.links_to(model="builtin:translate", view="head", at="cross.L3H0")
+    bench.links_to(model="builtin:translate", view="head", at="cross.L2H0")
     bench.ready()
     source = bench.page.get_by_label("Source", exact=True).input_value()
     sentences = texts(bench)
@@ -190,12 +190,12 @@ def test_a_translation_opens_on_cross_attention_under_its_two_sentences(bench: W
     assert re.search(r"[\u0430-\u044f]{3}", sentences["Translation"])
     expect(bench.status).to_contain_text("mean of 8 heads")
     # What the picture is of is named as such; the card says that it is of one head alone.
-    expect(bench.page.get_by_label("Where you are")).to_contain_text("mean of 8 heads of cross.L3")
+    expect(bench.page.get_by_label("Where you are")).to_contain_text("mean of 8 heads of cross.L2")
     card = bench.page.locator("aside.right")
-    expect(card).to_contain_text("mean of 8 heads of cross.L3. This panel is of cross.L3H0 alone.")
+    expect(card).to_contain_text("mean of 8 heads of cross.L2. This panel is of cross.L2H0 alone.")
     # An edited run reads the translation again that the original wrote: that it has not changed means nothing.
     card.get_by_role("button", name="Mean", exact=True).click()
-    bench.links_to(edit="mean_ablate('cross.L3H0')")
+    bench.links_to(edit="mean_ablate('cross.L2H0')")
     bench.ready()
     assert texts(bench) == sentences
     expect(bench.page.get_by_label("Warnings")).to_contain_text(
@@ -204,9 +204,9 @@ def test_a_translation_opens_on_cross_attention_under_its_two_sentences(bench: W
     bench.button("Undo all").click()
     bench.ready()
     expect(bench.page.get_by_label("Warnings")).to_have_count(0)
-    card.get_by_role("button", name="Show cross.L3H0").click()
+    card.get_by_role("button", name="Show cross.L2H0").click()
     bench.links_to(mean=None)
-    expect(bench.page.get_by_label("Where you are")).to_contain_text("cross.L3H0")
+    expect(bench.page.get_by_label("Where you are")).to_contain_text("cross.L2H0")
     expect(card).not_to_contain_text("The picture shows")
     bench.button(re.compile("Model: builtin:translate")).click()
     models.get_by_role("button", name=re.compile("builtin:gpt")).click()

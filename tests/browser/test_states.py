@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Route, expect
 
 from browser.word_model import words
 from browser.workbench import Workbench
@@ -110,7 +110,7 @@ def test_somebody_who_is_not_signed_in_is_told_how(browser, server):
     context = browser.new_context()
     bench = Workbench(context.new_page(), server)
     bench.page.goto(server.host)
-    expect(bench.page.get_by_role("alert")).to_contain_text("headscope")
+    expect(bench.page.get_by_role("alert").first).to_contain_text("Open the address that the terminal shows")
     context.close()
 
 
@@ -160,3 +160,30 @@ def test_the_page_offers_its_numbers_as_a_table(bench, gpt):
         cells = dict(zip(head, row, strict=True))
         weight = pattern[int(cells["query position"]), int(cells["key position"])]
         assert float(cells["weight"]) == pytest.approx(weight, abs=1e-3)
+
+
+def test_many_models_are_filtered_by_name_and_architecture(bench: Workbench) -> None:
+    def with_many(route: Route) -> None:
+        answer = route.fetch()
+        settings = answer.json()
+        (gpt,) = (model for model in settings["models"] if model["name"] == "builtin:gpt")
+        unknown = {**gpt, "is_loaded": False, "kinds": [], "presets": [], "shape": "", "covers": ""}
+        more = [{**unknown, "name": f"/models/number-{n}", "about": "MambaForCausalLM"} for n in range(12)]
+        more.append({**unknown, "name": "/models/otter", "about": "OPTForCausalLM"})
+        route.fulfill(response=answer, json={**settings, "models": [*settings["models"], *more]})
+
+    bench.page.route("**/api/settings", with_many)
+    bench.goto(f"{bench.server.host}/")
+    bench.button(re.compile("Model: ")).click()
+    models = bench.page.get_by_role("group", name=re.compile("Model: "))
+    box = models.get_by_label("Filter models")
+    rows = models.locator("li button")
+    assert rows.count() > 15
+    for typed, names in (("OTTER", ["otter"]), ("  optfor", ["otter"]), ("number-11", ["number-11"])):
+        box.fill(typed)
+        expect(rows.locator("b")).to_have_text(names)
+    box.fill("nobody")
+    expect(rows).to_have_count(0)
+    expect(models).to_contain_text("No model has “nobody” in its name.")
+    box.fill("")
+    assert rows.count() > 15

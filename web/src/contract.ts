@@ -372,6 +372,8 @@ export interface NeuronProps {
   no_terms: string;
   notes: string[];
   largest: Record<string, number>;
+  /** Whether the output is other than the sum of weight × value. */
+  is_output_edited: boolean;
 }
 
 /** Queries, keys, values or outputs (`mixed`) of one head, of tokens first to last (not included). */

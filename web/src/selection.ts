@@ -119,11 +119,13 @@ export function carried(selection: Selection, trace: TraceProps): Selection {
 }
 
 /** The selection of a run that is opened without a place: where one text is written from another, in the head view, on
- *  what the last layer of the second looks at in the first, as the mean of its heads. */
+ *  what the last layer but one of the second looks at in the first, as the mean of its heads: of all layers that shows
+ *  most clearly which words belong together (Garg et al., 2019). */
 export function opened(selection: Selection, trace: TraceProps): Selection {
   const areTexts = trace.stacks.every((stack) => stack.kind === "text");
   const isPlaced = trace.layers.some((layer) => layer.site === selection.site);
-  const cross = trace.layers.findLast((layer) => layer.kind === "cross");
+  const crosses = trace.layers.filter((layer) => layer.kind === "cross");
+  const cross = crosses.at(-2) ?? crosses.at(-1);
   if (!cross || isPlaced || !areTexts || selection.scale !== "model") return selection;
   const heads = Array.from({ length: cross.n_heads }, (_, head) => head);
   return { ...selection, scale: "head", site: cross.site, head: 0, heads, average: true };

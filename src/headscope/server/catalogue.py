@@ -16,7 +16,7 @@ from headscope.models.inputs.decoder_start import decoding_choices
 from headscope.models.loading import BUILTIN
 from headscope.server.errors import Refused
 from headscope.server.log import logger
-from headscope.server.model_folders import model_folders
+from headscope.server.model_folders import ModelFolder, model_folders
 from headscope.server.options import Options
 from headscope.server.presets import builtin_presets, media_presets, presets_of
 from headscope.server.sweeps import PREFIX, Sweeps
@@ -41,7 +41,7 @@ class Catalogue:
         # What the page wrote it may read again.
         roots = [*options.allow, *([options.save_to] if options.save_to else [])]
         self._roots = [root.expanduser().resolve() for root in roots]
-        self.folders: dict[str, str] = {}
+        self.folders: dict[str, ModelFolder] = {}
         self._models: OrderedDict[str, Model] = OrderedDict()
         self._known: dict[str, ModelProps] = {}
         self.look_for_folders()
@@ -141,7 +141,8 @@ class Catalogue:
         if known is not None:
             return replace(known, is_loaded=False, covers="", coverage="", max_tokens=None)
         presets = builtin_presets(name) if name in self.builtin else []
-        return ModelProps(name, self._about(name), False, [], "", "", "", None, presets)
+        kinds = list(self.folders[name].kinds) if name in self.folders else []
+        return ModelProps(name, self._about(name), False, kinds, "", "", "", None, presets)
 
     def all(self) -> list[ModelProps]:
         """Every model that can be chosen: those given at the start, the built-in ones, others that were loaded, and
@@ -151,7 +152,7 @@ class Catalogue:
 
     def look_for_folders(self) -> None:
         """List the models again that lie in the folders that may be read; the page may have written one."""
-        self.folders = {str(folder.path): folder.about for folder in model_folders(self._roots)}
+        self.folders = {str(folder.path): folder for folder in model_folders(self._roots)}
 
     def _model_props(self, name: str, model: Model) -> ModelProps:
         intake = Intake.of(model.processor, model.module, model.stacks if model.has_layout else None)
@@ -184,7 +185,7 @@ class Catalogue:
         if self.sweeps.has(name):
             return self.sweeps.about(name)
         if not name.startswith("builtin:"):
-            return self.folders.get(name, "")
+            return self.folders[name].about if name in self.folders else ""
         card = BUILTIN / name.removeprefix("builtin:") / "README.md"
         match = re.search(r"^description: *\"?(.*?)\"?$", card.read_text(encoding="utf-8"), re.MULTILINE)
         return match.group(1) if match else ""

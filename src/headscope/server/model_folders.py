@@ -5,6 +5,7 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 MAX_MODELS = 100
 MAX_DEPTH = 4
@@ -15,10 +16,12 @@ MAX_CONFIG_BYTES = 1_000_000
 
 @dataclass(frozen=True)
 class ModelFolder:
-    """One model: its folder, and what its config says of it in a few words."""
+    """One model: its folder, what its config says of it in a few words, and what it takes as far as files tell."""
 
     path: Path
     about: str
+    kinds: tuple[str, ...] = ()
+    """Of one that reads no text, `image` or `audio`; empty where only loading it tells."""
 
 
 def model_folders(roots: Sequence[Path]) -> list[ModelFolder]:
@@ -32,7 +35,7 @@ def model_folders(roots: Sequence[Path]) -> list[ModelFolder]:
                 return list(models.values())
             about = _about(folder, names)
             if about is not None:
-                models.setdefault(folder, ModelFolder(folder, about))
+                models.setdefault(folder, ModelFolder(folder, about, _kinds(folder, names)))
     return list(models.values())
 
 
@@ -49,13 +52,30 @@ def _about(folder: Path, names: Sequence[str]) -> str | None:
     """The architecture that a model's config names; None where the folder holds no model that can be loaded here."""
     if "config.json" not in names or not any(name.endswith(".safetensors") for name in names):
         return None
-    try:
-        with (folder / "config.json").open("rb") as file:
-            config = json.loads(file.read(MAX_CONFIG_BYTES))
-    except (OSError, ValueError):
-        return None
-    if not isinstance(config, dict) or not isinstance(config.get("model_type"), str):
+    config = _settings(folder / "config.json")
+    if not isinstance(config.get("model_type"), str):
         return None
     architectures = config.get("architectures")
     first = architectures[0] if isinstance(architectures, list) and architectures else config["model_type"]
     return str(first)[:80]
+
+
+def _kinds(folder: Path, names: Sequence[str]) -> tuple[str, ...]:
+    """What a model without a tokenizer takes, by its preprocessor."""
+    has_tokenizer = any(name.startswith(("tokenizer", "vocab", "spiece", "sentencepiece")) for name in names)
+    if has_tokenizer or "preprocessor_config.json" not in names:
+        return ()
+    settings = _settings(folder / "preprocessor_config.json")
+    if "image_processor_type" in settings:
+        return ("image",)
+    return ("audio",) if "feature_extractor_type" in settings and "sampling_rate" in settings else ()
+
+
+def _settings(file: Path) -> dict[str, Any]:
+    """A JSON object from a file of bounded size; empty where it holds none."""
+    try:
+        with file.open("rb") as opened:
+            settings = json.loads(opened.read(MAX_CONFIG_BYTES))
+    except (OSError, ValueError):
+        return {}
+    return settings if isinstance(settings, dict) else {}

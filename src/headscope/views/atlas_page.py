@@ -42,7 +42,7 @@ def atlas_page(view: "AtlasView", *, static: Path | None = None) -> Page:
 
 
 def saved_key(key: str) -> str:
-    """A key as saved pages have it: options in order, without how many points or pairs were wanted_heads for."""
+    """A key as saved pages have it: options in order, without how many points or pairs were asked for."""
     kind, _, query = key.partition("?")
     options = sorted((name, value) for name, value in parse_qsl(query) if name not in ("points", "pairs", "top"))
     return f"{kind}?{urlencode(options)}" if options else kind

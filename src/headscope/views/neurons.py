@@ -242,6 +242,7 @@ class Terms:
             no_terms=self.no_terms,
             notes=self.notes(),
             largest=largest,
+            is_output_edited=self.is_output_changed,
         )
         return Part("neuron", props, arrays)
 

@@ -43,6 +43,24 @@ def test_the_page_is_told_of_models_that_were_written_later(start, tmp_path: Pat
     assert models[folder]["about"] == "GPT2LMHeadModel" and not models[folder]["is_loaded"]
 
 
+def test_models_that_read_no_text_are_known_by_their_preprocessor(start, tmp_path: Path) -> None:
+    preprocessors = {
+        "vit": {"image_processor_type": "ViTImageProcessor"},
+        "wav2vec2": {"feature_extractor_type": "Wav2Vec2FeatureExtractor", "sampling_rate": 16000},
+        "clip": {"image_processor_type": "CLIPImageProcessor"},
+        "odd": [1],
+    }
+    for name, settings in preprocessors.items():
+        write_model(tmp_path / name).joinpath("preprocessor_config.json").write_text(json.dumps(settings))
+    (tmp_path / "clip" / "tokenizer.json").write_text("{}")
+    write_model(tmp_path / "gpt2")
+    kinds = {folder.path.name: folder.kinds for folder in model_folders([tmp_path])}
+    assert kinds == {"vit": ("image",), "wav2vec2": ("audio",), "clip": (), "odd": (), "gpt2": ()}
+    # So the page offers them for no text before they are loaded.
+    models = start(allow=(tmp_path,)).get("/api/settings").json()["models"]
+    assert {Path(model["name"]).name: model["kinds"] for model in models}["vit"] == ["image"]
+
+
 def test_without_permission_nothing_is_listed(tmp_path: Path) -> None:
     catalogue = Catalogue(Options())
     catalogue.look_for_folders()

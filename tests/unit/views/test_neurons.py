@@ -140,6 +140,8 @@ def test_edited_heads_do_not_pretend():
     assert "edited" in page_part.props.no_terms
     assert page_part.arrays["weights"][0].tolist() == pytest.approx([1 / 9] * 9)
     assert any("not the sum of weight × value" in note for note in page_part.props.notes)
+    assert page_part.props.is_output_edited
+    assert not part(trace_of_layers(layer), "neuron/L0H1?query=3").props.is_output_edited
     assert "score" not in hs.neuron_view(edited, "L0H1").table().columns
     unknown = trace_of_layers(replace(layer, formula=None, stored=dict(enumerate(torch.full((4, 9, 9), 1 / 9)))))
     assert "were not recorded" in part(unknown, "neuron/L0H0?query=0").props.no_terms

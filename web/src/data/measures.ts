@@ -163,6 +163,11 @@ export function titleOf(name: string): string {
   return isOwn(name) ? spoken(name) : `${spoken(name)}, over the corpus`;
 }
 
+/** A weight after a softmax, which is never nothing: three digits after the point, all the way down a column. */
+export function weightText(weight: number): string {
+  return weight > 0 && weight < 0.0005 ? "<0.001" : weight.toFixed(3);
+}
+
 /** Two digits, as everywhere in the page. */
 export function number(value: number): string {
   if (Number.isNaN(value)) return "–";

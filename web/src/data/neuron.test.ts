@@ -36,6 +36,7 @@ const props: NeuronProps = {
   bias: "",
   sink: null,
   no_terms: "",
+  is_output_edited: false,
   notes: [],
   largest: { query: 1, key: 1, value: 1, mixed: 1 },
 };

@@ -67,10 +67,13 @@ export function drawn(known: AnyWindow | null, wanted: Stream): Stream {
   return known?.hasStream(wanted) === false ? "norm" : wanted;
 }
 
+/** How the note begins that says why a run has no predictions layer by layer. */
+export const NO_LENS = "no logit lens: ";
+
 /** Why another stream is shown than the one asked for. */
 export function notesOn({ props }: AnyWindow, wanted: Stream, stream: Stream): string[] {
   if (wanted === stream) return [];
-  if (wanted === "lens") return [`no logit lens: ${props.no_lens}`];
+  if (wanted === "lens") return [`${NO_LENS}${props.no_lens}`];
   return [`nothing to show of ${named(wanted)}: ${props.no_written || "no such layer"}`];
 }
 

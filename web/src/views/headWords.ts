@@ -26,7 +26,13 @@ export function linesLine(scene: Pick<Scene, "layer" | "drawn" | "total">, pinne
   for (const end of ends) for (const flag of end.isDrawn) drawn += flag;
   const reading = pinned.side === "query" ? scene.layer.queries : scene.layer.keys;
   const verb = pinned.side === "query" ? "from" : "to";
-  return `${count(drawn)} of ${count(scene.total(pinned))} lines drawn, ${verb} ${reading.texts[pinned.index]}`;
+  return `${count(drawn)} of ${count(scene.total(pinned))} lines drawn, ${verb} ${named(reading.texts, pinned.index)}`;
+}
+
+/** A token by its text, with its position where the text has it more than once. */
+function named(texts: string[], index: number): string {
+  const text = texts[index] ?? "";
+  return texts.indexOf(text) === texts.lastIndexOf(text) ? text : `${text} (${index})`;
 }
 
 function spanned([first, last]: [number, number]): string {

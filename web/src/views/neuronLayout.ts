@@ -14,6 +14,8 @@ export interface Column {
 }
 
 export const TITLES: Record<Heat, string> = { key: "key k", product: "q × k", value: "value v", weighted: "a · v" };
+/** The same where a column is narrower than its title. */
+export const SHORT: Record<Heat, string> = { key: "k", product: "q×k", value: "v", weighted: "a·v" };
 const MARGIN = 16;
 const GAP = { wide: 14, narrow: 8 };
 const FOLDED = 18;

@@ -1,6 +1,6 @@
 /** The picture of the neuron view: a row a key, a column for every step from query and key to the head's output. */
 
-import { number } from "../data/measures";
+import { weightText } from "../data/measures";
 import { type Of, product, type Terms, variation, weighted } from "../data/neuron";
 import { fillBox, frame, scaled } from "../marks/boxes";
 import { type Box, signedRamp } from "../marks/cells";
@@ -8,7 +8,7 @@ import type { Raster } from "../marks/raster";
 import { drawStrip } from "../marks/strip";
 import type { Theme } from "../theme";
 import type { Label, Ruler } from "./labels";
-import { type Column, type Figure, type Heat, layOut, layOutEvery, type Name, TITLES } from "./neuronLayout";
+import { type Column, type Figure, type Heat, layOut, layOutEvery, type Name, SHORT, TITLES } from "./neuronLayout";
 import { EVERY_TOP, FOOT, NeuronRows, STRIP, TOP } from "./neuronRows";
 import { type Content, type Spot, tipOf } from "./neuronTip";
 
@@ -157,10 +157,17 @@ export class NeuronPicture {
     return [
       {
         ...right,
-        text: terms.two ? fixed(terms.weights[row] as number) : number(terms.weights[row] as number),
+        text: terms.two ? fixed(terms.weights[row] as number) : weightText(terms.weights[row] as number),
         colour: theme.ink,
       },
     ];
+  }
+
+  /** What a column holds, and the size that has the full colour; in few letters where there is no room for more. */
+  private heatTitle(name: Heat, room: number): string {
+    const full = `±${fixed(this.full(name))}`;
+    const title = `${TITLES[name]}  ${full}`;
+    return this.ruler.width(title, 11) * 1.08 <= room ? title : `${SHORT[name]} ${full}`;
   }
 
   /** Titles, and what is written beside the rows that stay. */
@@ -189,8 +196,11 @@ export class NeuronPicture {
     }
     if (!terms) return [];
     const labels: Label[] = [];
-    for (const column of this.columns) {
+    for (const [place, column] of this.columns.entries()) {
       const { name, x, width, isFolded } = column;
+      // Figures are written at the right of their column: a title before them has room to the next one's.
+      const next = this.columns[place + 1];
+      const room = width + (next && next.name in TITLES ? 4 : 30);
       if (isFolded) {
         const at = { x: x + width / 2, y: this.rows.first + 76, align: "left" as const, width: 90, isUpright: true };
         labels.push({ ...small, ...at, text: TITLES[name as Heat] });
@@ -199,9 +209,7 @@ export class NeuronPicture {
       const softmax = terms.two ? `softmax ±${fixed(this.fullWeight())}` : "softmax";
       const title = name === "token" ? (width < 70 ? "token" : "key token") : name === "softmax" ? softmax : "";
       const isHeat = name in TITLES;
-      const text = isHeat
-        ? `${TITLES[name as Heat]}  ±${fixed(this.full(name as Heat))}`
-        : title || FIGURES[name as Figure];
+      const text = isHeat ? this.heatTitle(name as Heat, room) : title || FIGURES[name as Figure];
       const align = isHeat || name === "token" ? "left" : "right";
       labels.push({
         ...small,
@@ -222,14 +230,15 @@ export class NeuronPicture {
     const y = this.rows.foot + (FOOT - STRIP) / 2;
     if (output) {
       const width = Math.max(40, output.x - 20 - (bar ? bar.x + bar.width : 0));
-      const text = terms.two ? "output, A − B" : width > 122 ? "output, the sum of a · v" : "output";
+      const sum = terms.props.is_output_edited ? "output, edited" : width > 122 ? "output, the sum of a · v" : "output";
+      const text = terms.two ? "output, A − B" : sum;
       labels.push({ ...small, text, x: output.x - 10, y: y + STRIP / 2, align: "right", width });
     }
     if (terms.sink !== null && bar) {
       labels.push(beside(`sink  ${fixed(terms.props.sink ?? Number.NaN)}`, y));
       labels.push({
         ...small,
-        text: number(terms.sink),
+        text: weightText(terms.sink),
         x: bar.x + bar.width,
         y: y + STRIP / 2,
         align: "right",

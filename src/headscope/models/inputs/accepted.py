@@ -214,7 +214,7 @@ class Intake:
             return ""
         what = "target" if role == "target" else "input"
         return (
-            f"the {what} is {n_tokens} tokens long, and {self.name} was trained on at most {limit.positions}: its "
+            f"the {what} is {n_tokens:,} tokens long, and {self.name} was trained on at most {limit.positions:,}: its "
             "attention beyond those may be unlike what it does within them."
         )
 

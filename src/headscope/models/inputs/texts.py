@@ -65,7 +65,7 @@ def text_inputs(
     too_long = ""
     if limit is not None and is_cut:
         what = "target" if role == "target" else "pair" if pair is not None else "text"
-        too_long = f"the {what} is {n} tokens long but {intake.name} has positions for {limit.positions}"
+        too_long = f"the {what} is {n:,} tokens long but {intake.name} has positions for {limit.positions:,}"
         if not truncate:
             cut_to = f"{limit.positions:,} tokens"
             raise TooLongError(f"{too_long}. Shorten it, or pass `truncate=True` to cut it to {cut_to}.", cut_to)
@@ -74,11 +74,11 @@ def text_inputs(
         )
     tokens = encoded.display(intake.marks)
     if is_cut:
-        last = [token.text for token in tokens if not token.special][-3:]
-        side = "end" if tokenizer.truncation_side == "right" else "beginning"
+        is_end = tokenizer.truncation_side == "right"
+        side, verb = ("end", "ends") if is_end else ("beginning", "begins")
         warn_reader(
-            f"{too_long}: {n - n_before - len(tokens)} tokens were cut off at its {side}; it now ends with "
-            f"{' '.join(last)!r}."
+            f"{too_long}: {n - n_before - len(tokens):,} tokens were cut off at its {side}; it now {verb} with "
+            f"{_excerpt(text, pair, tokens, is_end=is_end)!r}."
         )
     name = intake.name_for("text") if role == "text" else "input_ids"
     fields = encoded.fields
@@ -87,6 +87,18 @@ def text_inputs(
     if role == "text" and "token_type_ids" in fields and intake.has_segments:
         inputs["token_type_ids"] = torch.tensor(fields["token_type_ids"], dtype=torch.long)
     return inputs, tokens
+
+
+def _excerpt(text: str, pair: str | None, tokens: Tokens, *, is_end: bool) -> str:
+    """The last three tokens, or the first, as they stand in the text."""
+    own = [token for token in tokens if not token.special]
+    few = own[-3:] if is_end else own[:3]
+    whole = pair if pair is not None and few and few[0].segment == "B" else text
+    first, last = (few[0].start, few[-1].end) if few else (None, None)
+    is_one = len({token.segment for token in few}) == 1
+    if first is None or last is None or not is_one:
+        return " ".join(token.text for token in few)
+    return whole[first:last]
 
 
 def text_with_image(intake: Intake, text: str, image: Any) -> dict[str, tuple[dict[str, Tensor], Tokens, Seen | None]]:

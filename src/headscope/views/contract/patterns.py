@@ -75,6 +75,8 @@ class NeuronProps:
     no_terms: str
     notes: list[str]
     largest: dict[str, float]
+    is_output_edited: bool = False
+    """Whether the output is other than the sum of weight × value."""
 
 
 @dataclass(frozen=True)

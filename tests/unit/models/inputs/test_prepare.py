@@ -103,7 +103,7 @@ def test_a_text_that_is_too_long_is_refused_before_its_tokens_are_made_readable(
     monkeypatch.setattr(
         "headscope.models.inputs.display_tokens.show", lambda *_: pytest.fail("tokens were made readable")
     )
-    with pytest.raises(InputError, match="200001 tokens long but GPT2LMHeadModel has positions for 64"):
+    with pytest.raises(InputError, match="200,001 tokens long but GPT2LMHeadModel has positions for 64"):
         prepare(byte_tokenizer, gpt, "a" + "\u0301" * 100_000)
 
 
