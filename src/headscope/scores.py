@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from headscope.arguments import whole_number
 from headscope.sites import Head, find_head
 
 
@@ -49,13 +50,13 @@ class Scores(Mapping[Head, float]):
     def top(self, k: int = 5) -> list[tuple[Head, float]]:
         """The k heads with the highest scores."""
         known = [(head, value) for head, value in self.values_by_head.items() if value == value]  # NaN is not itself
-        return sorted(known, key=lambda pair: (-pair[1], pair[0]))[:k]
+        return sorted(known, key=lambda pair: (-pair[1], pair[0]))[: whole_number(k, "k")]
 
     def above(self, k: int = 5) -> list[tuple[Head, float, float]]:
         """The k heads that are furthest above their own baselines, each with its score and that baseline."""
         known = [(head, value, self.baselines.get(head, self.baseline or 0.0)) for head, value in self.items()]
         known = [row for row in known if row[1] == row[1] and row[2] == row[2]]
-        return sorted(known, key=lambda row: (row[2] - row[1], row[0]))[:k]
+        return sorted(known, key=lambda row: (row[2] - row[1], row[0]))[: whole_number(k, "k")]
 
     def to_json(self) -> dict[str, Any]:
         """A plain dictionary; NaN becomes None, which JSON can hold."""

@@ -50,6 +50,10 @@ class Head:
     index: int
     kind: Literal["self", "cross"] = "self"
 
+    def __post_init__(self) -> None:
+        if not (isinstance(self.layer, int) and isinstance(self.index, int) and min(self.layer, self.index) >= 0):
+            raise UnknownHeadError(f"layer and head count from 0, got layer {self.layer!r} and head {self.index!r}.")
+
     def __str__(self) -> str:
         return f"{_prefix(self.stack, self.kind)}L{self.layer}H{self.index}"
 
@@ -62,13 +66,20 @@ class Head:
         return Site(self.stack, self.layer, self.kind)
 
 
+def place_of(address: "str | Head | Site") -> Head | Site:
+    """The head or layer that an address names; text is read."""
+    if isinstance(address, Head | Site):
+        return address
+    return parse(address)
+
+
 def parse(address: str) -> Head | Site:
     """Read `L5H1`, `encoder.L5H1`, `cross.L5H1` or, without a head, `L5`: the one parser of addresses.
 
     >>> parse("cross.L5H1"), parse("L3")
     (Head('cross.L5H1'), Site('L3'))
     """
-    match = _ADDRESS.fullmatch(address.strip())
+    match = _ADDRESS.fullmatch(address.strip()) if isinstance(address, str) else None
     if not match:
         raise UnknownHeadError(
             f"{address!r} is not the address of a head: write layer and head as 'L5H1' (both count from 0), "
@@ -84,7 +95,7 @@ def parse(address: str) -> Head | Site:
 def find(address: "str | Head | Site", heads: Iterable[Head]) -> list[Head]:
     """The heads, among those given, that an address names: one for a head, all of a layer for a layer."""
     heads = list(heads)
-    place = parse(address) if isinstance(address, str) else address
+    place = place_of(address)
     matches = [head for head in heads if str(head) == str(place) or str(head.site) == str(place)]
     if not matches:
         raise UnknownHeadError(f"there is no {place}: {describe(heads)}.")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from headscope.arguments import as_path
 from headscope.atlases.atlas_index import (
     PICTURES,
     RUN,
@@ -43,7 +44,7 @@ class Atlas:
     """
 
     def __init__(self, folder: str | Path):
-        self.folder = Path(folder).expanduser()
+        self.folder = as_path(folder, "the folder of an atlas")
         self.index = read_index(self.folder)
 
     @classmethod

@@ -163,6 +163,12 @@ class Patch:
 
     def __call__(self, x: Tensor, at: At) -> Tensor:
         """The other run's rows, where there are any."""
+        n_heads, _, dim = self.values.shape
+        if n_heads not in (1, x.shape[1]) or dim != x.shape[-1]:
+            raise InterventionError(
+                f"the patch has {n_heads} × {dim} numbers a token (heads × dimensions), and what it replaces has "
+                f"{x.shape[1]} × {x.shape[-1]}."
+            )
         values = self.values.to(x)
         inside = (at.index >= 0) & (at.index < values.shape[-2])
         rows = values[:, at.index.clamp(0, values.shape[-2] - 1)].transpose(0, 1)  # [batch, head, row, dim]

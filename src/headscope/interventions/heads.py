@@ -8,7 +8,7 @@ from torch import Tensor
 from headscope.errors import InterventionError
 from headscope.interventions.edits import Mean, Patch, Scale, finite
 from headscope.interventions.intervention import Intervention, call_text, intervene
-from headscope.sites import Head, Site, parse
+from headscope.sites import Head, Site, place_of
 from headscope.traces.tokens import TokenChoice
 from headscope.traces.trace import Trace
 
@@ -42,7 +42,7 @@ def mean_ablate(
     """Replace a head's output by its mean: of this run's tokens, another trace's, or a tensor [dim] or [head, dim]."""
     if isinstance(mean, Trace):
         mean = torch.stack([mean.tensor("mixed", mean_head).float().mean(0) for mean_head in mean.find(head)])
-    mean = None if mean is None else own_tensor(mean)
+    mean = None if mean is None else own_tensor(mean, "mean")
     return intervene(head, "mixed", Mean(mean), tokens, call_text("mean_ablate", head, mean, tokens=tokens))
 
 
@@ -59,19 +59,24 @@ def patch(
     """
     if stage not in ("query", "key", "value", "mixed", "residual", "neurons"):
         raise InterventionError(f"cannot patch {stage!r}: choose query, key, value, mixed, residual or neurons.")
-    place = parse(head) if isinstance(head, str) else head
+    place = place_of(head)
     if isinstance(source, Trace):
         if stage in ("residual", "neurons"):
             source = source.tensor(stage, place)
         else:
             source = torch.stack([source.tensor(stage, source_head) for source_head in source.find(place)])
-    values = own_tensor(source)
+    values = own_tensor(source, "source")
     values = values[None] if values.ndim == 2 else values
     options = {"stage": None if stage == "mixed" else stage, "tokens": tokens}
     return intervene(place, stage, Patch(values), tokens, call_text("patch", head, values, **options))
 
 
-def own_tensor(values: Any) -> Tensor:
+def own_tensor(values: Any, name: str) -> Tensor:
     """A floating-point copy that nobody else can change."""
-    values = torch.as_tensor(values).detach()
+    try:
+        values = torch.as_tensor(values).detach()
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise InterventionError(
+            f"{name} must be a tensor, or an array or list of numbers, got {values!r:.80}."
+        ) from error
     return values.clone() if values.is_floating_point() else values.float()

@@ -11,8 +11,8 @@ from torch import Tensor
 from headscope.errors import InterventionError
 from headscope.interventions import edits
 from headscope.interventions.edits import Apply, Edit, ReplaceToken
-from headscope.sites import Head, Site, parse
-from headscope.traces.tokens import TokenChoice, Tokens
+from headscope.sites import Head, Site, place_of
+from headscope.traces.tokens import TokenChoice, Tokens, check_choice
 
 Stage = Literal["query", "key", "value", "scores", "pattern", "mixed", "neurons", "residual", "tokens"]
 STAGES: tuple[Stage, ...] = get_args(Stage)
@@ -49,10 +49,21 @@ class Intervention:
 
 
 def intervene(
-    site: str | Head | Site | None, stage: Stage, edit: "Edit | ReplaceToken", tokens: TokenChoice | None, call: str
+    site: str | Head | Site | None,
+    stage: Stage,
+    edit: "Edit | ReplaceToken",
+    tokens: TokenChoice | None,
+    call: str,
+    *,
+    everywhere: bool = False,
 ) -> Intervention:
-    """An intervention at an address, which may be written as text."""
-    return Intervention(parse(site) if isinstance(site, str) else site, stage, edit, tokens, call)
+    """An intervention at an address, which may be written as text; None names all heads, where `everywhere` says so."""
+    if site is None and not everywhere:
+        raise InterventionError(f"{call} names no head: write layer and head as 'L5H1', or a whole layer as 'L5'.")
+    intervention = Intervention(None if site is None else place_of(site), stage, edit, tokens, call)
+    for _, choice in intervention.token_choices():
+        check_choice(choice)
+    return intervention
 
 
 def edit(
@@ -71,9 +82,8 @@ def edit(
     if stage not in STAGES or stage == "tokens":
         raise InterventionError(f"there is no stage {stage!r}: the stages are {', '.join(STAGES[:-1])}.")
     name = getattr(function, "__name__", repr(function))
-    return intervene(
-        site, stage, Apply(function), tokens, call_text("interventions.edit", site, stage, Bare(name), tokens=tokens)
-    )
+    call = call_text("interventions.edit", site, stage, Bare(name), tokens=tokens)
+    return intervene(site, stage, Apply(function), tokens, call, everywhere=True)
 
 
 class Bare(str):

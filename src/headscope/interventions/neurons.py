@@ -4,7 +4,7 @@ from headscope.errors import InterventionError
 from headscope.interventions.edits import Coordinate, ReplaceToken, finite
 from headscope.interventions.intervention import Intervention, Stage, call_text, intervene
 from headscope.sites import Head, Site
-from headscope.traces.tokens import TokenChoice
+from headscope.traces.tokens import TokenChoice, check_choice
 
 _PARTS: dict[str, Stage] = {
     "query": "query",
@@ -48,7 +48,8 @@ def add_neuron(
 def replace_token(position: TokenChoice, token: int | str | None = None) -> Intervention:
     """Put another token in place before the run; without one, the tokenizer's mask (or unknown) token."""
     call = call_text("replace_token", position) if token is None else call_text("replace_token", position, token)
-    return intervene(None, "tokens", ReplaceToken(token), position, call)
+    check_choice(position)
+    return intervene(None, "tokens", ReplaceToken(token), position, call, everywhere=True)
 
 
 def _coordinate(

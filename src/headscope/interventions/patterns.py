@@ -21,7 +21,8 @@ from headscope.traces.tokens import TokenChoice
 def temperature(head: str | Head | Site | None, value: float, *, tokens: TokenChoice | None = None) -> Intervention:
     """Divide a head's scores by a number: below 1 sharpens its pattern, above 1 flattens it."""
     value = finite(value, "temperature")
-    return intervene(head, "scores", Temperature(value), tokens, call_text("temperature", head, value, tokens=tokens))
+    call = call_text("temperature", head, value, tokens=tokens)
+    return intervene(head, "scores", Temperature(value), tokens, call, everywhere=True)
 
 
 def uniform(head: str | Head | Site | None, *, tokens: TokenChoice | None = None) -> Intervention:
@@ -31,15 +32,14 @@ def uniform(head: str | Head | Site | None, *, tokens: TokenChoice | None = None
     >>> hs.uniform("L3H2", tokens=[-1])
     hs.uniform('L3H2', tokens=[-1])
     """
-    return intervene(head, "scores", Uniform(), tokens, call_text("uniform", head, tokens=tokens))
+    return intervene(head, "scores", Uniform(), tokens, call_text("uniform", head, tokens=tokens), everywhere=True)
 
 
 def distance_bias(head: str | Head | Site | None, slope: float, *, tokens: TokenChoice | None = None) -> Intervention:
     """Add slope · |query − key| to a head's scores: a negative slope makes it look nearby."""
     slope = finite(slope, "slope")
-    return intervene(
-        head, "scores", DistanceBias(slope), tokens, call_text("distance_bias", head, slope, tokens=tokens)
-    )
+    call = call_text("distance_bias", head, slope, tokens=tokens)
+    return intervene(head, "scores", DistanceBias(slope), tokens, call, everywhere=True)
 
 
 def block(head: str | Head | Site | None, queries: TokenChoice, keys: TokenChoice) -> Intervention:
@@ -49,14 +49,16 @@ def block(head: str | Head | Site | None, queries: TokenChoice, keys: TokenChoic
     >>> hs.block(None, "segment:A", "segment:B")
     hs.block(None, 'segment:A', 'segment:B')
     """
-    return intervene(head, "scores", Block(queries, keys), None, call_text("block", head, queries, keys))
+    return intervene(
+        head, "scores", Block(queries, keys), None, call_text("block", head, queries, keys), everywhere=True
+    )
 
 
 def replace_pattern(
     head: str | Head | Site, pattern: Tensor, *, renormalise: bool = True, tokens: TokenChoice | None = None
 ) -> Intervention:
     """Put a pattern of your own in place [query, key] ([head, query, key] for a whole layer)."""
-    weights = own_tensor(pattern)
+    weights = own_tensor(pattern, "pattern")
     weights = weights[None] if weights.ndim == 2 else weights
     options = {"renormalise": None if renormalise else False, "tokens": tokens}
     call = call_text("replace_pattern", head, weights, **options)
@@ -78,7 +80,7 @@ def set_row(head: str | Head | Site, query: TokenChoice, weights: Tensor, *, ren
 
     The row is brought to a sum of 1, unless `renormalise` is off.
     """
-    row = own_tensor(weights)
+    row = own_tensor(weights, "weights")
     options = {"renormalise": None if renormalise else False}
     call = call_text("set_row", head, query, row, **options)
     return intervene(head, "pattern", SetRow(query, row, renormalise), None, call)

@@ -12,6 +12,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save
 from torch import Tensor
 
+from headscope.arguments import as_path, instances
 from headscope.errors import InterventionError, LoadError
 from headscope.files import write_file
 from headscope.interventions.calls import canonical, parse, read, token_range
@@ -31,8 +32,8 @@ _DAMAGE = (AttributeError, KeyError, TypeError, RecursionError)
 
 def save_interventions(interventions: Iterable[Intervention], path: str | Path) -> Path:
     """Write interventions to a JSON file; tensors land beside it. The old file stays until the new one is whole."""
-    path = Path(path)
-    interventions = list(interventions)
+    path = as_path(path, "the file of interventions")
+    interventions = instances(interventions, Intervention, "interventions", "make them with hs.silence, hs.scale, …")
     for intervention in interventions:
         if isinstance(intervention.edit, Apply):
             raise InterventionError(
@@ -85,7 +86,7 @@ def _is_there(file: Path) -> bool:
 
 def load_interventions(path: str | Path) -> list[Intervention]:
     """Read what `save_interventions` wrote."""
-    path = Path(path)
+    path = as_path(path, "the file of interventions")
     try:
         text = path.read_bytes()
     except OSError as error:

@@ -10,11 +10,12 @@ from safetensors import SafetensorError
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
+from headscope.arguments import as_path, instance
 from headscope.errors import CaptureError, InterventionError
 from headscope.files import new_folder, refuse_foreign
 from headscope.interventions import Intervention
 from headscope.interventions.edits import Coordinate, Mean, Scale
-from headscope.models.capture.edit_checks import resolve
+from headscope.models.capture.edit_checks import intervention_list, resolve
 from headscope.models.capture.probe_inputs import probe_inputs
 from headscope.models.layout import AttentionLayer
 from headscope.models.model import Model
@@ -31,7 +32,7 @@ def bake(model: Model, edits: Sequence[Intervention], folder: str | Path) -> Pat
     projection. Rotary positions come after the projection, so queries and keys of such models are refused; values are
     not. The result is run against the edited model before the folder appears.
     """
-    folder = Path(folder)
+    folder = as_path(folder, "the folder of a baked model")
     refuse_foreign(folder, "a model", is_replaced=True)
     baked = baked_model(model, edits)
     with new_folder(folder) as partial:
@@ -41,9 +42,10 @@ def bake(model: Model, edits: Sequence[Intervention], folder: str | Path) -> Pat
 
 def baked_model(model: Model, edits: Sequence[Intervention]) -> Model:
     """The same in memory: a copy of the model that behaves as the edited run does, compared with it."""
+    instance(model, Model, "the model", "hs.load gives one")
     if not isinstance(model.module, PreTrainedModel):
         raise InterventionError(f"only Hugging Face models can be baked, this is a {type(model.module).__name__}.")
-    edits = [edits] if isinstance(edits, Intervention) else list(edits)
+    edits = intervention_list(edits)
     _check_expressible(edits)
     baked = Model(copy.deepcopy(model.module), model.processor, name=model.name)
     with torch.no_grad():

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from transformers import LogitsProcessor, LogitsProcessorList
 
+from headscope.arguments import whole_number
 from headscope.choices import Record
 from headscope.errors import InputError, InterventionError
 from headscope.interventions import Intervention
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 # A target that nobody gave is generated, up to this many tokens.
 MAX_TARGET = 128
+MOST_NEW_TOKENS = 100_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +60,7 @@ def generate(
 ) -> Generation:
     """Generate with edits, then run the whole sequence once more with them and record it."""
     interventions = intervention_list(interventions)
-    if num_beams < 1 or (do_sample and (temperature <= 0 or top_k < 0)):
+    if num_beams < 1 or temperature <= 0 or top_k < 0:
         raise InputError("num_beams is at least 1, temperature above 0, and top_k at least 0 (0: all tokens).")
     prompt = replace_tokens(model, _prompt(model, source, media), interventions)
     options = {"do_sample": do_sample, "num_beams": num_beams}
@@ -135,7 +137,7 @@ def continue_inputs(
     **options: Any,
 ) -> Continuation:
     """Have the model write after the prompt, or write its target."""
-    _check_generation(model, interventions, max_new_tokens)
+    _check_generation(model, prompt, interventions, max_new_tokens)
     forward = Pass.of(model, [prompt], interventions)
     start = StartIds()
     options |= _own_options(model)
@@ -157,23 +159,37 @@ def continue_inputs(
     return Continuation(inputs, new, [])
 
 
-def _check_generation(model: "Model", interventions: Sequence[Intervention], max_new_tokens: int) -> None:
+def _check_generation(
+    model: "Model", prompt: Inputs, interventions: Sequence[Intervention], max_new_tokens: int
+) -> None:
     """Refuse models that write nothing, lengths that do not fit, and edits that have no meaning while text grows."""
     if not hasattr(model.module, "generate") or not getattr(model.module, "can_generate", lambda: True)():
         raise InputError(
             f"{type(model.module).__name__} cannot generate text: it has no language-model head. Give a target."
         )
-    if max_new_tokens < 1:
-        raise InputError(f"max_new_tokens must be at least 1, got {max_new_tokens}.")
-    most = longest_target(model, most=max_new_tokens)
-    if is_whisper(model.module) and most < max_new_tokens:
-        raise InputError(f"max_new_tokens={max_new_tokens} is more than its decoder has positions for: at most {most}.")
+    whole_number(max_new_tokens, "max_new_tokens", 1, MOST_NEW_TOKENS)
+    most = _room(model, prompt, max_new_tokens)
+    if most < max_new_tokens:
+        raise InputError(
+            f"max_new_tokens={max_new_tokens} is more than {model.name} has positions for after this input: "
+            f"at most {most}."
+        )
     for intervention in interventions:
         if isinstance(intervention.edit, Mean) and intervention.edit.mean is None:
             raise InterventionError(
                 f"{intervention!r}: the mean over a text that is still being written changes at every step. "
                 "Give a fixed mean: hs.mean_ablate(head, trace)."
             )
+
+
+def _room(model: "Model", prompt: Inputs, most: int) -> int:
+    """How many tokens the model can write after a prompt: `most`, or fewer where its positions end before."""
+    if model.is_encoder_decoder:
+        return longest_target(model, most=most)
+    limit, ids = Intake.of(model.processor, model.module).limit("text"), prompt.model_inputs.get("input_ids")
+    if limit is None or not limit.is_hard or ids is None:
+        return most
+    return max(0, min(most, limit.positions - ids.shape[0]))
 
 
 def _own_options(model: "Model") -> dict[str, Any]:

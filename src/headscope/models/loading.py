@@ -108,7 +108,11 @@ def check_device(device: str | torch.device | None) -> None:
     try:
         is_there = torch.empty(0, device=device).device.type != "meta"  # which computes nothing
         reason = None
-    except (RuntimeError, AssertionError) as error:  # torch raises the second where it was built without CUDA
+    except (
+        RuntimeError,
+        AssertionError,
+        TypeError,
+    ) as error:  # torch raises the second where it was built without CUDA
         is_there, reason = False, error
     if not is_there:
         raise LoadError(

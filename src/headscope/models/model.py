@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
 
+from headscope.arguments import instance, whole_number
 from headscope.choices import Keep, Record
 from headscope.errors import InputError, NotRecordedError
 from headscope.interventions import Intervention
@@ -227,6 +228,11 @@ class Model(ProbedModule):
             **media,
         )
 
+    def __reduce__(self) -> Any:
+        raise InputError(
+            "a Model is not pickled: hand on its name or folder and load it there, or a function that makes it."
+        )
+
     def lens(self, trace: Trace, k: int = 5) -> list[list[list[Prediction]]]:
         """The logit lens: what the residual stream before each layer, and after the last, would predict
         [layer][token][k].
@@ -235,12 +241,13 @@ class Model(ProbedModule):
 
         if not self.layout.lens:
             raise NotRecordedError(f"no logit lens for {self.name}: {self.layout.no_lens}.")
+        instance(trace, Trace, "the trace of a lens", "model.run gives one")
         stream = trace.residuals.get(lens_stack(self))
         if stream is None:
             raise NotRecordedError(
                 "the logit lens reads the residual stream: run with record='full', or use model.activations(trace)."
             )
-        lens = read_lens(self, stream, k)
+        lens = read_lens(self, stream, whole_number(k, "k"))
         return [
             [
                 [

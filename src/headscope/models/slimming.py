@@ -12,6 +12,7 @@ import transformers
 from torch import nn
 from transformers import PreTrainedModel
 
+from headscope.arguments import as_path
 from headscope.errors import CaptureError, HeadscopeError, InterventionError, UnknownHeadError
 from headscope.files import new_folder, refuse_foreign
 from headscope.interventions import Intervention, gate, silence
@@ -44,7 +45,7 @@ def slim(model: Model, heads: Iterable[Head], folder: str | Path) -> Path:
     Transformers loads it too; otherwise that refuses it, since its weights have other sizes.
     The slim model is run against this one with the other heads silenced before the folder appears.
     """
-    folder = Path(folder)
+    folder = as_path(folder, "the folder of a slim model")
     refuse_foreign(folder, "a model", is_replaced=True)
     module = slim_module(model, heads)
     with new_folder(folder) as partial:

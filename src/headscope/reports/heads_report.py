@@ -13,6 +13,7 @@ from headscope import runs
 from headscope.analysis import ablation, gate_importance, relevance_scores
 from headscope.analysis.measures.corpus_measures import streaming
 from headscope.analysis.measures.roles import Verdict, roles
+from headscope.arguments import as_path
 from headscope.corpora import Corpus, Example
 from headscope.errors import CaptureError, HeadscopeError, HeadscopeWarning, InputError, LoadError
 from headscope.files import read_json, refuse_foreign, take_checksum, with_checksum, write_file
@@ -162,7 +163,7 @@ def heads(
     """
     script_and_style()  # what is missing for the page is said before hours of measuring, not after
     if folder is not None:
-        check_folder(folder)
+        check_folder(as_path(folder, "the folder of a report"))
     loaded = load(model) if isinstance(model, str) else model
     examples = corpus_subset(source, limit, every)
     place = Path(tempfile.mkdtemp(prefix="headscope-heads-")) if folder is None else Path(folder)

@@ -10,7 +10,7 @@ from torch import Tensor
 from headscope.attention.summaries import cell
 from headscope.choices import What
 from headscope.errors import InputError, NotRecordedError, UnknownHeadError
-from headscope.sites import Head, Site, describe
+from headscope.sites import Head, Site, describe, place_of
 
 if TYPE_CHECKING:
     from headscope.traces.trace import Trace
@@ -21,7 +21,7 @@ Rows = int | slice | range | None
 
 def mean_rectangle(trace: "Trace", what: What, place: Where, rows: Rows, columns: Rows) -> Tensor:
     """A rectangle of a head's weights, scores or contributions; of several heads, the mean."""
-    places = [place] if isinstance(place, str | Head | Site) else list(place)
+    places: Sequence[str | Head | Site] = [place] if isinstance(place, str | Head | Site) else _several(place)
     if not places:
         raise UnknownHeadError(f"no head was named: {describe(trace.heads)}.")
     heads = list(dict.fromkeys(head for place in places for head in trace.find(place)))
@@ -34,6 +34,11 @@ def mean_rectangle(trace: "Trace", what: What, place: Where, rows: Rows, columns
         total = cells if total is None else total + cells
     assert total is not None
     return total / len(heads) if len(heads) > 1 else total
+
+
+def _several(places: Sequence[str | Head | Site]) -> Sequence[str | Head | Site]:
+    """Several places; what is no list of them is refused as a place that is none."""
+    return places if isinstance(places, list | tuple) else [place_of(places)]  # type: ignore[list-item]
 
 
 def rectangle(trace: "Trace", what: What, head: Head, rows: Rows, columns: Rows) -> Tensor:
@@ -100,7 +105,7 @@ def thumbnail(trace: "Trace", head: Head, size: int) -> Tensor:
 def _slice(places: Rows, length: int, name: str) -> slice:
     if places is None:
         return slice(None)
-    if isinstance(places, int | np.integer):
+    if isinstance(places, int | np.integer) and not isinstance(places, bool):
         if not -length <= places < length:
             raise InputError(f"{name}={places} is outside 0 to {length - 1}.")
         return slice(int(places) % length, int(places) % length + 1)

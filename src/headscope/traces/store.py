@@ -20,6 +20,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
+from headscope.arguments import as_path
 from headscope.attention import Bias, Formula, Mask, Summary
 from headscope.errors import HeadscopeError, LoadError
 from headscope.files import (
@@ -60,7 +61,7 @@ def save_trace(trace: Trace, folder: str | Path) -> Path:
         raise HeadscopeError(
             "save the trace itself: words() and without() are ways of reading it, applied again after loading."
         )
-    folder = Path(folder)
+    folder = as_path(folder, "the folder of a trace")
     is_new = not folder.exists()
     check_trace_folder(folder)
     box = _Box()
@@ -160,7 +161,7 @@ def _clear(folder: Path, names: set[str]) -> None:
 
 def load_trace(folder: str | Path) -> Trace:
     """Read a trace and check it against its checksum."""
-    folder = Path(folder)
+    folder = as_path(folder, "the folder of a trace")
     header = _read_header(folder)
     try:
         file = folder / _own_file(header["tensors"]["file"])

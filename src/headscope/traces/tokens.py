@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import Literal, overload
+from typing import Any, Literal, overload
 
 from headscope.errors import UnknownTokenError
 
@@ -72,12 +72,7 @@ class Tokens(Sequence[Token]):
 
         A text names every token that shows it; "A" and "B" written as `segment:A` and `segment:B` name a segment.
         """
-        if isinstance(chosen, bool) or not isinstance(
-            chosen, int | str | range | slice | list | tuple | set | frozenset
-        ):
-            raise UnknownTokenError(
-                f"{chosen!r} does not name tokens: give a position, a text, a range or a list of those."
-            )
+        check_choice(chosen)
         if isinstance(chosen, int):
             if not -len(self) <= chosen < len(self):
                 raise UnknownTokenError(
@@ -109,6 +104,20 @@ class Tokens(Sequence[Token]):
         """Read what `to_json` wrote."""
         grid = tuple(data["grid"]) if data["grid"] else None
         return cls(tuple(Token(**token) for token in data["items"]), data["kind"], grid)
+
+
+def check_choice(chosen: Any) -> None:
+    """Refuse what names no tokens, whatever the input."""
+    several = isinstance(chosen, list | tuple | set | frozenset)
+    if several:
+        for choice in chosen:
+            if isinstance(choice, list | tuple | set | frozenset):
+                raise UnknownTokenError(f"{chosen!r} does not name tokens: a list holds positions, texts and ranges.")
+            check_choice(choice)
+    elif isinstance(chosen, bool) or not isinstance(chosen, int | str | range | slice):
+        raise UnknownTokenError(
+            f"{chosen!r} does not name tokens: give a position, a text, a range or a list of those."
+        )
 
 
 TokenChoice = int | str | range | slice | Sequence["int | str | range | slice"]

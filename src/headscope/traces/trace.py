@@ -3,15 +3,16 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, get_args
+from typing import get_args
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from headscope.arguments import whole_number
 from headscope.choices import Record
 from headscope.errors import InputError, NotRecordedError, UnknownHeadError
-from headscope.sites import Head, Site, find, parse
+from headscope.sites import Head, Site, find, place_of
 from headscope.traces.given_patterns import NO_PATTERNS, layer_of_patterns
 from headscope.traces.inputs import Inputs
 from headscope.traces.layer import HeadSummary, LayerRecord
@@ -20,9 +21,6 @@ from headscope.traces.pattern_reading import Reading
 from headscope.traces.predictions import Prediction, Predictions
 from headscope.traces.rectangles import Rows, Where, mean_rectangle, rectangle, thumbnail
 from headscope.traces.tokens import TokenChoice, Tokens
-
-if TYPE_CHECKING:
-    pass
 
 RECORDS: tuple[Record, ...] = get_args(Record)
 
@@ -132,8 +130,7 @@ class Trace:
 
     def thumbnail(self, place: str | Head | Site, size: int = 96) -> np.ndarray:
         """The pattern, max-pooled to at most `size` cells a side, so that thin diagonals survive."""
-        if size < 1:
-            raise InputError(f"a thumbnail has at least one cell, got size={size}.")
+        size = whole_number(size, "size")
         heads = self.find(place)
         return torch.stack([thumbnail(self, head, size) for head in heads]).mean(0).numpy()
 
@@ -194,18 +191,17 @@ class Trace:
     # Answers
 
     def predictions(self, k: int = 5, *, answer: int = -1) -> list[Prediction]:
-        """The k most probable answers: of the last answer position, unless another is asked for."""
-        if k < 1:
-            raise InputError(f"ask for at least one prediction, got k={k}.")
+        """The k most probable answers, or as many as were kept: of the last position, unless asked otherwise."""
         if self.answers is None or not len(self.answers.ids):
             raise NotRecordedError(
                 "the model has no output that reads as a prediction for this input "
                 "(no language-model or class head, or nothing masked)."
             )
-        if not -len(self.answers.ids) <= answer < len(self.answers.ids):
+        if not isinstance(answer, int) or not -len(self.answers.ids) <= answer < len(self.answers.ids):
             raise NotRecordedError(
-                f"there is no answer {answer}: the model answered at positions {self.answers.positions}."
+                f"there is no answer {answer!r}: the model answered at positions {self.answers.positions}."
             )
+        k = whole_number(k, "k")
         return self.answers.top(k, answer)
 
     # Other ways of reading
@@ -260,7 +256,7 @@ class Trace:
 
     def _head(self, place: str | Head | Site) -> Head:
         heads = self.find(place)
-        if not isinstance(parse(place) if isinstance(place, str) else place, Head):
+        if not isinstance(place_of(place), Head):
             raise UnknownHeadError(f"{place} is a layer of {len(heads)} heads: say which, as in {heads[0]}.")
         return heads[0]
 
@@ -276,7 +272,7 @@ class Trace:
 
 
 def _site(place: str | Head | Site) -> Site:
-    address = parse(place) if isinstance(place, str) else place
+    address = place_of(place)
     return address.site if isinstance(address, Head) else address
 
 

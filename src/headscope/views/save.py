@@ -5,6 +5,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from headscope.arguments import as_path
 from headscope.errors import InputError, LoadError
 from headscope.files import write_file
 from headscope.views.table import about
@@ -19,7 +20,7 @@ SUFFIXES = (*PAGES, *PICTURES, *NUMBERS)
 
 def check_path(path: str | Path) -> Path:
     """Refuse a file that cannot be written, before anything is computed."""
-    path = Path(path)
+    path = as_path(path, "the file of a view")
     if path.suffix.lower() not in SUFFIXES:
         named = f"{path.name!r} ends in none of them" if path.suffix else f"{path.name!r} has no suffix"
         raise InputError(f"the suffix says what to write, {', '.join(SUFFIXES)}; {named}.")

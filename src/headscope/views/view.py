@@ -98,7 +98,7 @@ class View:
         from headscope.views.save import save
 
         save(self, path, width)
-        return Path(path)
+        return Path(path).expanduser()
 
     @cached_property
     def widget(self) -> "ViewWidget":

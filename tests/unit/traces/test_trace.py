@@ -112,7 +112,7 @@ def test_a_thumbnail_of_a_layer_is_the_mean_and_of_other_axes_pooled_apart():
     assert trace.thumbnail("cross.L0H0", 10).shape == (10, 10)
     each = [trace.thumbnail(head, 10) for head in trace.heads]
     np.testing.assert_allclose(trace.thumbnail("cross.L0", 10), np.mean(each, 0), atol=1e-6)
-    with pytest.raises(InputError, match="at least one cell"):
+    with pytest.raises(InputError, match="whole number of 1 or more"):
         trace.thumbnail("cross.L0", 0)
 
 

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from headscope.analysis.attribution.logit_target import name_of
+from headscope.arguments import instance
 from headscope.attention.divergence import kullback_leibler_of_logs
 from headscope.errors import InputError
 from headscope.interventions import Intervention
@@ -81,6 +82,7 @@ def effect(
 
     Where the logits of all positions would take more than a gigabyte, those of the last ones that fit are compared.
     """
+    instance(model, Model, "the model", "hs.load gives one")
     inputs = source.inputs if isinstance(source, Trace) else source
     inputs = inputs if isinstance(inputs, Inputs) else model.read(inputs)
     if not isinstance(inputs, Inputs):

@@ -16,6 +16,7 @@ from headscope.analysis.attribution import logit_target
 from headscope.analysis.attribution.logit_target import BATCH_SIZE, Question, Target
 from headscope.analysis.attribution.lrp_rules import Rule, Rules
 from headscope.analysis.statistics import mean_scores, per_layer
+from headscope.arguments import instance
 from headscope.errors import CaptureError, InputError, NotRecordedError
 from headscope.interventions import Intervention, edit
 from headscope.models import Model
@@ -238,6 +239,7 @@ class _Row:
 def _check_request(
     model: Model, rule: str, interventions: Sequence[Intervention], vectors: Sequence[str]
 ) -> list[Intervention]:
+    instance(model, Model, "the model", "hs.load gives one")
     if rule not in ("cp", "attn"):
         raise InputError(f"there is no rule {rule!r}: choose 'cp' (CP-LRP) or 'attn' (AttnLRP).")
     if isinstance(vectors, str) or any(vector not in ("query", "key", "value") for vector in vectors):

@@ -11,6 +11,7 @@ from headscope.analysis.measures.corpus_contents import Inventory, inventory_of_
 from headscope.analysis.measures.targets import PatternTokens, Target, TargetOf
 from headscope.analysis.statistics import chance, interval, mean
 from headscope.analysis.trace_measures import count, layers
+from headscope.arguments import instance
 from headscope.corpora import Example
 from headscope.errors import HeadscopeError, InputError
 from headscope.runs import OfCells, Tally
@@ -32,6 +33,8 @@ def measure(name: str, traces: Trace | Iterable[Trace], *, examples: Iterable[Ex
     >>> hs.measure("previous_token", trace).top(1)[0][0]
     Head('L3H2')
     """
+    if not isinstance(name, str):
+        raise InputError(f"a measure is named by text, such as 'entropy' or 'tags/to NOUN', got {name!r}.")
     known, _, key = name.partition("/")
     scores_by_name = measure_all([known], traces, examples=examples)
     if name not in scores_by_name:
@@ -53,7 +56,7 @@ def measure_all(
     One that says nothing about these inputs is an error, unless told to `skip` such.
     """
     chosen = [_measure_by_name(name) for name in dict.fromkeys(names)]
-    sources = [traces] if isinstance(traces, Trace) else traces
+    sources = _each_trace(traces)
     trace_examples: Iterable[Example] = _blank_examples() if examples is None else examples
     inventory = Inventory()
     if any(measure.build is not None for measure in chosen):
@@ -79,6 +82,15 @@ def measure_all(
         else:
             scores_by_name |= {f"{measure.name}/{key}": key_scores for key, key_scores in scores.items()}
     return scores_by_name
+
+
+def _each_trace(traces: Trace | Iterable[Trace]) -> Iterator[Trace]:
+    """The traces, one by one: there may be more than fit into memory."""
+    remedy = "model.run gives them"
+    several = [traces] if isinstance(traces, Trace) else traces
+    if not isinstance(several, Iterable) or isinstance(several, str | bytes):
+        instance(several, Trace, "what is measured", remedy)
+    return (instance(trace, Trace, "each of the traces", remedy) for trace in several)
 
 
 def scores_of(

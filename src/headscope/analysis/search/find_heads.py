@@ -10,6 +10,7 @@ from torch import Tensor
 from headscope.analysis.measures.measure import MEASURES, samples_on, scores_of
 from headscope.analysis.measures.targets import PatternTokens, Target, TargetOf
 from headscope.analysis.search.pattern_needs import needs_of, why_absent
+from headscope.arguments import instances
 from headscope.errors import AbsentPatternError, HeadscopeError, InputError, UnknownTokenError
 from headscope.runs.measure import Sample
 from headscope.scores import Scores
@@ -46,7 +47,7 @@ def find_heads(
     >>> hs.find_heads(trace, example=("She", "nurse")).above(1)[0][0]
     Head('L5H2')
     """
-    runs = [traces] if isinstance(traces, Trace) else list(traces)
+    runs = instances(traces, Trace, "traces", "model.run gives them")
     if not runs:
         raise HeadscopeError("there is nothing to look at: no traces were given.")
     if (example is None) == (pattern is None):

@@ -6,6 +6,7 @@ from typing import Any
 
 from torch import Tensor
 
+from headscope.arguments import instances
 from headscope.errors import InterventionError, UnknownHeadError
 from headscope.interventions import Intervention
 from headscope.interventions.edits import (
@@ -27,12 +28,9 @@ Resolved = dict[tuple[Site, str], list[tuple[Intervention, slice]]]
 
 def intervention_list(interventions: "Sequence[Intervention] | Intervention | None") -> list[Intervention]:
     """One intervention, several or none, as a list of what are indeed interventions."""
-    edits = [] if interventions is None else interventions
-    edits = [edits] if isinstance(edits, Intervention) else list(edits)
-    for intervention in edits:
-        if not isinstance(intervention, Intervention):
-            raise InterventionError(f"{intervention!r} is not an intervention: make one with hs.silence, hs.scale, …")
-    return edits
+    if interventions is None:
+        return []
+    return instances(interventions, Intervention, "interventions", "make them with hs.silence, hs.scale, …")
 
 
 def resolve(interventions: Sequence[Intervention], layout: Layout) -> Resolved:
