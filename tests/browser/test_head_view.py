@@ -142,9 +142,14 @@ def test_a_click_switches_a_token_off_and_on(bench):
 
 
 def test_a_double_click_switches_that_token_on_again(bench):
+    bench.open(text=NURSE, view="head", at="L3H2")
+    whole = line_counts(bench)
     bench.open(text=NURSE, view="head", at="L3H2", off="main:5")
+    assert line_counts(bench)[1] < whole[1]
     bench.page.mouse.dblclick(*bench.token("nurse", "key"))
     bench.links_to(off=None)
+    bench.ready()
+    assert line_counts(bench) == whole
 
 
 def test_a_pinned_token_counts_its_own_lines(bench):
@@ -213,9 +218,13 @@ def test_layers_are_changed_by_button_list_and_key(bench):
     bench.page.get_by_label("Layer", exact=True).select_option("L5")
     bench.ready()
     bench.links_to(at="L5H1")
+    heading = bench.page.locator("aside.right h2").first
+    expect(heading).to_have_text("L5H1")
     bench.page.get_by_label("Layer", exact=True).blur()
     bench.press("[")
     bench.links_to(at="L4H1")
+    expect(heading).to_have_text("L4H1")
+    expect(bench.page.get_by_label("Layer", exact=True)).to_have_value("L4")
 
 
 def test_text_is_found_and_its_lines_shown(bench):

@@ -191,6 +191,10 @@ def test_a_form_that_was_changed_runs_what_it_says(bench: Workbench, text: str) 
     bench.page.get_by_label("Text", exact=True).fill(f"{text} said")
     click_run(bench.page.get_by_role("form", name="Input"))
     bench.links_to(text=f"{text} said", edit=None)
+    bench.ready()
+    picture = bench.page.get_by_label("What the picture shows")
+    expect(picture).to_contain_text(f"{text} said")
+    expect(picture).to_contain_text("not edited")
 
 
 def test_a_link_whose_run_is_held_is_shown_at_once(bench: Workbench, sent_requests: list[str], text: str) -> None:

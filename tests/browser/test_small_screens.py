@@ -1,5 +1,6 @@
 """Narrow windows, zoom and touch: no control overlaps another or is cut off, and fingers can hit all of them."""
 
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -144,6 +145,12 @@ def test_the_picture_is_redrawn_when_what_stands_above_it_comes_and_goes(bench_w
         const canvas = document.querySelector(".view canvas");
         return canvas.height === canvas.parentElement.clientHeight && canvas.width === canvas.parentElement.clientWidth;
     }""")
+    # So the names under the pictures of heads are where the pictures are: each is its own and no longer the next row's.
+    names = [y for text, _, y in bench._texts() if re.fullmatch(r"L\d+H\d+", text)]
+    rows = sorted(set(names))
+    assert len(names) == 48 and len(rows) > 1
+    box = bench.page.locator(".view canvas").bounding_box()
+    assert box and rows[-1] < box["y"] + box["height"]
 
 
 def test_edits_are_moved_and_taken_out_by_touch(bench_with: Callable[..., Workbench]) -> None:

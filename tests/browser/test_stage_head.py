@@ -117,6 +117,10 @@ def test_edited_heads_weights_and_tokens_are_marked_in_every_view(bench: Workben
         if view != "activations":
             assert bench.label("doctor").last.evaluate(underlined) == "underline"
             assert bench.label("question").last.evaluate(underlined) == "none"
+        if view == "activations":
+            assert [bench.label(f"L{layer}").evaluate(underlined) for layer in range(5)] == [
+                "none", "none", "underline", "underline", "none",
+            ]  # fmt: skip
         if view == "head":
             expect(bench.button("L2H1 (edited)")).to_be_visible()
             expect(bench.button("L2H0")).to_be_visible()

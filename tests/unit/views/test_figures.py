@@ -81,6 +81,15 @@ def test_a_figure_marks_the_layers_whose_mlp_was_edited():
     assert marked == ["L2"] and "edited: MLP of L2" in figure.get_supxlabel()
 
 
+def test_a_figure_of_activations_marks_the_layers_of_edited_heads():
+    gpt = hs.load("builtin:gpt")
+    edits = [hs.silence("L3H2"), hs.uniform("L1H0")]
+    trace = gpt.run("The cat sat.", edits)
+    figure = hs.activations_view(trace, gpt.activations(trace, interventions=edits)).figure()
+    marked = [label.get_text() for label in figure.axes[0].get_yticklabels() if label.get_fontweight() == "bold"]
+    assert marked == ["L1", "L3"]
+
+
 def test_tokens_are_texts_not_formulas(tmp_path):
     figure = hs.head_view(NASTY).figure()
     texts = [text.get_text() for text in figure.axes[0].texts]

@@ -303,7 +303,11 @@ class ActivationsView implements Mounted {
 
   private editedPlaces(): number[] {
     const layers = this.of?.any?.props.layers ?? [];
-    const isEdited = (layer: number) => isEditedLayer(this.host.trace, { stack: this.stackName, layer });
+    const { trace } = this.host;
+    const ofHeads = new Set(trace.edited_heads.map((head) => head.replace(/H\d+$/, "")));
+    const isEdited = (layer: number) =>
+      isEditedLayer(trace, { stack: this.stackName, layer }) ||
+      trace.layers.some((site) => site.stack === this.stackName && site.layer === layer && ofHeads.has(site.site));
     return layers.flatMap((_, layer) => (isEdited(layer) ? [layer + 1] : []));
   }
 

@@ -8,11 +8,11 @@ import numpy as np
 from matplotlib.colors import Colormap
 from matplotlib.figure import Figure
 
-from headscope.sites import Site
+from headscope.sites import Head, Site, parse
 from headscope.traces.activations import Activations
 from headscope.traces.activations_difference import ActivationsDifference
 from headscope.views.activation_differences import followed_candidate
-from headscope.views.edited import edited_layer_notes, edited_layers
+from headscope.views.edited import edited_heads, edited_layer_notes, edited_layers
 from headscope.views.figures.canvas import (
     BAR_ROOM,
     Marks,
@@ -111,8 +111,10 @@ def draw_activations(view: "View", theme: Theme) -> Figure:
 
 
 def _mark_rows(view: "View", axes: "Axes", stack: str, theme: Theme) -> None:
-    """The names of layers whose MLP or residual stream was edited stand out."""
-    edited = {str(Site(stack, layer.layer)) for layer in edited_layers(view.trace) if layer.stack == stack}
+    """The names of layers of which something was edited stand out: heads, the MLP or the residual stream."""
+    sites = [Site(layer.stack, layer.layer) for layer in edited_layers(view.trace)]
+    sites += [head.site for head in map(parse, edited_heads(view.trace)) if isinstance(head, Head)]
+    edited = {str(Site(stack, site.layer)) for site in sites if site.stack == stack}
     for label in axes.get_yticklabels():
         if label.get_text() in edited:
             label.set(color=theme["edited"], fontweight="bold")
