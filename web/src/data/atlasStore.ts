@@ -18,6 +18,8 @@ import { AtlasTokens } from "./atlasTokens";
 
 /** Points in the picture of all heads: more would move too slowly. */
 const MOST_POINTS = 1_500_000;
+/** And of each head: all that is ever asked for. */
+const MOST_A_HEAD = 200_000;
 
 /** The maps of all heads that have one, by address. */
 export type HeadMaps = Map<string, HeadMap>;
@@ -37,7 +39,9 @@ export class AtlasStore {
     readonly atlas: AtlasProps,
   ) {
     this.places = new Map(atlas.places.map((place) => [place.address, place]));
-    this.sampleSize = Math.max(100, Math.floor(MOST_POINTS / Math.max(1, atlas.places.length)));
+    const counts = atlas.places.map(({ clouds }) => clouds.reduce((sum, { stack }) => sum + this.tokensOf(stack), 0));
+    const room = Math.max(100, Math.floor(MOST_POINTS / Math.max(1, atlas.places.length)));
+    this.sampleSize = Math.max(2, Math.min(room, MOST_A_HEAD, Math.max(0, ...counts)));
   }
 
   get tokens(): Record<string, AtlasTokens> {
@@ -93,8 +97,7 @@ export class AtlasStore {
     const name = clouds.map(({ role, stack }) => `${role} ${stack}`).join();
     let set = this.wholeSets.get(name);
     if (!set) {
-      const count = (stack: string) => this.atlas.stacks.find((candidate) => candidate.name === stack)?.n_tokens ?? 0;
-      set = new PointSet(clouds.map((cloud) => ({ ...cloud, rows: counting(count(cloud.stack)) })));
+      set = new PointSet(clouds.map((cloud) => ({ ...cloud, rows: counting(this.tokensOf(cloud.stack)) })));
       this.wholeSets.set(name, set);
     }
     return set;
@@ -124,6 +127,10 @@ export class AtlasStore {
 
   strongestKeys(address: string, signal: AbortSignal): Promise<Part<AtlasLinesProps>> {
     return this.source.part<AtlasLinesProps>(`lines?head=${encodeURIComponent(address)}&top=2`, signal);
+  }
+
+  private tokensOf(stack: string): number {
+    return this.atlas.stacks.find(({ name }) => name === stack)?.n_tokens ?? 0;
   }
 
   private place(address: string): AtlasPlaceProps {

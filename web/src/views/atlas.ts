@@ -23,7 +23,7 @@ import { ToolBox } from "./atlasTools";
 import { headTable, matrixWords, pointTable, type Scores, singleWords } from "./atlasWords";
 import { Updates } from "./updates";
 
-const WIDE = 900; // px from which the example is beside the map, not below
+const WIDE = 760; // px from which the example is beside the map, not below
 
 export function mountAtlas(element: HTMLElement, host: AtlasHost): AtlasMounted {
   return new AtlasView(element, host);

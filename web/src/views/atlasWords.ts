@@ -56,10 +56,10 @@ export function singleWords(atlas: AtlasProps, scene: AtlasScene, scores: Scores
   ];
   const bias = scoreOf(scores, "key_bias_share", selection.place);
   if (!Number.isNaN(bias) && ["translated", "scaled"].includes(selection.coordinates))
-    notes.push(`${Math.round(100 * bias)} % of the logits' variance is key bias, which is not seen here`);
+    notes.push(`not seen here: key bias, ${Math.round(100 * bias)} % of the variance of logits`);
   const fit = scoreOf(scores, "map_pearson", selection.place);
   if (!Number.isNaN(fit) && selection.method === "pca" && selection.dims === 2 && selection.coordinates === "scaled")
-    notes.push(`on this map distance and logit correlate at ${number(fit)} (−1 is exact)`);
+    notes.push(`distance and logit correlate at ${number(fit)} on this map (−1 is exact)`);
   notes.push(...litWords(scene, whole ?? undefined));
   return { line: `${selection.place}: ${written(whole?.set.count ?? 0)} points`, notes };
 }
