@@ -95,6 +95,7 @@ export class AtlasStage {
     this.paint(raster, frame, scale, share);
     const spent = performance.now() - begun;
     if (isMoving) this.cost = spent / share;
+    this.picture.dataset.share = share.toFixed(2);
     this.surface.show(raster, this.labels(frame));
     this.drawOver(overlay);
   }
