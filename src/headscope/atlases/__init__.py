@@ -13,5 +13,7 @@ if TYPE_CHECKING:
     from headscope.atlases.head_scores import HeadScores as HeadScores
     from headscope.atlases.joint_space import JointSpace as JointSpace
     from headscope.atlases.nearest_neighbours import trustworthiness as trustworthiness
+    from headscope.atlases.packed_atlas import pack_atlas as pack_atlas
+    from headscope.atlases.packed_atlas import unpack_atlas as unpack_atlas
 
 __getattr__, __dir__ = public_names(__name__)

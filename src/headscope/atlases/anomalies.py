@@ -50,6 +50,8 @@ def anomalies(atlas: "Atlas") -> list[Anomaly]:
 
     Norm ratios count in either direction, as the larger over the smaller. Entropy is divided by that of equal weights.
     """
+    if "anomalies" in atlas.index:  # found before the vectors were left behind
+        return [Anomaly(**row) for row in atlas.index["anomalies"]]
     if atlas.index["options"]["space"] != "query_key" or not atlas.index["has_vectors"]:
         raise NotInAtlasError("anomalies are those of queries and keys, which this atlas does not hold.")
     listed: list[Anomaly] = []

@@ -21,7 +21,8 @@ from headscope.atlases.atlas_index import (
 )
 from headscope.atlases.atlas_vectors import HeadVectors, VectorFiles, read_vectors
 from headscope.choices import Coordinates, MapMethod, Side
-from headscope.errors import InputError, NotInAtlasError, UnknownHeadError
+from headscope.errors import InputError, LoadError, NotInAtlasError, UnknownHeadError
+from headscope.files import has_checksum
 from headscope.progress import Cancel, OnProgress
 from headscope.runs.shard import Shard
 from headscope.sites import ByHead, Head, find_head, parse
@@ -139,7 +140,12 @@ class Atlas:
     def pictures(self) -> list[Path]:
         """The files with the pictures of the examples, shard by shard; none of an atlas of texts."""
         if not self.index["has_vectors"]:
-            return [file] if (file := self.folder / PICTURES).is_file() else []
+            file, sha256 = self.folder / PICTURES, self.index.get("pictures_sha256")
+            if sha256 is None:
+                return []
+            if not file.is_file() or not has_checksum(file, sha256):
+                raise LoadError(f"{file} is missing or damaged.")
+            return [file]
         return self._files.paths("pictures", "safetensors")
 
     def starts(self, stack: str) -> np.ndarray:

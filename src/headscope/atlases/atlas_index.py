@@ -95,7 +95,7 @@ def write_index(folder: Path, index: Mapping[str, Any]) -> None:
     """Write `atlas.json`; refuse where another atlas is there."""
     refuse_another(folder, index)
     if not (folder / INDEX).is_file():
-        data = json.dumps(with_checksum(_fields(index)), indent=1, ensure_ascii=False)
+        data = json.dumps(with_checksum(index_fields(index)), indent=1, ensure_ascii=False)
         write_file(folder / INDEX, data.encode())
 
 
@@ -103,13 +103,14 @@ def refuse_another(folder: Path, index: Mapping[str, Any]) -> None:
     """Refuse a folder whose index has other fields than these."""
     if not (folder / INDEX).is_file():
         return
-    before, fields = read_index(folder), _fields(index)
+    before, fields = read_index(folder), index_fields(index)
     changed = [name for name in dict.fromkeys([*before, *fields]) if before.get(name) != fields.get(name)]
     if changed:
         raise LoadError(f"{folder} holds another atlas: {', '.join(changed)} differ. Choose another folder.")
 
 
-def _fields(index: Mapping[str, Any]) -> dict[str, Any]:
+def index_fields(index: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of `atlas.json` but its checksum, as plain data."""
     return json.loads(json.dumps({"format": FORMAT, "version": VERSION, **index}))
 
 

@@ -99,7 +99,7 @@ class HeadVectors:
 def point_columns(atlas: "Atlas", place: AtlasPlace) -> dict[str, np.ndarray]:
     """Numbers of the points of one place [point]; of an imported atlas the norms alone."""
     if not atlas.index["has_vectors"]:
-        return {"norm": _imported_norms(atlas, place)}
+        return _columns_without_vectors(atlas, place)
     vectors = read_vectors(atlas, place)
     columns, bias = {"norm": vectors.norms()}, vectors.key_bias()
     if bias is not None:
@@ -107,12 +107,18 @@ def point_columns(atlas: "Atlas", place: AtlasPlace) -> dict[str, np.ndarray]:
     return columns
 
 
-def _imported_norms(atlas: "Atlas", place: AtlasPlace) -> np.ndarray:
+def _columns_without_vectors(atlas: "Atlas", place: AtlasPlace) -> dict[str, np.ndarray]:
+    """The norms, and key biases where they were kept."""
     file = atlas.folder / NORMS
     if not file.is_file() or not has_checksum(file, atlas.index["norms_sha256"]):
         raise LoadError(f"{file} is missing or damaged: import the atlas again.")
     with safe_open(str(file), "np") as opened:
-        return opened.get_tensor(place.address)
+        columns, bias = {"norm": opened.get_tensor(place.address).astype(np.float32)}, f"{place.address}/key_bias"
+        if bias in opened.keys():  # noqa: SIM118 (it is no dictionary)
+            of_keys = opened.get_tensor(bias).astype(np.float32)
+            unknown = np.full(len(columns["norm"]) - len(of_keys), np.nan, np.float32)
+            columns["key_bias"] = np.concatenate([unknown, of_keys])
+    return columns
 
 
 def read_vectors(atlas: "Atlas", place: AtlasPlace) -> HeadVectors:

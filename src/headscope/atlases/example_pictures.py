@@ -46,3 +46,16 @@ def read_picture(files: Sequence[Path], example: int) -> tuple[Tensor, dict[str,
             raise LoadError(f"{file} cannot be read: {error}.") from error
         first += len(places)
     raise InputError(f"there is no picture of example {example}: there are {first}.")
+
+
+def merged_pictures(files: Sequence[Path]) -> bytes:
+    """The pictures of all shards in one file, numbered through; nothing where there are none."""
+    tensors: dict[str, Tensor] = {}
+    about: dict[str, Any] = {}
+    for file in files:
+        with safe_open(str(file), "pt") as opened:
+            texts = json.loads(opened.metadata()["about"])
+            for place in sorted(opened.keys(), key=int):
+                number = str(len(tensors))
+                tensors[number], about[number] = opened.get_tensor(place), texts[place]
+    return save(tensors, metadata={"about": json.dumps(about)}) if tensors else b""

@@ -10,6 +10,9 @@ from pathlib import Path
 from headscope.atlases import atlas as make_atlas
 from headscope.corpora import Corpus, builtin_sentences, corpus
 from headscope.errors import HeadscopeError, MissingExtraError
+from headscope.models import Model
+from headscope.models.inputs.accepted import Intake
+from headscope.models.loading import BUILTIN
 from headscope.server.atlases import Atlases, OfferedAtlas
 from headscope.server.catalogue import Catalogue
 from headscope.server.errors import Refused
@@ -61,7 +64,7 @@ def build_job(
         if not catalogue.is_loaded(model):
             job.tell_from_thread(RunEvent("loading"))
         loaded = catalogue.load(model)
-        examples, title = _corpus(wanted, catalogue.options.corpus)
+        examples, title = _corpus(wanted, catalogue.options.corpus, reads_text="text" in _intake_kinds(loaded))
         job.tell_from_thread(RunEvent("running"))
         folder = atlases.new_folder()
         try:
@@ -100,9 +103,18 @@ def _check(wanted: AtlasBuildRequest, limits: Limits) -> None:
         raise Refused(422, "InputError", "there is nothing to draw: write a text a line.")
 
 
-def _corpus(wanted: AtlasBuildRequest, source: Path | Corpus | None) -> tuple[Corpus, str]:
+def _intake_kinds(model: Model) -> tuple[str, ...]:
+    """The kinds of input that a model takes."""
+    return tuple(Intake.of(model.processor, model.module).kinds)
+
+
+def _corpus(wanted: AtlasBuildRequest, source: Path | Corpus | None, *, reads_text: bool) -> tuple[Corpus, str]:
     """The examples, and what the atlas is called."""
     own = wanted.title.strip()[:_LONGEST_TITLE]
+    if wanted.corpus == "builtin" and not reads_text:
+        return corpus(BUILTIN / "images"), own or "built-in pictures"
+    if wanted.corpus == "texts" and not reads_text:
+        raise Refused(422, "InputError", "this model reads no text: choose the built-in pictures, or another model.")
     if wanted.corpus == "builtin" or (wanted.corpus == "server" and source is None):
         examples = builtin_sentences()
         return examples, own or examples.name

@@ -11,10 +11,12 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from headscope.atlases import Atlas
 from headscope.atlases.atlas_index import MAPS
-from headscope.errors import HeadscopeError
+from headscope.atlases.packed_atlas import packed_index, unpack_atlas
+from headscope.errors import LoadError
 from headscope.models.loading import BUILTIN
 from headscope.server.catalogue import Catalogue
 from headscope.server.errors import Refused
@@ -38,6 +40,7 @@ class OfferedAtlas:
     title: str
     model: str
     open: Callable[[], Atlas]
+    index: dict[str, Any]
     version: int = 0
     _atlas: Atlas | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -87,32 +90,11 @@ class Atlases:
         for model in catalogue.builtin:
             packed = BUILTIN / model.removeprefix("builtin:") / PACKED
             if packed.is_file():
-                self._add(model, "built-in texts", model, self._unpacking(packed))
+                self._offer_packed(model, packed)
 
     def offers(self) -> list[AtlasOffer]:
-        """As the page is told of them; those that cannot be read are left out."""
-        offers = []
-        for offered in list(self._offered.values()):
-            try:
-                offers.append(self.offer(offered))
-            except HeadscopeError as error:
-                logger.warning("the atlas %s cannot be offered: %s", offered.name, type_and_place(error))
-        return offers
-
-    def offer(self, offered: OfferedAtlas) -> AtlasOffer:
-        """One of them."""
-        atlas = offered.atlas()
-        return AtlasOffer(
-            offered.id,
-            offered.name,
-            offered.title,
-            offered.model,
-            atlas.model,
-            len(atlas),
-            max(sum(atlas.n_tokens[cloud.stack] for cloud in place.clouds) for place in atlas.places.values()),
-            atlas.index["options"]["space"],
-            atlas.index["has_vectors"],
-        )
+        """As the page is told of them."""
+        return [_offer(offered) for offered in list(self._offered.values())]
 
     def find(self, id: str) -> OfferedAtlas:
         """An atlas by the id of its parts, whatever its version was then."""
@@ -129,7 +111,7 @@ class Atlases:
     def take(self, folder: Path, title: str, model: str) -> OfferedAtlas:
         """Offer an atlas that was made from texts. The oldest of those makes room."""
         number = 1 + max((int(name.rpartition("-")[2]) for name in self._made), default=0)
-        offered = self._add(f"texts-{number}", title, model, lambda: Atlas(folder))
+        offered = self._add(f"texts-{number}", title, model, lambda: Atlas(folder), Atlas(folder).index)
         self._made.append(offered.name)
         while len(self._made) > MOST_MADE:
             oldest = self._offered.pop(self._made.pop(0))
@@ -147,17 +129,28 @@ class Atlases:
         folder = folder.expanduser()
         atlas = Atlas(folder)  # a folder that is none is refused at the start
         name = _unused(folder.resolve().name, self._offered)
-        title = f"{atlas.index['corpus']['name']}"
-        self._add(name, title, self._model_of(atlas), lambda: self._writable(folder))
+        title = atlas.index["corpus"]["name"]
+        self._add(name, title, self._model_of(atlas), lambda: self._writable(folder), atlas.index)
+
+    def _offer_packed(self, model: str, packed: Path) -> None:
+        """The atlas that a built-in model brings; one that is damaged is left out."""
+        try:
+            index = packed_index(packed)
+        except LoadError as error:
+            logger.warning("the atlas of %s cannot be offered: %s", model, type_and_place(error))
+            return
+        self._add(model, index["corpus"]["name"], model, self._unpacking(packed), index)
 
     def _model_of(self, atlas: Atlas) -> str:
         """The name under which this server offers the model of an atlas: a folder is known by its last part."""
         offered = [*self.catalogue.startup_models, *self.catalogue.builtin]
         return next((name for name in offered if atlas.model in (name, Path(name).name)), "")
 
-    def _add(self, name: str, title: str, model: str, open_atlas: Callable[[], Atlas]) -> OfferedAtlas:
+    def _add(
+        self, name: str, title: str, model: str, open_atlas: Callable[[], Atlas], index: dict[str, Any]
+    ) -> OfferedAtlas:
         key = hashlib.sha256(f"{self._salt} {name}".encode()).hexdigest()[:16]
-        self._offered[name] = OfferedAtlas(key, name, title, model, open_atlas)
+        self._offered[name] = OfferedAtlas(key, name, title, model, open_atlas, index)
         return self._offered[name]
 
     def _writable(self, folder: Path) -> Atlas:
@@ -170,9 +163,7 @@ class Atlases:
 
     def _unpacking(self, packed: Path) -> Callable[[], Atlas]:
         def open_packed() -> Atlas:
-            folder = self.new_folder() / "atlas"
-            shutil.unpack_archive(packed, folder)
-            return Atlas(folder)
+            return unpack_atlas(packed, self.new_folder() / "atlas")
 
         return open_packed
 
@@ -180,6 +171,22 @@ class Atlases:
         if self._root is None:
             self._root = Path(tempfile.mkdtemp(prefix="headscope-atlases-"))
         return self._root
+
+
+def _offer(offered: OfferedAtlas) -> AtlasOffer:
+    index = offered.index
+    n_points = [sum(index["n_tokens"][cloud["stack"]] for cloud in place["clouds"]) for place in index["places"]]
+    return AtlasOffer(
+        id=offered.id,
+        name=offered.name,
+        title=offered.title,
+        model=offered.model,
+        model_name=index["model"]["name"],
+        n_heads=len(n_points),
+        n_points=max(n_points),
+        space=index["options"]["space"],
+        has_vectors=index["has_vectors"],
+    )
 
 
 def mirror(folder: Path, copy: Path) -> None:
