@@ -17,6 +17,8 @@ _SHARES = ("hue", "brightness")
 _SPECIAL, _PUNCTUATION = 1, 2
 # What begins a piece of a word that goes on, where texts show it.
 _JOINER = "##"
+# How texts of tokens show a blank within.
+_BLANK = "␣"
 
 
 def stack_props(atlas: "Atlas", stack: str) -> AtlasStackProps:
@@ -75,7 +77,7 @@ def _text(rows: list[dict[str, Any]]) -> str:
         if row["start"] is None or row["start"] < 0:
             parts.append(text)
             continue
-        plain = text.strip().removeprefix(_JOINER)
+        plain = text.replace(_BLANK, " ").strip().removeprefix(_JOINER)
         parts.append(plain if row["start"] <= end else f" {plain}")
         end = row["end"]
     return "".join(parts).strip()
