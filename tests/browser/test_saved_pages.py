@@ -30,7 +30,7 @@ KINDS: dict[str, tuple[Callable[[hs.Model], hs.View], str, str]] = {
     "unchanged": (
         lambda gpt: hs.head_view(hs.compare(gpt.run(SHE), gpt.run(SHE)), "L5H0"),
         "Head",
-        "nothing changed in L5H0: both runs attend alike",
+        "both runs attend alike in L5H0; what it writes may still differ",
     ),
     "picture": (lambda _: hs.head_view(hs.load("builtin:vit").run(LORRY), "L3H2"), "Head", "what each patch gets"),
 }

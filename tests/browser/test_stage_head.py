@@ -76,6 +76,10 @@ def test_edits_are_undone_at_once_and_compared_with_the_original(bench: Workbenc
     bench.links_to(compare="difference")
     comparison = bench.page.get_by_role("group", name="Comparison")
     expect(comparison).to_contain_text(re.compile(r"gpt \(edited, 1 change\).*gpt: "))
+    # A silenced head attends as before: an empty picture is not said to be no effect.
+    bench.open(text=NURSE, view="head", at="L3H2", edit=SILENCED)
+    bar.get_by_role("button", name="Compare with original").click()
+    expect(bench.status).to_contain_text("both runs attend alike in L3H2; what it writes may still differ")
     bar.get_by_role("button", name="Leave comparison").click()
     bench.links_to(compare=None)
     bar.get_by_role("button", name="Undo all").click()

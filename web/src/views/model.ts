@@ -374,7 +374,7 @@ class ModelView implements Mounted {
       notes.push(
         most
           ? `full colour: a difference of ${Number(full)}, square-root scale`
-          : "nothing changed: both runs attend alike",
+          : "both runs attend alike in every head; what heads write may still differ",
       );
       if (this.maps?.props.note) notes.push(this.maps.props.note);
     } else if (this.selection?.thumbnails === "lines") notes.push("lines from a weight of 0.04 on");

@@ -100,7 +100,8 @@ export class Scene {
   get unchanged(): string {
     if (!this.isDifference || this.furthest >= LEAST_DIFFERENCE * SEEN) return "";
     const [first] = this.drawnHeads;
-    return `nothing changed in ${this.drawnHeads.length === 1 && first ? first.name : "these heads"}: both runs attend alike`;
+    const isOne = this.drawnHeads.length === 1 && first;
+    return `both runs attend alike in ${isOne ? first.name : "these heads"}; what ${isOne ? "it writes" : "they write"} may still differ`;
   }
 
   /** Lines are coloured by sign rather than by head. */
