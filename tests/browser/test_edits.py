@@ -204,7 +204,7 @@ def test_edits_are_switched_moved_and_shared_by_their_address(bench: Workbench) 
 def test_what_does_not_fit_is_refused_with_the_reason(bench: Workbench, call: str, error_text: str) -> None:
     bench.expect("422")
     bench.open(text=TEXT, view="head", at="L3H2", edit=call)
-    expect(bench.page.get_by_role("alert")).to_contain_text(error_text)
+    expect(bench.page.get_by_role("alert")).to_contain_text(error_text, ignore_case=True)
 
 
 def test_edits_that_cannot_be_run_leave_the_run_on_screen(bench: Workbench, tmp_path: Path) -> None:
