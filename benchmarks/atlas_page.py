@@ -95,18 +95,20 @@ def published_atlas(folder: Path) -> None:
 
 
 def open_page(browser: Browser, server: Server, **selection: str) -> tuple[float, Page]:
-    """Seconds from opening a link to drawn, as someone who is signed in; the best of three, and the page."""
-    context = browser.new_context(viewport={"width": 1440, "height": 900}, reduced_motion="reduce")
-    cookies = [{"name": name, "value": value, "url": server.host} for name, value in server.cookies.items()]
-    context.add_cookies(cookies)  # type: ignore[arg-type]
-    times, page = [], context.new_page()
-    for _ in range(3):
-        page.goto("about:blank")  # or only the fragment would change
+    """Seconds from opening a link to drawn, by someone signed in whose browser has nothing of it; best of three."""
+    times = []
+    while True:
+        context = browser.new_context(viewport={"width": 1440, "height": 900}, reduced_motion="reduce")
+        cookies = [{"name": name, "value": value, "url": server.host} for name, value in server.cookies.items()]
+        context.add_cookies(cookies)  # type: ignore[arg-type]
+        page = context.new_page()
         page.goto(f"{server.host}/#{urlencode({'view': 'atlas', 'map': 'tsne', **selection})}", wait_until="commit")
         page.wait_for_selector(DRAWN, state="attached", timeout=120_000)
         page.evaluate("new Promise(resolve => requestAnimationFrame(() => requestAnimationFrame(resolve)))")
         times.append(page.evaluate("performance.now()") / 1000)
-    return min(times), page
+        if len(times) == 3:
+            return min(times), page
+        context.close()
 
 
 def measure(browser: Browser, server: Server, title: str, promised: float, **selection: str) -> dict[str, object]:
@@ -135,7 +137,8 @@ def main() -> None:
         atlases = {
             name: (folder / name / "atlas").rename(folder / f"{name}-atlas") for name in ("matrix", "million", "bert")
         }
-        options = [option for path in atlases.values() for option in ("--atlas", str(path))]
+        options = ["--max-memory", "16GB"]  # as if vectors were there to be read
+        options += [option for path in atlases.values() for option in ("--atlas", str(path))]
         with Server(folder / "log", *options) as server, sync_playwright() as playwright:
             browser = playwright.chromium.launch(executable_path=chromium.stdout.strip(), args=FLAGS)
             rows = [

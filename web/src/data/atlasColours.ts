@@ -56,6 +56,8 @@ const NUMBERS: Record<string, { title: string; ends?: [string, string]; isLog?: 
   brightness: { title: "brightness of the patch", ends: ["dark", "light"] },
 };
 
+const KINDS: Record<string, string> = { tag_upos: "part of speech", tag_xpos: "part of speech (treebank's own)" };
+
 /** Colour the points of a set. */
 export function coloured(set: PointSet, tokens: Record<string, AtlasTokens>, options: ColourOptions): Colouring {
   const { theme, values } = options;
@@ -156,7 +158,7 @@ function byKind(tokens: AtlasTokens, name: string, theme: Theme): Scheme {
   const order = [...counts].sort((a, b) => b[1] - a[1] || a[0] - b[0]).slice(0, MOST_KINDS);
   const places = new Map(order.map(([code], place) => [code, place]));
   const texts = order.map(([code]) => (name === "token" ? tokens.textOf(code) : (tokens.tables[name]?.[code] ?? "")));
-  const title = name === "token" ? "most frequent tokens" : name.replace(/^tag_/, "");
+  const title = name === "token" ? "most frequent tokens" : (KINDS[name] ?? name.replace(/^tag_/, ""));
   const scheme = kinds(texts, twins(theme.heads), title, (row) => places.get(codes[row] as number) ?? -1);
   const rest = counts.size - order.length;
   if (rest > 0) scheme.key.swatches.push({ text: `${rest.toLocaleString("en")} others`, colours: [NONE[theme.name]] });

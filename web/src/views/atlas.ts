@@ -23,6 +23,7 @@ import { ToolBox } from "./atlasTools";
 import { headTable, matrixWords, pointTable, type Scores, singleWords } from "./atlasWords";
 import { Updates } from "./updates";
 
+const LOW = 240; // px: a lower picture has no room for buttons; fingers and keys zoom
 const WIDE = 760; // px from which the example is beside the map, not below
 
 export function mountAtlas(element: HTMLElement, host: AtlasHost): AtlasMounted {
@@ -78,7 +79,6 @@ class AtlasView implements AtlasMounted, Acting {
   redraw(): void {
     if (!this.scene) return;
     this.arrange(this.scene);
-    this.plane.settle(this.stage.size, this.scene);
     this.draw();
     this.tell();
     this.panel.redraw();
@@ -130,7 +130,6 @@ class AtlasView implements AtlasMounted, Acting {
     scene.light(this.host.hits, this.acts.picked);
     this.host.fail(null);
     this.arrange(scene);
-    this.plane.settle(this.stage.size, scene);
     if (isOther) await this.arrive(scene, before.place);
     signal.throwIfAborted();
     this.draw();
@@ -203,7 +202,8 @@ class AtlasView implements AtlasMounted, Acting {
   // Drawing
 
   /** Give the map and the example their rooms. */
-  private arrange({ selection }: AtlasScene): void {
+  private arrange(scene: AtlasScene): void {
+    const { selection } = scene;
     const { clientWidth: width, clientHeight: height } = this.element;
     const isOpen = selection.sentence && selection.place !== "" && selection.token !== null;
     const { picture } = this.stage;
@@ -222,6 +222,8 @@ class AtlasView implements AtlasMounted, Acting {
     const beside = { left: `${width - taken}px`, top: "0", width: `${taken}px`, height: "100%" };
     const below = { left: "0", top: `${height - taken}px`, width: "100%", height: `${taken}px` };
     Object.assign(element.style, isBeside ? beside : below, { borderLeft: isBeside ? edge : "0", borderTop: edge });
+    this.showLegend(scene);
+    this.plane.settle(this.stage.size, scene, this.legend.room);
   }
 
   private fly(scene: AtlasScene, address: string): Promise<void> {
@@ -253,14 +255,17 @@ class AtlasView implements AtlasMounted, Acting {
     if (!scene) return;
     if (this.plane.motion.isFlying) stage.surface.move();
     stage.draw(this.frameOf(scene), this.overlay());
-    const key = this.plot ? null : scene.legend(stage.theme);
-    this.legend.element.style.display = key ? "flex" : "none";
-    if (key && !stage.surface.isMoving) this.legend.show(key, stage.theme);
+    if (!stage.surface.isMoving) this.showLegend(scene);
     this.held();
   }
 
+  private showLegend(scene: AtlasScene): void {
+    this.legend.show(this.plot ? null : scene.legend(this.stage.theme), this.stage.theme);
+  }
+
   held(): void {
-    this.tools.show(this.acts.grip, this.acts.isSingle, !this.plot);
+    const hasRoom = this.stage.size.height >= LOW;
+    this.tools.show(this.acts.grip, this.acts.isSingle, !this.plot && hasRoom);
   }
 
   soon(): void {

@@ -2,13 +2,14 @@ import { describe, expect, it } from "vitest";
 import { between, fitting, panned, seenBox, under, within, zoomed } from "./atlasCamera";
 
 const SCREEN = { width: 800, height: 600 };
+const NONE = { side: 0, top: 0, bottom: 0 };
 
 describe("a camera", () => {
   it("sees a box whole, in the middle, within its margin", () => {
-    const camera = fitting({ x: 100, y: 50, width: 200, height: 400 }, SCREEN, 50);
+    const camera = fitting({ x: 100, y: 50, width: 200, height: 400 }, SCREEN, { side: 50, top: 20, bottom: 80 });
     const box = seenBox(camera, { x: 100, y: 50, width: 200, height: 400 });
     expect(box.height).toBeCloseTo(500);
-    expect(box.y).toBeCloseTo(50);
+    expect(box.y).toBeCloseTo(20);
     expect(box.x + box.width / 2).toBeCloseTo(400);
   });
 
@@ -34,8 +35,8 @@ describe("a camera", () => {
   });
 
   it("flies from one place to another without leaving the way", () => {
-    const from = fitting({ x: 0, y: 0, width: 1200, height: 1200 }, SCREEN, 0);
-    const to = fitting({ x: 900, y: 300, width: 100, height: 100 }, SCREEN, 0);
+    const from = fitting({ x: 0, y: 0, width: 1200, height: 1200 }, SCREEN, NONE);
+    const to = fitting({ x: 900, y: 300, width: 100, height: 100 }, SCREEN, NONE);
     expect(between(from, to, 0, SCREEN)).toEqual(from);
     const end = between(from, to, 1, SCREEN);
     expect(end.x).toBeCloseTo(to.x);

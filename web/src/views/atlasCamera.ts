@@ -41,13 +41,20 @@ export function zoomed(
   return { x: place.x - at.x / zoom, y: place.y - at.y / zoom, zoom };
 }
 
-/** The camera from which a box fills the screen but for a margin. */
-export function fitting(box: Box, screen: Size, margin: number): Camera {
-  const room = { width: Math.max(1, screen.width - 2 * margin), height: Math.max(1, screen.height - 2 * margin) };
+/** Pixels that are left free at the edges of the screen. */
+export interface Margins {
+  side: number;
+  top: number;
+  bottom: number;
+}
+
+/** The camera from which a box fills the screen but for its margins. */
+export function fitting(box: Box, screen: Size, { side, top, bottom }: Margins): Camera {
+  const room = { width: Math.max(1, screen.width - 2 * side), height: Math.max(1, screen.height - top - bottom) };
   const zoom = Math.min(room.width / Math.max(1e-6, box.width), room.height / Math.max(1e-6, box.height));
   return {
     x: box.x + box.width / 2 - screen.width / 2 / zoom,
-    y: box.y + box.height / 2 - screen.height / 2 / zoom,
+    y: box.y + box.height / 2 - (top + room.height / 2) / zoom,
     zoom,
   };
 }

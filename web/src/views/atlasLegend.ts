@@ -8,6 +8,8 @@ const BAR = 96;
 
 export class LegendBox {
   readonly element = document.createElement("div");
+  private key: ColourKey | null = null;
+  private theme: Theme | null = null;
 
   constructor() {
     Object.assign(this.element.style, {
@@ -30,8 +32,18 @@ export class LegendBox {
     this.element.setAttribute("aria-label", "Legend");
   }
 
-  show(key: ColourKey, theme: Theme): void {
+  /** The height that it takes of the picture, with what is free about it. */
+  get room(): number {
+    return this.key ? this.element.offsetHeight + 20 : 20;
+  }
+
+  show(key: ColourKey | null, theme: Theme): void {
     const { style } = this.element;
+    if (key === this.key && theme === this.theme) return;
+    this.key = key;
+    this.theme = theme;
+    style.display = key ? "flex" : "none";
+    if (!key) return;
     style.background = css(theme.panel, 0.9);
     style.color = css(theme.secondary);
     style.border = `1px solid ${css(theme.line)}`;

@@ -19,6 +19,7 @@ export class AtlasPlane {
   layout: AtlasLayout = { cells: [], headings: [], width: 1, height: 1 };
   readonly motion: Motion;
   private laidFor = "";
+  private bottom = MARGIN;
   private readonly balls = new WeakMap<HeadMap, HeadMap["bounds"]>();
 
   constructor(
@@ -36,11 +37,13 @@ export class AtlasPlane {
     return this.layout.cells.find(({ place }) => place.address === address) ?? null;
   }
 
-  /** Lay the heads out for the room there is; a camera that stood where all fits still does. */
-  settle(size: Size, scene: AtlasScene): void {
-    const name = `${size.width} × ${size.height}`;
+  /** Lay the heads out for the room there is, `bottom` pixels of it for the legend; a camera that stood where all fits
+   *  still does. */
+  settle(size: Size, scene: AtlasScene, bottom: number): void {
+    const name = `${size.width} × ${size.height}, ${bottom}`;
     if (name === this.laidFor) return;
     this.laidFor = name;
+    this.bottom = bottom;
     this.layout = layoutOf(this.places, size);
     if (this.motion.isHome && !this.motion.isFlying)
       this.motion.jump(this.home(size, scene, scene.selection.place), true);
@@ -48,18 +51,22 @@ export class AtlasPlane {
 
   /** Where everything of a head, or all heads, are seen. */
   home(size: Size, scene: AtlasScene, address: string): Camera {
-    const margin = Math.min(MARGIN, size.width * 0.07, size.height * 0.09);
+    const margins = {
+      side: Math.min(MARGIN, size.width * 0.07),
+      top: Math.min(MARGIN, size.height * 0.15),
+      bottom: Math.min(this.bottom, size.height * 0.35),
+    };
     const cell = this.cellOf(address);
     if (!cell) {
       const { width, height } = this.layout;
-      return fitting({ x: 0, y: 0, width, height }, size, margin);
+      return fitting({ x: 0, y: 0, width, height }, size, margins);
     }
     const map = scene.isWhole(address) ? scene.whole : scene.maps.get(address);
     const [left, top, right, bottom] = map ? this.boundsOf(map) : [0, 0, 1, 1];
     const width = Math.max(LEAST, right - left) * SIDE;
     const height = Math.max(LEAST, bottom - top) * SIDE;
     const middle = { x: cell.x + ((left + right) / 2) * SIDE, y: cell.y + ((top + bottom) / 2) * SIDE };
-    return fitting({ x: middle.x - width / 2, y: middle.y - height / 2, width, height }, size, margin);
+    return fitting({ x: middle.x - width / 2, y: middle.y - height / 2, width, height }, size, margins);
   }
 
   private boundsOf(map: HeadMap): HeadMap["bounds"] {
