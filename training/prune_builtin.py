@@ -25,6 +25,7 @@ import sys
 import threading
 import time
 import traceback
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -110,10 +111,15 @@ class StudyRun:
 
 
 class FailingPoints:
-    """A run whose points may fail: the others go on. What needs them waits until the time is up."""
+    """A run whose points may fail, as when the memory of the GPU is full: others go on, and it is tried again later.
+    What needs a point that fails for good waits until the time is up.
+    """
+
+    TRIALS = 3
 
     def __init__(self, run: SweepRun):
         self.run, self.sweep = run, run.sweep
+        self.n_failures: Counter[str] = Counter()
 
     def make_unless_taken(self, plan: PointPlan) -> bool:
         try:
@@ -122,7 +128,11 @@ class FailingPoints:
             raise
         except Exception:
             traceback.print_exc()
-            return True
+            self.n_failures[plan.id] += 1
+            return self.n_failures[plan.id] >= self.TRIALS
+        finally:
+            if torch.cuda.is_available():
+                torch.cuda.empty_cache()  # the other processes need it
 
 
 def has_roles(point: PrunePoint) -> bool:
@@ -161,15 +171,16 @@ def run_beside_each_other(options: argparse.Namespace, started: float) -> bool:
     command = [sys.executable, __file__, "--worker", "--data", str(options.data), "--out", str(options.out)]
     command += ["--size", options.size, *(["--seconds", str(options.seconds)] if options.seconds else [])]
     names = [name for name in options.studies for _ in range(options.at_once or STUDIES[name].workers)]
-    workers = [subprocess.Popen([*command, name]) for name in names]
+    workers, is_late = [subprocess.Popen([*command, name]) for name in names], False
     while any(worker.poll() is None for worker in workers):
         time.sleep(PAUSE)
         write_results(options)
         if options.seconds and time.monotonic() - started > options.seconds + PAUSE:
+            is_late = True
             for worker in workers:  # what does not look at the clock
                 worker.kill()
     write_results(options)
-    return all(worker.wait() == 0 for worker in workers)
+    return is_late or all(worker.wait() == 0 for worker in workers)
 
 
 # What came out

@@ -194,7 +194,7 @@ class LearningTask(ABC):
         around the forward pass, as `torch.autocast`.
         """
         logits, labels, _ = self._forward(
-            model, batch, interventions, training, grad=True, within=within, cancel=cancel
+            model, batch, interventions, training, grad=True, lets_go=True, within=within, cancel=cancel
         )
         flat, targets = logits.reshape(-1, logits.shape[-1]).float(), labels.reshape(-1)
         total = nn.functional.cross_entropy(

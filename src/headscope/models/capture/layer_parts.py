@@ -4,6 +4,7 @@ Vision towers (Qwen2.5-VL) call attention once a window or image, in a loop with
 windows become one block-diagonal pattern. Modules of one head each, side by side in a list, become one layer.
 """
 
+import weakref
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -22,7 +23,7 @@ class LayerParts:
     """Holds what the calls of such layers did until the layer is complete."""
 
     def __init__(self, session: "Session"):
-        self.session = session
+        self.session: Session = weakref.proxy(session)  # a cycle would hold its tensors until it is collected
         self._windows: dict[str, list[Captured]] = {}
         self._heads: dict[str, dict[str, Captured]] = {}
 

@@ -95,6 +95,7 @@ class Pass:
         record: Record | None = None,
         keep: str = "cpu",
         grad: bool = False,
+        lets_go: bool = False,
         exact: bool | None = None,
         logits: Logits = "all",
         training: bool | None = None,
@@ -111,6 +112,7 @@ class Pass:
         """
         options = self._forward_options(logits)
         watching = {"record": record, "keep": keep, "grad": grad, "exact": exact, "progress": progress}
+        watching |= {"lets_go": lets_go}
         session = self.session(cancel=cancel, observers=observers, **watching)
         with training_mode(self.model.module, training):
             with within or nullcontext(), session, _named_refusal(self.model):

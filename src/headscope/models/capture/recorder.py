@@ -1,5 +1,6 @@
 """From what a layer did with a batch to what a trace keeps of it: one record an example, without its padding."""
 
+import weakref
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -54,7 +55,8 @@ class Recorder:
     """Makes the records of one session."""
 
     def __init__(self, session: "Session", record: Record, keep: str):
-        self.session, self.record, self.keep = session, record, keep
+        self.session: Session = weakref.proxy(session)  # a cycle would hold its tensors until it is collected
+        self.record, self.keep = record, keep
         self.holds_vectors = record in ("heads", "full")
         # Masks and biases that layers share are cut to an example once, and stay shared.
         self._shared: dict[tuple[int, int], tuple[Any, Any]] = {}

@@ -77,6 +77,7 @@ class Session:
         *,
         record: Record | None = None,
         grad: bool = False,
+        lets_go: bool = False,
         exact: bool | None = None,
         cancel: Cancel | None = None,
         tokens: dict[str, list[Tokens]] | None = None,
@@ -85,11 +86,13 @@ class Session:
         progress: OnProgress | None = None,
         observers: Sequence[Observer] = (),
     ):
-        """`exact` forces whole (True) or tiled (False) attention; `tokens` and `real` say what the batch's positions
-        are; `progress` hears after each attention layer how many are done, and of how many.
+        """`lets_go` drops the tensors of a layer as soon as it is done, though the pass has a gradient: training needs
+        the loss alone. `exact` forces whole (True) or tiled (False) attention; `tokens` and `real` say what the
+        batch's positions are; `progress` hears after each attention layer how many are done, and of how many.
         """
         self.observers = tuple(observers)
         self.model, self.grad, self.exact = model, grad, exact
+        self.lets_go = lets_go or not grad
         self.record: Record | None = record
         if record is not None and record not in RECORDS:
             raise InputError(f"there is no record {record!r}: choose one of {', '.join(RECORDS)}.")
@@ -291,7 +294,7 @@ class Session:
             captured.records = self.recorder.records(captured, self.edits.heads(captured.layer.site))
         for observer in self.observers:
             observer.layer(captured)
-        if not self.grad:
+        if self.lets_go:
             captured.let_go()
         self.captured[captured.layer.site] = captured
         if self._progress is not None:

@@ -1,5 +1,6 @@
 """Layers that are watched from outside: what the tracer reports, edited and recorded by a session."""
 
+import weakref
 from typing import TYPE_CHECKING
 
 import torch
@@ -20,7 +21,7 @@ class TracedLayers:
     """Stands between a tracer and a session: turns softmaxes and products into edits and records of layers."""
 
     def __init__(self, session: "Session"):
-        self.session = session
+        self.session: Session = weakref.proxy(session)  # a cycle would hold its tensors until it is collected
 
     def attend(self, call: AttentionCall) -> tuple[Tensor, Tensor | None]:
         """A whole attention call that the tracer caught (torch's own attention functions)."""

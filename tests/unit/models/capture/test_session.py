@@ -1,6 +1,8 @@
 """The session: edits, gradients, threads, cancelling."""
 
+import gc
 import threading
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -18,6 +20,7 @@ from headscope.errors import (
 )
 from headscope.interventions import edit
 from headscope.models import Model
+from headscope.models.capture.session import Session
 from headscope.progress import Progress
 
 
@@ -430,3 +433,29 @@ def test_each_pass_of_a_session_has_its_own_padding():
         model.module(input_ids=inputs["input_ids"])
         whole = [record.n_keys for record in session.captured[model.layout.layers[0].site].records]
     assert padded == [11, 8] and whole == [11, 11]
+
+
+@pytest.mark.parametrize("name", ["gpt2", "swin", "home_mixer"])
+def test_a_session_is_gone_as_soon_as_nobody_has_it(name):
+    """Without waiting for the garbage collector: until that comes, a training would fill the memory with graphs."""
+    model, inputs = model_and_inputs(name)
+    gc.collect()
+    gc.disable()
+    try:
+        with model.session(record="rows" if name != "gpt2" else None, grad=name == "gpt2") as session:
+            model.module(**inputs)
+        remembered = [weakref.ref(session), *map(weakref.ref, session.captured.values())]
+        assert len(remembered) > 1
+        del session
+        assert [reference() for reference in remembered] == [None] * len(remembered)
+    finally:
+        gc.enable()
+
+
+def test_training_keeps_no_maps_of_layers_that_are_done():
+    model, inputs = model_and_inputs("gpt2")
+    with Session(model, grad=True, lets_go=True) as session:
+        output = model.module(**inputs)
+    assert all(captured.pattern is None and captured.scores is None for captured in session.captured.values())
+    output.logits.sum().backward()
+    assert model.module.transformer.wte.weight.grad is not None
