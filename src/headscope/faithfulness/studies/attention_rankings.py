@@ -25,7 +25,9 @@ def compare_rankings(
         batch = data.batch(data.test, [place])
         rows = batch.is_word[0]
         weights = {
-            name: own_log_pattern(parameters, batch.inputs, batch.mask, n_heads=n_heads)[0, 0][:, rows].flatten(0, 1)
+            name: own_log_pattern(parameters, batch.inputs, batch.mask, n_heads=n_heads)[0, 0][:, rows]
+            .flatten(0, 1)
+            .cpu()
             for name, parameters in taggers.items()
         }
         for pair in pairs:

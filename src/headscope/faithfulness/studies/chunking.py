@@ -1,6 +1,6 @@
 """The chunking study: a base tagger, adversaries whose attention is far from its own, baselines, and probes."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -10,15 +10,17 @@ from torch import Tensor
 from headscope.errors import InputError
 from headscope.faithfulness.studies.attention_rankings import compare_rankings
 from headscope.faithfulness.studies.chunking_data import ChunkingData
-from headscope.faithfulness.studies.stack_parts import Parameters, pick, stack
-from headscope.faithfulness.studies.stack_training import TrainedStack, train_stack
+from headscope.faithfulness.studies.stack_parts import Parameters, pick, seeds_at_once, stack
+from headscope.faithfulness.studies.stack_training import Rows, TrainedStack, train_stack
 from headscope.faithfulness.studies.stacked_tagger import TaggerShape, draw_tagger
-from headscope.faithfulness.studies.study_folder import StudyFolder
+from headscope.faithfulness.studies.study_folder import StudyFolder, stack_name
 from headscope.faithfulness.studies.tagger_attention import FrozenAttention, ReplacedAttention, no_attention
 from headscope.faithfulness.studies.tagger_tasks import BaseTags, GoldTags, TaggerOptions, tagger_figures
+from headscope.models.loading import check_device
 from headscope.models.word_tagger import save_word_tagger
 from headscope.progress import Cancel, OnProgress
 
+Lines = list[dict[str, Any]]
 # An adversary counts as having the base's performance if its F1 on dev is at most this much lower.
 SAME_F1 = 0.01
 # One whose F1 is lower by more than this is in the other mode: attention given up, words tagged by themselves.
@@ -98,15 +100,17 @@ def train_chunkers(
     folder: Path | str,
     options: ChunkingOptions | None = None,
     *,
+    device: str | None = None,
     progress: OnProgress | None = None,
     cancel: Cancel | None = None,
 ) -> ChunkingResult:
-    """Train and compare the taggers; run again with the same folder to resume.
+    """Train and compare the taggers on a device ("cpu", "cuda"); run again with the same folder to resume.
 
     `train` and `test` are CoNLL-2000's files; `vectors` names a model whose input embeddings become the word vectors.
     """
+    check_device(device)
     options = options or ChunkingOptions()
-    data = ChunkingData(train, test, vectors, size=options.inputs, limit=options.limit)
+    data = ChunkingData(train, test, vectors, size=options.inputs, limit=options.limit, device=device or "cpu")
     settings = {name: value for name, value in asdict(options).items() if name not in _EXTENDED}
     study = StudyFolder(folder, {"study": "chunking", **settings, "data": data.checksum})
     study.begin()
@@ -134,108 +138,113 @@ class ChunkingRun:
 
     def run(self) -> ChunkingResult:
         """Everything, in the order in which it depends on what came before."""
-        bases = [self._base(seed) for seed in range(self.options.seeds)]
-        base = bases[0]
+        bases = self._bases()
         for kind in BASELINES:
-            for seed in range(self.options.baseline_seeds):
-                self._baseline(kind, seed)
-        adversaries = [self._adversaries(base, seed) for seed in range(self.options.n_adversaries)]
-        chosen = {"base": base}
+            self._baselines(kind)
+        adversaries = self._adversaries()
+        chosen = {"base": bases[0]}
         for name, line in zip(("adversary", "broken adversary"), self._choose(), strict=True):
-            place = self.options.lambdas.index(line["lambda"])
-            chosen[name] = pick(adversaries[line["seed"]].best, place)
+            chosen[name] = adversaries[line["name"]]
             self.chosen[name] = line["name"]
         for kind in PROBES:
-            for seed in range(self.options.probe_seeds):
-                self._probes(kind, seed, chosen)
+            self._probes(kind, chosen)
         rankings = self._rankings(chosen, bases[1:])
         models = self._save_models(chosen)
         sizes = {name: len(getattr(self.data, name)) for name in ("train", "dev", "test")}
-        n_parameters = sum(tensor.numel() for tensor in base.values())
+        n_parameters = sum(tensor.numel() for tensor in bases[0].values())
         about = (self.study.settings, self.study.configuration, n_parameters, sizes, self.data.context_free())
         return ChunkingResult(*about, tuple(self.lines), tuple(rankings), self.chosen, models)
 
     # Stacks
 
-    def _base(self, seed: int) -> Parameters:
-        """A tagger that attends as it learns to; that of seed 0 is the base, and the others are its noise floor."""
-        task = GoldTags(self.data, self.options.tagger, seed=seed)
-        trained = self._train(f"base-s{seed}", [f"base s{seed}"], [seed], task)
-        self.base = pick(trained.best, 0) if seed == 0 else self.base
+    def _bases(self) -> list[Parameters]:
+        """Taggers that attend as they learn to; that of seed 0 is the base, and the others are its noise floor."""
+        bases: list[Parameters] = []
+        for seeds in self._groups("base", self.options.seeds):
+            task = GoldTags(self.data, self.options.tagger, seed=seeds[0])
+            trained = self._train("base", seeds, [f"base s{seed}" for seed in seeds], [*seeds], task)
+            bases += [pick(trained.best, model) for model in range(len(seeds))]
+            name = stack_name("base", seeds)
+            if not self._is_finished(name):
+                figures = tagger_figures(task, trained.best, self.data.test, bases[0])
+                self._finish(name, trained, [{"kind": "base", "seed": seed} for seed in seeds], figures)
+        return bases
 
-        def lines() -> list[dict[str, Any]]:
-            test = tagger_figures(task, trained.best, self.data.test, self.base)
-            return [{"kind": "base", "seed": seed, "test": test[0]}]
-
-        self._finish(f"base-s{seed}", trained, lines)
-        return pick(trained.best, 0)
-
-    def _baseline(self, kind: str, seed: int) -> None:
+    def _baselines(self, kind: str) -> None:
         attends = no_attention if kind == "no_attention" else ReplacedAttention(kind)
-        task = GoldTags(self.data, self.options.tagger, attends, seed=seed)
-        trained = self._train(f"{kind}-s{seed}", [f"{kind} s{seed}"], [seed], task)
+        for seeds in self._groups(kind, self.options.baseline_seeds):
+            task = GoldTags(self.data, self.options.tagger, attends, seed=seeds[0])
+            trained = self._train(kind, seeds, [f"{kind} s{seed}" for seed in seeds], [*seeds], task)
+            name = stack_name(kind, seeds)
+            if not self._is_finished(name):
+                figures = task.figures(trained.best, self.data.test)
+                self._finish(name, trained, [{"kind": kind, "seed": seed} for seed in seeds], figures)
 
-        def lines() -> list[dict[str, Any]]:
-            return [{"kind": kind, "seed": seed, "test": task.figures(trained.best, self.data.test)[0]}]
+    def _adversaries(self) -> dict[str, Parameters]:
+        """Adversaries by name: for each seed one for each λ, those of a seed all from the same first weights."""
+        lambdas, adversaries = self.options.lambdas, {}
+        for seeds in self._groups("adversary", self.options.n_adversaries, len(lambdas)):
+            cells = [(seed, weight) for seed in seeds for weight in lambdas]
+            weights = [weight for _, weight in cells]
+            task = BaseTags(self.data, self.options.tagger, self.base, weights, seed=_FIRST_ADVERSARY + seeds[0])
+            names = [f"adversary λ={weight:g} s{seed}" for seed, weight in cells]
+            own_seeds = [_FIRST_ADVERSARY + seed for seed, _ in cells]
+            trained = self._train("adversary", seeds, names, own_seeds, task)
+            name = stack_name("adversary", seeds)
+            if not self._is_finished(name):
+                best, last = (task.figures(models, self.data.test) for models in (trained.best, trained.last))
+                about = [
+                    {"kind": "adversary", "seed": seed, "lambda": weight, "last": row}
+                    for (seed, weight), row in zip(cells, last, strict=True)
+                ]
+                self._finish(name, trained, about, best)
+            adversaries |= {name: pick(trained.best, model) for model, name in enumerate(names)}
+        return adversaries
 
-        self._finish(f"{kind}-s{seed}", trained, lines)
-
-    def _adversaries(self, base: Parameters, seed: int) -> TrainedStack:
-        """An adversary for each λ, all from the same first weights."""
-        lambdas, own_seed = self.options.lambdas, _FIRST_ADVERSARY + seed
-        task = BaseTags(self.data, self.options.tagger, base, lambdas, seed=own_seed)
-        names = [f"adversary λ={weight:g} s{seed}" for weight in lambdas]
-        stack_name = f"adversary-s{seed}"
-        trained = self._train(stack_name, names, [own_seed] * len(lambdas), task)
-
-        def lines() -> list[dict[str, Any]]:
-            test, last = (task.figures(parameters, self.data.test) for parameters in (trained.best, trained.last))
-            return [
-                {"kind": "adversary", "seed": seed, "lambda": weight, "test": test[place], "last": last[place]}
-                for place, weight in enumerate(lambdas)
-            ]
-
-        self._finish(stack_name, trained, lines)
-        return trained
-
-    def _probes(self, kind: str, seed: int, chosen: Mapping[str, Parameters]) -> None:
+    def _probes(self, kind: str, chosen: Mapping[str, Parameters]) -> None:
         """Fresh taggers that attend by frozen patterns: as the report's, or with nothing that goes round attention."""
-        sources = [None if name == "uniform" else chosen[name.removeprefix("permuted ")] for name in PROBED]
-        is_permuted = [name.startswith("permuted") for name in PROBED]
-        options = self.options.tagger
-        has_residual = kind == "report"
-        attends = FrozenAttention(sources, is_permuted, n_heads=options.n_heads, has_residual=has_residual)
-        own_seed = _FIRST_PROBE + seed
-        task = GoldTags(self.data, options, attends, seed=own_seed)
+        options, has_residual = self.options.tagger, kind == "report"
         probed = "-".join(self.chosen[name].replace("adversary λ=", "").replace(" ", "") for name in self.chosen)
-        stack_name = f"probe-{kind}-s{seed}-{probed}"
-        trained = self._train(stack_name, [f"{kind} probe, {name}" for name in PROBED], [own_seed] * len(PROBED), task)
+        name = f"probe-{kind}-{probed}"
+        for seeds in self._groups(name, self.options.probe_seeds, len(PROBED)):
+            cells = [(seed, source) for seed in seeds for source in PROBED]
+            frozen = [chosen.get(source.removeprefix("permuted ")) for _, source in cells]
+            is_permuted = [source.startswith("permuted") for _, source in cells]
+            attends = FrozenAttention(frozen, is_permuted, n_heads=options.n_heads, has_residual=has_residual)
+            task = GoldTags(self.data, options, attends, seed=_FIRST_PROBE + seeds[0])
+            names = [f"{kind} probe, {source} s{seed}" for seed, source in cells]
+            trained = self._train(name, seeds, names, [_FIRST_PROBE + seed for seed, _ in cells], task)
+            if not self._is_finished(stack_name(name, seeds)):
+                about = [{"kind": f"probe {kind}", "seed": seed, "source": source} for seed, source in cells]
+                self._finish(stack_name(name, seeds), trained, about, task.figures(trained.best, self.data.test))
 
-        def lines() -> list[dict[str, Any]]:
-            test = task.figures(trained.best, self.data.test)
-            about = {"kind": f"probe {kind}", "seed": seed}
-            return [{**about, "source": name, "test": row} for name, row in zip(PROBED, test, strict=True)]
+    def _groups(self, name: str, n_seeds: int, models_per_seed: int = 1) -> list[range]:
+        return self.study.seed_groups(name, n_seeds, seeds_at_once(self.data.device, models_per_seed))
 
-        self._finish(stack_name, trained, lines)
-
-    def _train(self, stack_name: str, names: list[str], seeds: list[int], task: GoldTags) -> TrainedStack:
-        parameters: dict[str, Tensor] = stack([draw_tagger(self.shape, seed) for seed in seeds])
+    def _train(self, name: str, seeds: range, names: list[str], own_seeds: list[int], task: GoldTags) -> TrainedStack:
+        models = [draw_tagger(self.shape, seed) for seed in own_seeds]
+        parameters: dict[str, Tensor] = stack(models, self.data.device)
         n_batches = -(-len(self.data.train) // self.options.tagger.batch_size)
-        settings = {"configuration": self.study.configuration, "seeds": seeds}
+        settings = {"configuration": self.study.configuration, "seeds": own_seeds}
         options = self.options.tagger.stack_options(self.options.epochs, n_batches, task.seed, settings)
-        place = self.study.stack(stack_name)
+        place = self.study.stack(stack_name(name, seeds))
         return train_stack(names, parameters, task, options, place, progress=self.progress, cancel=self.cancel)
 
-    def _finish(self, stack_name: str, trained: TrainedStack, lines_of: Callable[[], Sequence[dict[str, Any]]]) -> None:
-        """Write the lines of a stack, unless an earlier run has."""
-        if self.study.figures(stack_name) is None:
-            lines = []
-            for model, line in enumerate(lines_of()):
-                epoch = trained.best_epochs[model]
-                dev = trained.history[epoch - 1][model]
-                lines.append({"name": trained.names[model], **line, "epoch": epoch, "dev": dev})
-            self.study.write(stack_name, lines)
-        self.lines += self.study.figures(stack_name) or ()
+    def _is_finished(self, name: str) -> bool:
+        """Whether the stack has its lines, from an earlier run too."""
+        lines = self.study.figures(name)
+        self.lines += lines or ()
+        return lines is not None
+
+    def _finish(self, name: str, trained: TrainedStack, about: Lines, test: Rows) -> None:
+        """Write the lines of a stack: what each model is, its best epoch, and its figures on dev and test."""
+        lines = []
+        for model, (line, row) in enumerate(zip(about, test, strict=True)):
+            epoch = trained.best_epochs[model]
+            figures = {"test": row, "epoch": epoch, "dev": trained.history[epoch - 1][model]}
+            lines.append({"name": trained.names[model], **line, **figures})
+        self.study.write(name, lines)
+        self.lines += self.study.figures(name) or ()
 
     # Choices
 
@@ -271,8 +280,13 @@ class ChunkingRun:
         folders = {name: self.study.model(names[name].replace(" ", "-").replace("λ=", "")) for name in chosen}
         for name, folder in folders.items():
             if not (folder / "config.json").exists():
-                weights = {key: tensor[0] for key, tensor in chosen[name].items()}
+                weights = {key: tensor[0].cpu() for key, tensor in chosen[name].items()}
                 save_word_tagger(
-                    folder, weights, self.data.vectors, self.data.words, self.data.tags, n_heads=self.shape.n_heads
+                    folder,
+                    weights,
+                    self.data.vectors.cpu(),
+                    self.data.words,
+                    self.data.tags,
+                    n_heads=self.shape.n_heads,
                 )
         return folders

@@ -1,7 +1,7 @@
 """CoNLL-2000 as the chunking study reads it: lower case, numbers as 0, a beginning and an end, 90 % to train on."""
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,9 +13,10 @@ from torch import Tensor
 from headscope.corpora import Example
 from headscope.errors import InputError
 from headscope.faithfulness.studies.context_free import lookup_f1
+from headscope.faithfulness.studies.stacked_chunk_f1 import StackedChunks
 from headscope.faithfulness.studies.word_vectors import word_vectors
 from headscope.tasks.data_order import training_batches
-from headscope.tasks.iob_chunks import chunk_f1
+from headscope.tasks.iob_chunks import is_iob
 from headscope.tasks.task_data import open_data
 
 PAD, BEGIN, END, UNKNOWN = "<pad>", "<bos>", "<eos>", "<unk>"
@@ -29,13 +30,15 @@ _NO_TAG = -1
 @dataclass(frozen=True, eq=False)
 class TagBatch:
     """Sentences of like length: word vectors [sentence, word, input], `mask` (True for words, beginning and end),
-    tags [sentence, word] (−1 for padding and tags unknown in training), and their places in the split.
+    tags [sentence, word] (−1 for padding and tags unknown in training), and their places in the split. `gold` has tags
+    unknown in training too.
     """
 
     inputs: Tensor
     mask: Tensor
     labels: Tensor
     places: tuple[int, ...]
+    gold: Tensor
 
     @property
     def is_word(self) -> Tensor:
@@ -48,23 +51,30 @@ class TagBatch:
 
 @dataclass(frozen=True, eq=False)
 class TagSplit:
-    """Sentences as ids of words and of tags, each with its beginning and end, and their tags as written."""
+    """Sentences as ids of words and of tags, each with its beginning and end."""
 
     word_ids: tuple[Tensor, ...]
     tag_ids: tuple[Tensor, ...]
-    tags: tuple[tuple[str, ...], ...]
 
     def __len__(self) -> int:
-        return len(self.tags)
+        return len(self.word_ids)
 
 
 class ChunkingData:
     """The three splits, the vocabulary with its frozen vectors, and the tags. Words of the test set have vectors too,
-    as they do with published word vectors.
+    as they do with published word vectors. Batches are on `device`.
     """
 
     def __init__(
-        self, train: Any, test: Any, vectors: Any, *, size: int = 300, seed: int = 0, limit: int | None = None
+        self,
+        train: Any,
+        test: Any,
+        vectors: Any,
+        *,
+        size: int = 300,
+        seed: int = 0,
+        limit: int | None = None,
+        device: torch.device | str = "cpu",
     ):
         sentences, held_out = (_sentences(source, limit) for source in (train, test))
         order = np.random.default_rng(seed).permutation(len(sentences))
@@ -77,7 +87,11 @@ class ChunkingData:
         self.words = (*SPECIAL, *sorted(words))
         self.tags = (*SPECIAL_TAGS, *sorted({tag for example in sentences for tag in example.tags["chunk"]}))
         self._word_ids = {word: number for number, word in enumerate(self.words)}
-        self._tag_ids = {tag: number for number, tag in enumerate(self.tags)}
+        unknown = {tag for example in held_out for tag in example.tags["chunk"]} - {*self.tags}
+        self._tag_ids = {tag: number for number, tag in enumerate((*self.tags, *sorted(unknown)))}
+        self.chunks = StackedChunks(tuple(self._tag_ids), device)
+        if odd := sorted(tag for tag in self._tag_ids if tag not in SPECIAL_TAGS and not is_iob(tag)):
+            raise InputError(f"{odd[0]!r} is no IOB tag (O, B-type or I-type): the chunking study needs those.")
         known = {word: number for number, word in enumerate(sorted({normalise(word) for word in words}))}
         rows = torch.tensor([known[normalise(word)] for word in self.words[len(SPECIAL) :]])
         self.vectors = torch.zeros(len(self.words), size)
@@ -88,6 +102,8 @@ class ChunkingData:
         for example in (*sentences, *held_out):
             content.update(repr((example.words, example.tags["chunk"])).encode())
         self.checksum = content.hexdigest()[:16]
+        self.device = torch.device(device)
+        self.vectors = self.vectors.to(device)
 
     def batches(self, split: TagSplit, batch_size: int, *, seed: int, epoch: int) -> list[TagBatch]:
         """The batches of an epoch of training: sentences of like length together, in a random order."""
@@ -104,15 +120,11 @@ class ChunkingData:
     def batch(self, split: TagSplit, places: Sequence[int]) -> TagBatch:
         """Some sentences, padded to the longest."""
         pad = torch.nn.utils.rnn.pad_sequence
-        ids = pad([split.word_ids[place] for place in places], batch_first=True, padding_value=0)
-        labels = pad([split.tag_ids[place] for place in places], batch_first=True, padding_value=_NO_TAG)
-        return TagBatch(self.vectors[ids], ids != 0, labels, tuple(places))
-
-    def f1(self, split: TagSplit, predicted: Mapping[int, Sequence[int]]) -> float:
-        """Chunk F1 by the rules of conlleval; `predicted` has the tag ids of each sentence's words."""
-        names = [tag if number >= len(SPECIAL_TAGS) else "O" for number, tag in enumerate(self.tags)]
-        tags = [[names[number] for number in predicted[place]] for place in range(len(split))]
-        return chunk_f1(split.tags, tags)
+        ids = pad([split.word_ids[place] for place in places], batch_first=True, padding_value=0).to(self.device)
+        gold = pad([split.tag_ids[place] for place in places], batch_first=True, padding_value=0).to(self.device)
+        mask = ids != 0
+        is_known = mask & (gold < len(self.tags))
+        return TagBatch(self.vectors[ids], mask, gold.masked_fill(~is_known, _NO_TAG), tuple(places), gold)
 
     def context_free(self) -> dict[str, float]:
         """Chunk F1 on the test set of the commonest tag of each "word", and of each part of speech ("pos")."""
@@ -125,11 +137,8 @@ class ChunkingData:
         word_ids = [
             torch.tensor([1, *(self._word_ids[word.lower()] for word in example.words), 2]) for example in examples
         ]
-        tag_ids = [
-            torch.tensor([1, *(self._tag_ids.get(tag, _NO_TAG) for tag in example.tags["chunk"]), 2])
-            for example in examples
-        ]
-        return TagSplit(tuple(word_ids), tuple(tag_ids), tuple(example.tags["chunk"] for example in examples))
+        tag_ids = [torch.tensor([1, *(self._tag_ids[tag] for tag in example.tags["chunk"]), 2]) for example in examples]
+        return TagSplit(tuple(word_ids), tuple(tag_ids))
 
 
 def normalise(word: str) -> str:

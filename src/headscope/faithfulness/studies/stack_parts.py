@@ -3,6 +3,7 @@
 Models of a stack take the same batches and learn apart: each has its own parameters and its own dropout.
 """
 
+import functools
 import math
 import zlib
 from collections.abc import Mapping
@@ -13,6 +14,8 @@ from torch import Tensor
 Parameters = Mapping[str, Tensor]
 # Random numbers of 16 bits are compared with the rate of dropout.
 _LANES, _LANE_VALUES = 4, 2**16
+# How many models a stack may have: on the CPU, and on a GPU at most, where each is allowed so many bytes.
+_MOST_ON_CPU, _MOST_ON_GPU, _BYTES_PER_MODEL = 8, 64, 2**29
 
 
 class Dropout:
@@ -60,9 +63,17 @@ def draw_linear(parameters: dict[str, Tensor], name: str, size: tuple[int, int],
         parameters[f"{name}.bias"] = _uniform(size[1:], bound, seed, f"{name}.bias")
 
 
-def stack(models: list[dict[str, Tensor]]) -> dict[str, Tensor]:
-    """The parameters of several models as one set, ready to be trained."""
-    return {name: torch.stack([model[name] for model in models]).requires_grad_() for name in models[0]}
+def stack(models: list[dict[str, Tensor]], device: torch.device | str = "cpu") -> dict[str, Tensor]:
+    """The parameters of several models as one set, ready to be trained on a device."""
+    return {name: torch.stack([model[name] for model in models]).to(device).requires_grad_() for name in models[0]}
+
+
+def seeds_at_once(device: torch.device, models_per_seed: int = 1) -> int:
+    """How many seeds, of so many models each, train as one stack on a device; at least one."""
+    most = _MOST_ON_CPU
+    if device.type == "cuda":
+        most = min(_MOST_ON_GPU, torch.cuda.mem_get_info(device)[0] // _BYTES_PER_MODEL)
+    return max(1, most // models_per_seed)
 
 
 def pick(parameters: Parameters, model: int) -> dict[str, Tensor]:
@@ -70,6 +81,7 @@ def pick(parameters: Parameters, model: int) -> dict[str, Tensor]:
     return {name: tensor[model : model + 1].detach() for name, tensor in parameters.items()}
 
 
+@functools.lru_cache(maxsize=512)
 def timing_signal(length: int, width: int, device: torch.device | None = None) -> Tensor:
     """Sines and then cosines of positions [position, width], wavelengths from 2π to 20,000π (Vaswani et al., 2017)."""
     half = width // 2

@@ -1,7 +1,8 @@
-"""Training a stack of models: whole epochs, the best of each model on dev, and a checkpoint after every epoch."""
+"""Training a stack of models: whole epochs, the best of each model on dev, and checkpoints to resume from."""
 
 import json
 import math
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +19,10 @@ from headscope.tasks.fit_folder import FitFolder
 from headscope.tasks.optimizer_state import optimizer_tensors, restore_optimizer
 
 Rows = list[dict[str, float]]
+# Losses are looked at once in so many steps: a GPU would wait for each look.
+_STEPS_BETWEEN_LOOKS = 50
+# A checkpoint is written after the first epoch that ends so long after the one before, and after the last.
+CHECKPOINT_SECONDS = 10.0
 
 
 class StackTask(Protocol):
@@ -82,15 +87,18 @@ class StackTraining:
         self.settings = json.loads(json.dumps(settings))  # as the checkpoint has them
 
     def run(self, progress: OnProgress | None = None, cancel: Cancel | None = None) -> TrainedStack:
-        """Train to the last epoch; begins after the last epoch that was finished in the folder."""
+        """Train to the last epoch; begins after the epoch of the folder's checkpoint."""
         self.folder.prepare()
         with files.lock(self.folder.path, wait=False):
             if self.folder.has_fit:
                 self._resume()
+            saved_at = time.monotonic()
             while self.epoch < self.options.epochs:
                 self._train_epoch(progress, cancel)
                 self._evaluate()
-                self._save()
+                if self.epoch == self.options.epochs or time.monotonic() - saved_at >= CHECKPOINT_SECONDS:
+                    self._save()
+                    saved_at = time.monotonic()
         last = {name: tensor.detach().clone() for name, tensor in self.parameters.items()}
         return TrainedStack(self.names, self.best, last, tuple(self.best_epochs), tuple(self.history))
 
@@ -98,29 +106,34 @@ class StackTraining:
         batches = self.task.batches(self.epoch)
         first, *others = self.names
         what = f"{first} and {len(others)} more" if others else first
-        steps = Steps(f"training {what}", self.options.epochs * len(batches), progress, cancel)
+        note, steps = "", Steps(f"training {what}", self.options.epochs * len(batches), progress, cancel)
         steps.done = self.epoch * len(batches)
-        note = ""
+        recent: list[Tensor] = []
         for batch in batches:
             steps.next()
             self.step += 1
             for group, rate in zip(self.optimizer.param_groups, self.rates, strict=True):
                 group["lr"] = rate * self.options.rate_factor(self.step)
             losses = self.task.losses(self.parameters, batch, self.generator)
-            self._check_finite(losses)
             self.optimizer.zero_grad(set_to_none=True)
             losses.sum().backward()
             self.optimizer.step()
-            note = f"loss {float(losses.detach().mean()):.3f}"
+            recent.append(losses.detach())
+            if len(recent) == _STEPS_BETWEEN_LOOKS or batch is batches[-1]:
+                self._check_finite(torch.stack(recent))
+                note = f"loss {float(recent[-1].mean()):.3f}"
+                recent = []
         steps.add(0, note)
         self.epoch += 1
 
     def _check_finite(self, losses: Tensor) -> None:
+        """The losses [step, model] of the last steps."""
         if not bool(torch.isfinite(losses).all()):
-            model = int(torch.isfinite(losses).logical_not().int().argmax())
+            step, model = torch.isfinite(losses).logical_not().nonzero()[0].tolist()
             raise HeadscopeError(
-                f"the loss of {self.names[model]} is {float(losses[model].detach())} at step {self.step}. The folder "
-                f"has the checkpoint of epoch {self.epoch}. Lower the rate or λ."
+                f"the loss of {self.names[model]} is {float(losses[step, model])} at step "
+                f"{self.step - len(losses) + 1 + step}. The folder has the checkpoint of epoch {self.epoch}. Lower the "
+                "rate or λ."
             )
 
     def _evaluate(self) -> None:

@@ -2,6 +2,9 @@
 
 Frozen word vectors [300] → projection to 128, without bias → sines of the position → attention with residual → two
 linears, each followed by ReLU, with residual → layer norm → 25 tags. 140,953 trained parameters.
+
+There may be more layers. Those below the last have names that begin with `layer0.` and so on; what replaces attention,
+and the pattern that is read, are those of the last.
 """
 
 from collections.abc import Callable
@@ -33,10 +36,12 @@ class TaggerShape:
     width: int = 128
     n_heads: int = 4
     n_classes: int = 25
+    n_layers: int = 1
 
 
 class Tagged(NamedTuple):
-    """Logits [model, sentence, word, class], and the pattern [model, sentence, head, query, key] with its logarithm.
+    """Logits [model, sentence, word, class], and the last layer's pattern [model, sentence, head, query, key] with its
+    logarithm.
 
     A tagger that computes no attention of its own has no pattern.
     """
@@ -55,12 +60,14 @@ def draw_tagger(shape: TaggerShape, seed: int) -> dict[str, Tensor]:
     """Fresh parameters of one tagger."""
     width, parameters = shape.width, {}
     draw_linear(parameters, "projection", (shape.n_inputs, width), seed, bias=False)
-    for name in ("query", "key", "value", "output"):
-        draw_linear(parameters, name, (width, width), seed, bias=False)
-    for name in ("first", "second"):
-        draw_linear(parameters, name, (width, width), seed, bias=True)
-    for name in ("attention_norm", "feed_forward_norm", "final_norm"):
-        parameters[f"{name}.weight"], parameters[f"{name}.bias"] = torch.ones(width), torch.zeros(width)
+    for prefix in (*(f"layer{layer}." for layer in range(shape.n_layers - 1)), ""):
+        for name in ("query", "key", "value", "output"):
+            draw_linear(parameters, f"{prefix}{name}", (width, width), seed, bias=False)
+        for name in ("first", "second"):
+            draw_linear(parameters, f"{prefix}{name}", (width, width), seed, bias=True)
+        for name in ("attention_norm", "feed_forward_norm"):
+            _draw_norm(parameters, f"{prefix}{name}", width)
+    _draw_norm(parameters, "final_norm", width)
     draw_linear(parameters, "classifier", (width, shape.n_classes), seed, bias=True)
     return parameters
 
@@ -87,8 +94,52 @@ def tag(
     drop: Drop = no_dropout,
 ) -> Tagged:
     """Run a stack of taggers on sentences [sentence, word, input]; `mask` is True for words, False for padding."""
-    attend = attend or Attend()
-    stream = _stream(parameters, inputs, mask, drop)
+    stream = encode_below(parameters, inputs, mask, n_heads=n_heads, drop=drop)
+    stream, log_pattern = _layer(parameters, stream, mask, attend or Attend(), n_heads, drop)
+    stream = layer_norm(stream, parameters, "final_norm")
+    logits = linear(stream, parameters, "classifier").float().view(len(stream), *mask.shape, -1)
+    return Tagged(logits, log_pattern)
+
+
+def own_log_pattern(parameters: Parameters, inputs: Tensor, mask: Tensor, *, n_heads: int = 4) -> Tensor:
+    """The logarithm of the patterns of the last layer, without running what follows attention."""
+    stream = encode_below(parameters, inputs, mask, n_heads=n_heads)
+    return _log_pattern(parameters, layer_norm(stream, parameters, "attention_norm"), mask, n_heads)
+
+
+def encode_below(
+    parameters: Parameters, inputs: Tensor, mask: Tensor, *, n_heads: int = 4, drop: Drop = no_dropout
+) -> Tensor:
+    """What the last layer reads [model, sentence × word, width]."""
+    n_models, _, width = parameters["projection.weight"].shape
+    rows = inputs.reshape(1, -1, inputs.shape[-1]).expand(n_models, -1, -1)
+    projected = linear(drop(rows), parameters, "projection").view(n_models, *mask.shape, width)
+    stream = (projected + timing_signal(mask.shape[1], width, inputs.device)).view(n_models, -1, width)
+    layer = 0
+    while f"layer{layer}.query.weight" in parameters:
+        prefix = f"layer{layer}."
+        own = {name.removeprefix(prefix): tensor for name, tensor in parameters.items() if name.startswith(prefix)}
+        stream, _ = _layer(own, stream, mask, Attend(), n_heads, drop)
+        layer += 1
+    return stream
+
+
+def feed_forward(parameters: Parameters, stream: Tensor, drop: Drop = no_dropout) -> Tensor:
+    """What follows attention in a layer [model, row, width]: two linears, with residual."""
+    hidden = layer_norm(stream, parameters, "feed_forward_norm")
+    for name in ("first", "second"):
+        hidden = drop(linear(hidden, parameters, name).relu())
+    return drop(stream + hidden)
+
+
+def split_heads(vectors: Tensor, mask: Tensor, n_heads: int) -> Tensor:
+    """[model, sentence × word, width] as [model, sentence, head, word, width of a head]."""
+    return vectors.view(len(vectors), *mask.shape, n_heads, -1).transpose(2, 3)
+
+
+def _layer(
+    parameters: Parameters, stream: Tensor, mask: Tensor, attend: Attend, n_heads: int, drop: Drop
+) -> tuple[Tensor, Tensor | None]:
     log_pattern = None
     if not attend.is_absent:
         normalised = layer_norm(stream, parameters, "attention_norm")
@@ -96,38 +147,17 @@ def tag(
         if pattern is None:
             log_pattern = _log_pattern(parameters, normalised, mask, n_heads)
             pattern = log_pattern.exp()
-        mixed = drop(pattern) @ _heads(linear(normalised, parameters, "value"), mask, n_heads)
+        mixed = drop(pattern) @ split_heads(linear(normalised, parameters, "value"), mask, n_heads)
         written = linear(mixed.transpose(2, 3).reshape(stream.shape), parameters, "output")
         stream = stream + written if attend.has_residual else written
-    stream = drop(stream)
-    hidden = layer_norm(stream, parameters, "feed_forward_norm")
-    for name in ("first", "second"):
-        hidden = drop(linear(hidden, parameters, name).relu())
-    stream = layer_norm(drop(stream + hidden), parameters, "final_norm")
-    logits = linear(stream, parameters, "classifier").float().view(len(stream), *mask.shape, -1)
-    return Tagged(logits, log_pattern)
-
-
-def own_log_pattern(parameters: Parameters, inputs: Tensor, mask: Tensor, *, n_heads: int = 4) -> Tensor:
-    """The logarithm of the patterns of taggers, without running what follows attention."""
-    stream = _stream(parameters, inputs, mask, no_dropout)
-    return _log_pattern(parameters, layer_norm(stream, parameters, "attention_norm"), mask, n_heads)
-
-
-def _stream(parameters: Parameters, inputs: Tensor, mask: Tensor, drop: Drop) -> Tensor:
-    """What the layer reads [model, word, width]: projected word vectors with the sines of their positions."""
-    n_models, _, width = parameters["projection.weight"].shape
-    rows = inputs.reshape(1, -1, inputs.shape[-1]).expand(n_models, -1, -1)
-    projected = linear(drop(rows), parameters, "projection").view(n_models, *mask.shape, width)
-    return (projected + timing_signal(mask.shape[1], width, inputs.device)).view(n_models, -1, width)
+    return feed_forward(parameters, drop(stream), drop), log_pattern
 
 
 def _log_pattern(parameters: Parameters, normalised: Tensor, mask: Tensor, n_heads: int) -> Tensor:
-    query, key = (_heads(linear(normalised, parameters, name), mask, n_heads) for name in ("query", "key"))
+    query, key = (split_heads(linear(normalised, parameters, name), mask, n_heads) for name in ("query", "key"))
     scores = query @ key.transpose(-1, -2) * query.shape[-1] ** -0.5
     return scores.float().masked_fill(~mask[:, None, None, :], _HIDDEN).log_softmax(-1)
 
 
-def _heads(vectors: Tensor, mask: Tensor, n_heads: int) -> Tensor:
-    """[model, word, width] as [model, sentence, head, word, width of a head]."""
-    return vectors.view(len(vectors), *mask.shape, n_heads, -1).transpose(2, 3)
+def _draw_norm(parameters: dict[str, Tensor], name: str, width: int) -> None:
+    parameters[f"{name}.weight"], parameters[f"{name}.bias"] = torch.ones(width), torch.zeros(width)

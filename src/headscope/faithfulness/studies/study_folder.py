@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,15 @@ SETTINGS, LINES, STACKS, MODELS = "settings.json", "figures.jsonl", "stacks", "m
 FORMAT = "headscope-training-study"
 OURS = frozenset({SETTINGS, LINES, STACKS, MODELS})
 _REMEDY = "Run the study again in another folder."
+
+
+def stack_name(name: str, seeds: range) -> str:
+    """The name of the stack that trains a group of seeds.
+
+    >>> stack_name("base", range(0, 5))
+    'base-s0-4'
+    """
+    return f"{name}-s{seeds[0]}-{seeds[-1]}"
 
 
 class StudyFolder:
@@ -45,6 +55,20 @@ class StudyFolder:
             self._lines = self._read_lines()
         else:
             files.write_file(file, json.dumps(files.with_checksum(self.settings), indent=1).encode())
+
+    def seed_groups(self, name: str, n_seeds: int, most: int) -> list[range]:
+        """Which seeds train as one stack: those that began as one, then the others, at most so many at once.
+
+        The stack of a group is named `stack_name`. A group that began with more seeds than are asked for stays whole.
+        """
+        matches = (re.fullmatch(rf"{re.escape(name)}-s(\d+)-(\d+)", path.name) for path in self.stack("").glob("*"))
+        last_of = {int(match[1]): int(match[2]) for match in matches if match}
+        groups, first = [], 0
+        while first < n_seeds:
+            last = last_of.get(first, min(n_seeds, first + most) - 1)
+            groups.append(range(first, last + 1))
+            first = last + 1
+        return groups
 
     def stack(self, name: str) -> Path:
         """The folder of a stack's checkpoint."""

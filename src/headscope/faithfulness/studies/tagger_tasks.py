@@ -18,6 +18,7 @@ from headscope.errors import InputError
 from headscope.faithfulness.studies.chunking_data import ChunkingData, TagBatch, TagSplit
 from headscope.faithfulness.studies.stack_parts import Dropout, Parameters, no_dropout
 from headscope.faithfulness.studies.stack_training import Rows, StackOptions
+from headscope.faithfulness.studies.stacked_chunk_f1 import stacked_f1
 from headscope.faithfulness.studies.stacked_tagger import Attend, Drop, Tagged, tag
 from headscope.faithfulness.studies.tagger_attention import own_attention
 
@@ -114,7 +115,7 @@ class BaseTags(GoldTags):
         self, data: ChunkingData, options: TaggerOptions, base: Parameters, lambdas: Sequence[float], *, seed: int
     ):
         super().__init__(data, options, seed=seed)
-        self.base, self.lambdas = base, torch.tensor(lambdas)
+        self.base, self.lambdas = base, torch.tensor(lambdas, device=data.device)
 
     def losses(self, parameters: Parameters, batch: TagBatch, generator: torch.Generator) -> Tensor:
         """The objective of each model."""
@@ -147,26 +148,25 @@ def tagger_figures(task: GoldTags, parameters: Parameters, split: TagSplit, base
     """
     sums: dict[str, Tensor] = {}
     counts: dict[str, float] = {}
-    predicted: list[dict[int, list[int]]] = [{} for _ in parameters["projection.weight"]]
+    n_models = len(parameters["projection.weight"])
+    phrases = torch.zeros(n_models, 3, dtype=torch.int64)
 
     def add(name: str, total: Tensor, n: float) -> None:
-        sums[name] = sums.get(name, torch.zeros(len(predicted), dtype=torch.float64)) + total.double().cpu()
+        sums[name] = sums.get(name, torch.zeros(n_models, dtype=torch.float64)) + total.double().cpu()
         counts[name] = counts.get(name, 0.0) + n
 
     for batch in task.data.all_batches(split):
         tagged = task.run(parameters, batch)
         best, is_word = tagged.logits.argmax(-1), batch.is_word
-        for model, tags in enumerate(best):
-            rows = zip(batch.places, tags, batch.mask.sum(1).tolist(), strict=True)
-            predicted[model] |= {place: row[1 : length - 1].tolist() for place, row, length in rows}
+        phrases += task.data.chunks.counts(batch.gold, best, is_word).cpu()
         n_words, n_tagged = int(is_word.sum()), int((batch.labels != _NO_TAG).sum())
         add("accuracy", ((best == batch.labels) & is_word).sum((1, 2)), n_words)
         add("nll", _nll(tagged.logits, batch.labels) * n_tagged, n_tagged)
         if base is not None:
             for name, (total, n) in _distances(task, tagged, base, batch).items():
                 add(name, total, n)
-    figures = [{name: float(sums[name][model]) / counts[name] for name in sums} for model in range(len(predicted))]
-    return [row | {"f1": task.data.f1(split, tags)} for row, tags in zip(figures, predicted, strict=True)]
+    figures = [{name: float(sums[name][model]) / counts[name] for name in sums} for model in range(n_models)]
+    return [row | {"f1": f1} for row, f1 in zip(figures, stacked_f1(phrases), strict=True)]
 
 
 def _distances(task: GoldTags, tagged: Tagged, base: Parameters, batch: TagBatch) -> dict[str, tuple[Tensor, int]]:

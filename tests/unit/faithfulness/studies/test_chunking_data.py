@@ -3,10 +3,13 @@
 from pathlib import Path
 
 import pytest
+import torch
 
 from headscope.errors import InputError
 from headscope.faithfulness.studies.chunking_data import SPECIAL_TAGS, ChunkingData
 from headscope.faithfulness.studies.context_free import lookup_f1
+from headscope.faithfulness.studies.stacked_chunk_f1 import StackedChunks, stacked_f1
+from headscope.tasks.iob_chunks import chunk_f1
 from headscope.tasks.task_data import open_data
 
 
@@ -25,21 +28,40 @@ def test_numbers_share_a_vector_and_case_is_dropped(data, tiny_bert, tmp_path) -
 
 
 def test_a_chunk_ends_at_o(data) -> None:
-    names = {tag: number for number, tag in enumerate(data.tags)}
-    gold = {place: [names.get(tag, 0) for tag in tags] for place, tags in enumerate(data.test.tags)}
-    assert data.f1(data.test, gold) == 1.0
+    batch = data.batch(data.test, range(len(data.test)))
+    right = data.chunks.counts(batch.gold, batch.gold[None], batch.is_word)
+    assert stacked_f1(right) == [1.0]
     # Words between phrases tagged as padding read as O.
-    assert (
-        data.f1(
-            data.test,
-            {
-                place: [0 if tags[at] == names["O"] else tags[at] for at in range(len(tags))]
-                for place, tags in gold.items()
-            },
-        )
-        == 1.0
-    )
+    padding = batch.gold.masked_fill(batch.gold == data.tags.index("O"), 0)
+    assert stacked_f1(data.chunks.counts(batch.gold, padding[None], batch.is_word)) == [1.0]
     assert data.tags[: len(SPECIAL_TAGS)] == SPECIAL_TAGS
+
+
+def test_stacked_f1_is_that_of_conlleval() -> None:
+    names = ("<pad>", "O", "B-NP", "I-NP", "B-VP", "I-VP")
+    generator = torch.Generator().manual_seed(0)
+    gold, *predicted = torch.randint(0, len(names), (4, 50, 9), generator=generator)
+    lengths = torch.randint(1, 10, (50, 1), generator=generator)
+    is_word = torch.arange(9) < lengths
+    ours = stacked_f1(StackedChunks(names).counts(gold, torch.stack(predicted), is_word))
+
+    def tags(rows: torch.Tensor) -> list[list[str]]:
+        written = [[names[number].replace("<pad>", "O") for number in row] for row in rows.tolist()]
+        return [row[:length] for row, length in zip(written, lengths.flatten().tolist(), strict=True)]
+
+    assert ours == [chunk_f1(tags(gold), tags(rows)) for rows in predicted] and 0 < min(ours) < max(ours) < 1
+
+
+def test_tags_of_the_test_set_alone_count_as_missed(tiny_bert, tmp_path) -> None:
+    for name, tag in (("train", "NP"), ("test", "XP")):
+        lines = [f"{word} NN B-{tag}" for word in ("cat", "sat", "mat", "dog", "bird")]
+        (tmp_path / name).write_text("\n\n".join(lines) + "\n")
+    data = ChunkingData(tmp_path / "train", tmp_path / "test", tiny_bert, size=4)
+    batch = data.batch(data.test, [0])
+    assert batch.labels.tolist() == [[1, -1, 2]] and "B-XP" not in data.tags
+    predicted = batch.gold[None].clone()
+    predicted[0, 0, 1] = data.tags.index("B-NP")
+    assert data.chunks.counts(batch.gold, predicted, batch.is_word).tolist() == [[0, 1, 1]]
 
 
 def test_words_are_those_between_beginning_and_end(data) -> None:

@@ -56,6 +56,7 @@ def test_it_goes_on_where_it_stood_and_takes_more_seeds(folder, lines, files: tu
     assert {stage for stage in stages if "probe" not in stage} == {
         "training base s2", "training adversary λ=0.5 s2 and 1 more",
     }  # fmt: skip
+    assert {"base-s0-1", "base-s2-2"} <= {path.name for path in (folder / "training" / "stacks").iterdir()}
     names = {line["name"]: line["test"] for line in lines}
     again = {row["name"]: row for row in more.rows}
     assert again["base s1"]["test_f1"] == names["base s1"]["f1"]

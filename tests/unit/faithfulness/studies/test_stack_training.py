@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from headscope.errors import Cancelled, HeadscopeError, InputError, LoadError
+from headscope.faithfulness.studies import stack_training
 from headscope.faithfulness.studies.stack_parts import stack
 from headscope.faithfulness.studies.stack_training import StackOptions, StackTraining, train_stack
 from headscope.faithfulness.studies.stacked_tagger import TaggerShape, draw_tagger
@@ -37,7 +38,8 @@ def test_models_learn_and_the_best_epoch_of_each_is_kept(task, tmp_path) -> None
         assert scores[epoch - 1] == max(scores) == task.dev_scores(trained.best)[model]["score"]
 
 
-def test_a_killed_run_goes_on_with_the_same_numbers(task, tmp_path) -> None:
+def test_a_killed_run_goes_on_with_the_same_numbers(task, tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(stack_training, "CHECKPOINT_SECONDS", 0.0)
     whole = train_stack(NAMES, fresh(), task, options(task), tmp_path / "whole")
     cancel = Cancel()
 
@@ -48,7 +50,11 @@ def test_a_killed_run_goes_on_with_the_same_numbers(task, tmp_path) -> None:
     with pytest.raises(Cancelled):
         train_stack(NAMES, fresh(), task, options(task), tmp_path / "parts", progress=stop, cancel=cancel)
     (tmp_path / "parts" / ".headscope-0123.partial").write_bytes(b"half a file")
-    resumed = train_stack(NAMES, fresh(), task, options(task), tmp_path / "parts")
+    places: list[int] = []
+    resumed = train_stack(
+        NAMES, fresh(), task, options(task), tmp_path / "parts", progress=lambda progress: places.append(progress.done)
+    )
+    assert places[0] == 5  # after the first epoch
     assert resumed.history == whole.history and resumed.best_epochs == whole.best_epochs
     assert all(torch.equal(resumed.best[name], whole.best[name]) for name in whole.best)
     again = train_stack(NAMES, fresh(), task, options(task), tmp_path / "parts")
