@@ -132,7 +132,6 @@ class ChunkingRun:
         self.progress, self.cancel = progress, cancel
         self.lines: list[dict[str, Any]] = []
         self.chosen: dict[str, str] = {}
-        self.base: Parameters = {}
         tagger = options.tagger
         self.shape = TaggerShape(options.inputs, tagger.width, tagger.n_heads, len(data.tags))
 
@@ -141,7 +140,7 @@ class ChunkingRun:
         bases = self._bases()
         for kind in BASELINES:
             self._baselines(kind)
-        adversaries = self._adversaries()
+        adversaries = self._adversaries(bases[0])
         chosen = {"base": bases[0]}
         for name, line in zip(("adversary", "broken adversary"), self._choose(), strict=True):
             chosen[name] = adversaries[line["name"]]
@@ -180,13 +179,13 @@ class ChunkingRun:
                 figures = task.figures(trained.best, self.data.test)
                 self._finish(name, trained, [{"kind": kind, "seed": seed} for seed in seeds], figures)
 
-    def _adversaries(self) -> dict[str, Parameters]:
+    def _adversaries(self, base: Parameters) -> dict[str, Parameters]:
         """Adversaries by name: for each seed one for each λ, those of a seed all from the same first weights."""
         lambdas, adversaries = self.options.lambdas, {}
         for seeds in self._groups("adversary", self.options.n_adversaries, len(lambdas)):
             cells = [(seed, weight) for seed in seeds for weight in lambdas]
             weights = [weight for _, weight in cells]
-            task = BaseTags(self.data, self.options.tagger, self.base, weights, seed=_FIRST_ADVERSARY + seeds[0])
+            task = BaseTags(self.data, self.options.tagger, base, weights, seed=_FIRST_ADVERSARY + seeds[0])
             names = [f"adversary λ={weight:g} s{seed}" for seed, weight in cells]
             own_seeds = [_FIRST_ADVERSARY + seed for seed, _ in cells]
             trained = self._train("adversary", seeds, names, own_seeds, task)

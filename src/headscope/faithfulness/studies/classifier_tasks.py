@@ -14,7 +14,7 @@ from headscope.faithfulness.studies.stack_parts import Parameters
 from headscope.faithfulness.studies.stack_training import Rows, StackOptions
 from headscope.faithfulness.studies.stacked_classifier import Classified, classify
 
-# The attention [model or 1, text, word] that takes the place of the models' own; None: their own.
+# The attention [model or 1, text, 1 or row, word] that takes the place of the models' own; None: their own.
 Attends = Callable[[TextBatch], Tensor | None]
 
 
@@ -31,8 +31,8 @@ class ClassifierOptions:
         """How a stack of classifiers is trained."""
 
         def optimizer(parameters: dict[str, Tensor]) -> torch.optim.Optimizer:
-            attention = [tensor for name, tensor in parameters.items() if name.startswith("attention")]
-            others = [tensor for name, tensor in parameters.items() if not name.startswith("attention")]
+            attention = [tensor for name, tensor in parameters.items() if _is_of_attention(name)]
+            others = [tensor for name, tensor in parameters.items() if not _is_of_attention(name)]
             groups = [{"params": others, "weight_decay": self.weight_decay}, {"params": attention, "weight_decay": 0.0}]
             return torch.optim.Adam(groups, lr=self.rate, amsgrad=True)
 
@@ -83,7 +83,8 @@ class GoldLabels:
 
 
 class BaseAnswers(GoldLabels):
-    """Adversaries (Wiegreffe & Pinter): ½|Δp| − λ · KL(adversary ‖ base), the mean over texts; p is that of class 1.
+    """Adversaries (Wiegreffe & Pinter): ½|Δp| − λ · KL(adversary ‖ base), the mean over texts, and over heads where
+    there are several; p is that of class 1.
 
     The epoch is chosen by this objective on dev.
     """
@@ -98,7 +99,7 @@ class BaseAnswers(GoldLabels):
         seed: int,
     ):
         super().__init__(data, options, seed=seed)
-        self.base, self.lambdas = base, torch.tensor(lambdas)
+        self.base, self.lambdas = base, torch.tensor(lambdas, device=data.device)
 
     def losses(self, parameters: Parameters, batch: TextBatch, generator: torch.Generator) -> Tensor:
         """The objective of each model."""
@@ -106,7 +107,7 @@ class BaseAnswers(GoldLabels):
         with torch.no_grad():
             base = self.run(self.base, batch)
         apart = (classified.logits.sigmoid() - base.logits.sigmoid()).abs().mean(1) / 2
-        divergence = kullback_leibler_of_logs(classified.log_attention, base.log_attention).mean(1)
+        divergence = kullback_leibler_of_logs(classified.log_attention, base.log_attention).mean((1, 2))
         return apart - self.lambdas * divergence.to(torch.float32)
 
     def dev_scores(self, parameters: Parameters) -> Rows:
@@ -123,7 +124,7 @@ def classifier_figures(
     task: GoldLabels, parameters: Parameters, split: TextSplit, base: Parameters | None = None
 ) -> Rows:
     """What each classifier of a stack does on a split: `accuracy`, `f1` of class 1, `auc`; and how far it is from a
-    base: `tvd` of the answers, `jsd` and `kl` of attention, means over texts.
+    base: `tvd` of the answers, `jsd` and `kl` of attention, means over texts. A single row is compared with each head.
     """
     answers, labels, distances = [], [], []
     for batch in task.data.all_batches(split):
@@ -132,21 +133,23 @@ def classifier_figures(
         labels.append(batch.labels)
         if base is not None:
             own = classify(base, batch.inputs, batch.mask, batch.attended)
-            log_attention = classified.attention.clamp_min(1e-30).log()
-            distances.append(
-                torch.stack([
-                    (answers[-1] - own.logits.sigmoid()).abs(),
-                    jensen_shannon(classified.attention, own.attention, mask=batch.attended),
-                    kullback_leibler_of_logs(log_attention.masked_fill(~batch.attended, -torch.inf), own.log_attention),
-                ])
-            )  # fmt: skip
-    gold = torch.cat(labels)
-    rows = [_scores(own, gold) for own in torch.cat(answers, 1)]
+            attended = batch.attended[:, None]
+            log_attention = classified.attention.clamp_min(1e-30).log().masked_fill(~attended, -torch.inf)
+            apart = (answers[-1] - own.logits.sigmoid()).abs()
+            divergence = jensen_shannon(classified.attention, own.attention, mask=attended).mean(-1)
+            relative = kullback_leibler_of_logs(log_attention, own.log_attention).mean(-1)
+            distances.append(torch.stack([apart, divergence, relative]).cpu())
+    gold = torch.cat(labels).cpu()
+    rows = [_scores(own, gold) for own in torch.cat(answers, 1).cpu()]
     if distances:
         means = torch.cat(distances, 2).mean(2)
         names = ("tvd", "jsd", "kl")
         rows = [row | dict(zip(names, means[:, model].tolist(), strict=True)) for model, row in enumerate(rows)]
     return rows
+
+
+def _is_of_attention(name: str) -> bool:
+    return name.split(".")[-2] in ("attention", "attention_vector", "query", "key")
 
 
 def _scores(answers: Tensor, gold: Tensor) -> dict[str, float]:

@@ -12,7 +12,7 @@ from torch import Tensor
 from headscope.faithfulness.adversary import AdversaryOptions, adversaries
 from headscope.faithfulness.attention_rows import AttentionRows
 from headscope.faithfulness.kendall_tau import rank_agreement
-from headscope.faithfulness.output_changes import permutation_changes
+from headscope.faithfulness.output_changes import median_change, permutation_changes
 from headscope.faithfulness.studies.sentiment_data import SentimentData, TextBatch
 from headscope.faithfulness.studies.stack_parts import Parameters
 from headscope.faithfulness.studies.stacked_classifier import answer, classify
@@ -32,9 +32,9 @@ def classifier_tests(
     progress: OnProgress | None = None,
     cancel: Cancel | None = None,
 ) -> list[dict[str, Any]]:
-    """A line for each of the first test texts: τ-b of attention with gradient × input and with leave-one-out, and of
-    those two with each other (None where there is nothing to rank, with the reason), the median change under
-    permutation, and, with `adversary`, the largest JSD at almost the same answer.
+    """A line for each of the first test texts: τ-b of attention (the mean of heads) with gradient × input and with
+    leave-one-out, and of those two with each other (None where there is nothing to rank, with the reason), the median
+    change under permutation, and, with `adversary`, the largest JSD at almost the same answer.
     """
     lines: list[dict[str, Any]] = []
     steps = Steps("testing texts", min(n_texts, len(data.test)), progress, cancel)
@@ -50,19 +50,21 @@ def _batch_lines(
     with torch.no_grad():
         classified = classify(parameters, batch.inputs, batch.mask, batch.attended)
         before = _two_classes(classified.logits[0].sigmoid())
-    attention, words = classified.attention[0], batch.attended
+    attention, words = classified.attention[0], batch.attended  # [text, row, word]
     gradient, without = _gradient(parameters, batch, attention), _without_each(parameters, batch)
     importance = {"gradient": gradient, "leave_one_out": leave_one_out(before, without)}
-    agreements = {name: rank_agreement(attention, values, words) for name, values in importance.items()}
-    agreements["gradient_with_leave_one_out"] = rank_agreement(gradient, importance["leave_one_out"], words)
-    rows = AttentionRows(attention[:, None], words[:, None])
+    rows = AttentionRows(attention, words[:, None].expand_as(attention))
+    weights = rows.weights.cpu()
+    ranked = {name: (weights, values.cpu()) for name, values in importance.items()}
+    ranked["gradient_with_leave_one_out"] = (ranked["gradient"][1], ranked["leave_one_out"][1])
+    agreements = {name: rank_agreement(*values, words.cpu()) for name, values in ranked.items()}
     respond = _answers(parameters, classified.states)
-    changes = permutation_changes(rows, respond, n=n_permutations, before=before).median(0).values
+    changes = median_change(permutation_changes(rows, respond, n=n_permutations, before=before))
     columns: dict[str, list] = {
         "place": list(batch.places),
         "predicted": (before[:, 1] > 0.5).int().tolist(),
         "words": words.sum(1).tolist(),
-        "largest_weight": attention.amax(1).tolist(),
+        "largest_weight": weights.amax(1).tolist(),
         "permutation": changes.tolist(),
     }
     for name, agreement in agreements.items():
@@ -110,7 +112,7 @@ def _without_each(parameters: Parameters, batch: TextBatch) -> Tensor:
         places = batch.attended[text].nonzero().flatten()
         if len(places) < 2:
             continue
-        others = torch.arange(length - 1)[None].expand(len(places), -1)
+        others = torch.arange(length - 1, device=places.device)[None].expand(len(places), -1)
         others = others + (others >= places[:, None])  # every position but that of the word
         inputs, mask = batch.inputs[text][others], batch.mask[text][others]
         shorter = TextBatch(inputs, mask, batch.labels[text].expand(len(places)), ())
@@ -120,12 +122,12 @@ def _without_each(parameters: Parameters, batch: TextBatch) -> Tensor:
 
 
 def _answers(parameters: Parameters, states: Tensor) -> Callable[[Tensor], Tensor]:
-    """Patterns [copy, text, 1, word] to the probabilities of both classes, the states of the encoder as they are."""
+    """Patterns [copy, text, row, word] to the probabilities of both classes, the states of the encoder as they are."""
     frozen = {name: tensor.detach() for name, tensor in parameters.items()}
 
     def respond(patterns: Tensor) -> Tensor:
         copies, texts = patterns.shape[:2]
-        weights = patterns[:, :, 0].reshape(1, copies * texts, -1)
+        weights = patterns.flatten(0, 1)[None]
         repeated = states[0].detach()[None].expand(copies, -1, -1, -1).reshape(1, copies * texts, *states.shape[2:])
         return _two_classes(answer(frozen, repeated, weights)[0].sigmoid()).view(copies, texts, 2)
 

@@ -41,9 +41,9 @@ class TextBatch:
 
     @property
     def uniform(self) -> Tensor:
-        """The same weight on every word [1, text, word]."""
+        """The same weight on every word [1, text, 1, word]."""
         words = self.attended.float()
-        return (words / words.sum(1, keepdim=True))[None]
+        return (words / words.sum(1, keepdim=True))[None, :, None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +58,7 @@ class TextSplit:
 
 
 class SentimentData:
-    """Three splits, and the vocabulary of all of them with frozen vectors."""
+    """Three splits, and the vocabulary of all of them with frozen vectors. Batches are on `device`."""
 
     def __init__(
         self,
@@ -68,6 +68,7 @@ class SentimentData:
         columns: Columns | None = None,
         size: int = 300,
         limit: int | None = None,
+        device: torch.device | str = "cpu",
     ):
         examples = [_examples(source, columns, limit) for source in splits]
         names = sorted({str(example.label) for split in examples for example in split})
@@ -83,6 +84,8 @@ class SentimentData:
         for split in (self.train, self.dev, self.test):
             content.update(repr(([ids.tolist() for ids in split.word_ids], split.labels.tolist())).encode())
         self.checksum = content.hexdigest()[:16]
+        self.device = torch.device(device)
+        self.vectors = self.vectors.to(device)
 
     def batches(self, split: TextSplit, batch_size: int, *, seed: int, epoch: int) -> list[TextBatch]:
         """The batches of an epoch of training: texts of like length together, in a random order."""
@@ -101,8 +104,9 @@ class SentimentData:
         """Some texts, padded to the longest."""
         ids = torch.nn.utils.rnn.pad_sequence(
             [split.word_ids[place] for place in places], batch_first=True, padding_value=_PAD
-        )
-        return TextBatch(self.vectors[ids], ids != _PAD, split.labels[list(places)], tuple(places))
+        ).to(self.device)
+        labels = split.labels[list(places)].to(self.device)
+        return TextBatch(self.vectors[ids], ids != _PAD, labels, tuple(places))
 
     def _split(self, examples: Sequence[Example], names: Sequence[str]) -> TextSplit:
         word_ids = tuple(

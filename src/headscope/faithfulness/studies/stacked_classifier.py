@@ -1,6 +1,8 @@
-"""Jain & Wallace's classifier, many at a time: an encoder, additive attention over its states, one logistic output.
+"""Jain & Wallace's classifier, many at a time: an encoder, attention over its states, one logistic output.
 
-The encoder is a BiLSTM (`"bilstm"`), or a tanh of a linear map of each word by itself (`"average"`).
+The encoder is a BiLSTM (`"bilstm"`), or a tanh of a linear map of each word by itself (`"average"`); both have additive
+attention. A `"transformer"` has two layers with the four heads of `stacked_tagger`: the answer is read from the first
+token, and the attention is that of its row in the last layer, over words.
 """
 
 from collections.abc import Mapping
@@ -10,9 +12,18 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor
 
-from headscope.faithfulness.studies.stack_parts import Parameters, draw_linear, linear
+from headscope.errors import InputError
+from headscope.faithfulness.studies.stack_parts import Parameters, draw_linear, layer_norm, linear
+from headscope.faithfulness.studies.stacked_tagger import (
+    TaggerShape,
+    draw_tagger,
+    encode_below,
+    feed_forward,
+    split_heads,
+)
 
-Encoder = Literal["bilstm", "average"]
+Encoder = Literal["bilstm", "average", "transformer"]
+N_HEADS, N_LAYERS = 4, 2
 _HIDDEN = -1e9
 
 
@@ -26,8 +37,8 @@ class ClassifierShape:
 
 
 class Classified(NamedTuple):
-    """The logit of class 1 [model, text], attention with its logarithm [model, text, word], and the encoder's states
-    [model, text, word, width].
+    """The logit of class 1 [model, text], attention with its logarithm [model, text, row, word], and the encoder's
+    states [model, text, word, width]. A Transformer has a row for each head, the others have one.
     """
 
     logits: Tensor
@@ -37,8 +48,12 @@ class Classified(NamedTuple):
 
 
 def draw_classifier(shape: ClassifierShape, seed: int) -> dict[str, Tensor]:
-    """Fresh parameters of one classifier; its states are two widths wide."""
+    """Fresh parameters of one classifier; its states are two widths wide, those of a Transformer one."""
     width, parameters = shape.width, {}
+    if shape.encoder == "transformer":
+        if width % N_HEADS:
+            raise InputError(f"the width must be a multiple of {N_HEADS}, the Transformer's heads: got {width}.")
+        return draw_tagger(TaggerShape(shape.n_inputs, width, N_HEADS, 1, N_LAYERS), seed)
     if shape.encoder == "bilstm":
         draw_linear(parameters, "input", (shape.n_inputs, 8 * width), seed, bias=True)
         directions = []
@@ -60,7 +75,7 @@ def classify(
     """Run a stack of classifiers on texts [text, word, input].
 
     `mask` is True for words with beginning and end, `attended` for those that may be attended. `attention` [model or 1,
-    text, word] takes the place of the models' own.
+    text, 1 or row, word] takes the place of the models' own.
     """
     states = encode(parameters, inputs, mask)
     own = own_log_attention(parameters, states, attended)
@@ -69,7 +84,10 @@ def classify(
 
 
 def encode(parameters: Parameters, inputs: Tensor, mask: Tensor) -> Tensor:
-    """The states of the encoder [model, text, word, 2 widths]."""
+    """The states of the encoder [model, text, word, 2 widths]; of a Transformer, what its last layer reads."""
+    if "query.weight" in parameters:
+        stream = encode_below(parameters, inputs, mask, n_heads=N_HEADS)
+        return stream.view(len(stream), *mask.shape, -1)
     n_models = len(parameters["input.weight"])
     rows = inputs.reshape(1, -1, inputs.shape[-1]).expand(n_models, -1, -1)
     projected = linear(rows, parameters, "input").view(n_models, *mask.shape, -1)
@@ -85,15 +103,30 @@ def encode(parameters: Parameters, inputs: Tensor, mask: Tensor) -> Tensor:
 
 
 def own_log_attention(parameters: Parameters, states: Tensor, attended: Tensor) -> Tensor:
-    """Additive attention: softmax of v · tanh(W h) over the words that may be attended [model, text, word]."""
+    """Attention over the words that may be attended [model, text, row, word]: the softmax of v · tanh(W h), or of the
+    first token's query with each key.
+    """
+    if "query.weight" in parameters:
+        normalised = layer_norm(states.flatten(1, 2), parameters, "attention_norm")
+        first = normalised.view(states.shape)[:, :, 0]
+        query = linear(first, parameters, "query").view(*first.shape[:2], N_HEADS, 1, -1)
+        key = split_heads(linear(normalised, parameters, "key"), attended, N_HEADS)
+        scores = (query * query.shape[-1] ** -0.5 @ key.transpose(-1, -2)).squeeze(-2)
+        return scores.masked_fill(~attended[:, None], _HIDDEN).log_softmax(-1)
     hidden = linear(states.flatten(1, 2), parameters, "attention").tanh()
     scores = linear(hidden, parameters, "attention_vector").view(states.shape[:3])
-    return scores.masked_fill(~attended, _HIDDEN).log_softmax(-1)
+    return scores.masked_fill(~attended, _HIDDEN).log_softmax(-1).unsqueeze(2)
 
 
 def answer(parameters: Mapping[str, Tensor], states: Tensor, attention: Tensor) -> Tensor:
-    """The logits [model, text] that follow from other weights on the same states."""
-    context = (attention.unsqueeze(-2) @ states).squeeze(-2)
+    """The logits [model, text] that follow from other weights [model, text, row, word] on the same states."""
+    if "query.weight" in parameters:
+        normalised = layer_norm(states.flatten(1, 2), parameters, "attention_norm")
+        values = split_heads(linear(normalised, parameters, "value"), attention[0, :, 0], N_HEADS)
+        mixed = (attention.unsqueeze(-2) @ values).flatten(2)
+        stream = feed_forward(parameters, states[:, :, 0] + linear(mixed, parameters, "output"))
+        return linear(layer_norm(stream, parameters, "final_norm"), parameters, "classifier").squeeze(-1)
+    context = (attention @ states).squeeze(-2)
     return linear(context, parameters, "output").squeeze(-1)
 
 

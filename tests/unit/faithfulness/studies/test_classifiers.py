@@ -19,12 +19,13 @@ from headscope.faithfulness.studies.classifier_tests import classifier_tests, su
 from headscope.faithfulness.studies.sentiment_data import SentimentData, words_of
 from headscope.faithfulness.studies.stack_parts import pick, stack
 from headscope.faithfulness.studies.stacked_classifier import ClassifierShape, classify, draw_classifier, encode
+from headscope.faithfulness.studies.stacked_tagger import tag
 
-OPTIONS = ClassifierOptions(batch_size=8, width=6)
+OPTIONS = ClassifierOptions(batch_size=8, width=8)
 
 
 def classifiers(encoder, *seeds: int) -> dict[str, torch.Tensor]:
-    return stack([draw_classifier(ClassifierShape(encoder, 8, 6), seed) for seed in seeds])
+    return stack([draw_classifier(ClassifierShape(encoder, 8, 8), seed) for seed in seeds])
 
 
 @pytest.fixture(scope="module")
@@ -41,10 +42,10 @@ def test_the_stacked_bilstm_is_that_of_torch(batch) -> None:
     both = classifiers("bilstm", 1, 2)
     states = encode(both, batch.inputs, batch.mask)
     for model in range(2):
-        reference = torch.nn.LSTM(8, 6, bidirectional=True, batch_first=True)
+        reference = torch.nn.LSTM(8, 8, bidirectional=True, batch_first=True)
         with torch.no_grad():
             for direction, suffix in enumerate(("", "_reverse")):
-                columns = slice(24 * direction, 24 * (direction + 1))
+                columns = slice(32 * direction, 32 * (direction + 1))
                 getattr(reference, f"weight_ih_l0{suffix}").copy_(both["input.weight"][model, :, columns].T)
                 getattr(reference, f"bias_ih_l0{suffix}").copy_(both["input.bias"][model, columns])
                 getattr(reference, f"weight_hh_l0{suffix}").copy_(both["recurrent.weight"][model, direction].T)
@@ -54,44 +55,63 @@ def test_the_stacked_bilstm_is_that_of_torch(batch) -> None:
             torch.testing.assert_close(states[model, text, :length], expected)
 
 
-def test_attention_is_on_words_alone_and_padding_changes_nothing(texts, batch) -> None:
-    parameters = classifiers("bilstm", 3)
+@pytest.mark.parametrize("encoder", ["bilstm", "transformer"])
+def test_attention_is_on_words_alone_and_padding_changes_nothing(encoder, texts, batch) -> None:
+    parameters = classifiers(encoder, 3)
     whole = classify(parameters, batch.inputs, batch.mask, batch.attended)
-    assert not whole.attention[0][~batch.attended].any()
-    torch.testing.assert_close(whole.attention.sum(-1), torch.ones(1, 6))
+    assert not whole.attention[0].transpose(1, 2)[~batch.attended].any()
+    torch.testing.assert_close(whole.attention.sum(-1), torch.ones(1, 6, 4 if encoder == "transformer" else 1))
     alone = texts.batch(texts.train, [2])
     single = classify(parameters, alone.inputs, alone.mask, alone.attended)
     torch.testing.assert_close(whole.logits[0, 2], single.logits[0, 0])
 
 
-def test_words_know_their_context_in_a_bilstm_alone(batch) -> None:
+def test_words_of_the_average_encoder_know_no_context(batch) -> None:
     other = batch.inputs.clone()
     other[:, 1] += 1.0
-    for encoder, n_changed in (("bilstm", batch.mask.shape[1]), ("average", 1)):
+    for encoder, n_changed in (("bilstm", batch.mask.shape[1]), ("transformer", batch.mask.shape[1]), ("average", 1)):
         parameters = classifiers(encoder, 4)
         before, after = (encode(parameters, inputs, batch.mask) for inputs in (batch.inputs, other))
         longest = int(batch.mask.sum(1).argmax())
         assert int(((before - after)[0, longest].abs().amax(-1) > 1e-7).sum()) == n_changed
 
 
-def test_a_classifier_against_itself_and_with_uniform_attention(texts) -> None:
-    both, base = classifiers("bilstm", 1, 2), pick(classifiers("bilstm", 1), 0)
+def test_a_transformer_reads_its_answer_from_the_first_token_of_its_tagger(batch) -> None:
+    """With every token attended, the classifier is the two-layer tagger, read at its first token."""
+    parameters = classifiers("transformer", 1, 2)
+    classified = classify(parameters, batch.inputs, batch.mask, batch.mask)
+    tagged = tag(parameters, batch.inputs, batch.mask)
+    torch.testing.assert_close(classified.logits, tagged.logits[:, :, 0, 0])
+    torch.testing.assert_close(classified.attention, tagged.pattern[:, :, :, 0])
+    frozen = classify(parameters, batch.inputs, batch.mask, batch.mask, classified.attention)
+    torch.testing.assert_close(frozen.logits, classified.logits)
+
+
+def test_a_width_that_heads_cannot_share_is_refused() -> None:
+    with pytest.raises(InputError, match="multiple of 4"):
+        draw_classifier(ClassifierShape("transformer", 8, 6), 0)
+
+
+@pytest.mark.parametrize("encoder", ["bilstm", "transformer"])
+def test_a_classifier_against_itself_and_with_uniform_attention(encoder, texts) -> None:
+    both, base = classifiers(encoder, 1, 2), pick(classifiers(encoder, 1), 0)
     same, other = classifier_figures(GoldLabels(texts, OPTIONS), both, texts.test, base)
     assert [same[name] for name in ("tvd", "jsd", "kl")] == pytest.approx([0, 0, 0], abs=1e-6) and other["jsd"] > 0
     row = classifier_figures(GoldLabels(texts, OPTIONS, uniform_attention), base, texts.test, base)[0]
     assert 0 < row["jsd"] < math.log(2) and row["tvd"] > 0
 
 
-def test_adversaries_lower_the_objective_that_is_stated(texts, batch) -> None:
-    both, base = classifiers("bilstm", 1, 2), pick(classifiers("bilstm", 1), 0)
+@pytest.mark.parametrize("encoder", ["bilstm", "transformer"])
+def test_adversaries_lower_the_objective_that_is_stated(encoder, texts, batch) -> None:
+    both, base = classifiers(encoder, 1, 2), pick(classifiers(encoder, 1), 0)
     losses = BaseAnswers(texts, OPTIONS, base, (0.5, 2.0), seed=0).losses(both, batch, torch.Generator())
     run = classify(both, batch.inputs, batch.mask, batch.attended)
     expected = torch.zeros(2)
     for text in range(6):
         words = batch.attended[text]
-        ours, theirs = run.attention[:, text, words], run.attention[0, text, words]
+        ours, theirs = run.attention[:, text, :, words], run.attention[0, text, :, words]
         apart = (run.logits[:, text].sigmoid() - run.logits[0, text].sigmoid()).abs() / 2
-        expected += (apart - torch.tensor([0.5, 2.0]) * (ours * (ours / theirs).log()).sum(1)) / 6
+        expected += (apart - torch.tensor([0.5, 2.0]) * (ours * (ours / theirs).log()).sum(2).mean(1)) / 6
     torch.testing.assert_close(losses, expected)
     assert float(losses[0].detach()) == pytest.approx(0.0, abs=1e-6)
 
@@ -111,8 +131,9 @@ def test_where_attention_is_all_that_counts_the_rankings_agree(texts, monkeypatc
     assert any(line["reason"] is None for line in lines)
 
 
-def test_tests_of_texts_say_why_a_text_was_not_tested(texts) -> None:
-    lines = classifier_tests(pick(classifiers("bilstm", 1), 0), texts, n_texts=50, n_permutations=5)
+@pytest.mark.parametrize("encoder", ["bilstm", "transformer"])
+def test_tests_of_texts_say_why_a_text_was_not_tested(encoder, texts) -> None:
+    lines = classifier_tests(pick(classifiers(encoder, 1), 0), texts, n_texts=50, n_permutations=5)
     short = [line for line in lines if line["words"] < 3]
     assert short and all(line["tau_gradient"] is None and "tokens to rank" in line["reason"] for line in short)
     row = summary(lines, "leave_one_out")
