@@ -9,6 +9,9 @@ if TYPE_CHECKING:
     from headscope.faithfulness.studies.chunking import ChunkingResult as ChunkingResult
     from headscope.faithfulness.studies.chunking import train_chunkers as train_chunkers
     from headscope.faithfulness.studies.classifier_tasks import ClassifierOptions as ClassifierOptions
+    from headscope.faithfulness.studies.exclusive import ExclusiveOptions as ExclusiveOptions
+    from headscope.faithfulness.studies.exclusive import ExclusiveResult as ExclusiveResult
+    from headscope.faithfulness.studies.exclusive import train_both_tasks as train_both_tasks
     from headscope.faithfulness.studies.sentiment import SentimentOptions as SentimentOptions
     from headscope.faithfulness.studies.sentiment import SentimentResult as SentimentResult
     from headscope.faithfulness.studies.sentiment import train_classifiers as train_classifiers

@@ -100,15 +100,30 @@ class BaseAnswers(GoldLabels):
     ):
         super().__init__(data, options, seed=seed)
         self.base, self.lambdas = base, torch.tensor(lambdas, device=data.device)
+        self._of_base = self._run_base()
 
     def losses(self, parameters: Parameters, batch: TextBatch, generator: torch.Generator) -> Tensor:
-        """The objective of each model."""
+        """The objective of each model, on a batch of training texts."""
         classified = self.run(parameters, batch)
-        with torch.no_grad():
-            base = self.run(self.base, batch)
-        apart = (classified.logits.sigmoid() - base.logits.sigmoid()).abs().mean(1) / 2
-        divergence = kullback_leibler_of_logs(classified.log_attention, base.log_attention).mean((1, 2))
-        return apart - self.lambdas * divergence.to(torch.float32)
+        places = torch.tensor(batch.places, device=batch.mask.device)
+        answers, log_attention = (tensor[places] for tensor in self._of_base)
+        apart = (classified.logits.sigmoid() - answers).abs().mean(1) / 2
+        divergence = kullback_leibler_of_logs(classified.log_attention, log_attention[..., : batch.mask.shape[1]])
+        return apart - self.lambdas * divergence.mean((1, 2)).to(torch.float32)
+
+    @torch.no_grad()
+    def _run_base(self) -> tuple[Tensor, Tensor]:
+        """The base's answers [text] and the logarithm of its attention [text, row, word], for every training text."""
+        batches = list(self.data.all_batches(self.data.train))
+        outcomes = [self.run(self.base, batch) for batch in batches]
+        longest = max(batch.mask.shape[1] for batch in batches)
+        pad = torch.nn.functional.pad
+        answers = torch.cat([outcome.logits[0].sigmoid() for outcome in outcomes])
+        attention = torch.cat([
+            pad(outcome.log_attention[0], (0, longest - outcome.log_attention.shape[-1])) for outcome in outcomes
+        ])  # fmt: skip
+        order = torch.tensor([place for batch in batches for place in batch.places]).argsort().to(answers.device)
+        return answers[order], attention[order]
 
     def dev_scores(self, parameters: Parameters) -> Rows:
         """Figures on dev; the score is the objective, with its sign turned."""

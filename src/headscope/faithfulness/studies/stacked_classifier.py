@@ -18,7 +18,7 @@ from headscope.faithfulness.studies.stacked_tagger import (
     TaggerShape,
     draw_tagger,
     encode_below,
-    feed_forward,
+    read_answers,
     split_heads,
 )
 
@@ -121,11 +121,8 @@ def own_log_attention(parameters: Parameters, states: Tensor, attended: Tensor) 
 def answer(parameters: Mapping[str, Tensor], states: Tensor, attention: Tensor) -> Tensor:
     """The logits [model, text] that follow from other weights [model, text, row, word] on the same states."""
     if "query.weight" in parameters:
-        normalised = layer_norm(states.flatten(1, 2), parameters, "attention_norm")
-        values = split_heads(linear(normalised, parameters, "value"), attention[0, :, 0], N_HEADS)
-        mixed = (attention.unsqueeze(-2) @ values).flatten(2)
-        stream = feed_forward(parameters, states[:, :, 0] + linear(mixed, parameters, "output"))
-        return linear(layer_norm(stream, parameters, "final_norm"), parameters, "classifier").squeeze(-1)
+        first = torch.zeros(states.shape[1], dtype=torch.int64, device=states.device)
+        return read_answers(parameters, states, first, attention).squeeze(-1)
     context = (attention @ states).squeeze(-2)
     return linear(context, parameters, "output").squeeze(-1)
 
@@ -138,9 +135,10 @@ def _recur(gates: Tensor, weight: Tensor) -> Tensor:
     hidden = cell = gates.new_zeros(n_models * n_directions, n_texts, n_gates // 4)
     states = []
     for place in range(length):
-        enter, forget, new, leave = torch.baddbmm(steps[place], hidden, recurrent).chunk(4, -1)
-        cell = forget.sigmoid() * cell + enter.sigmoid() * new.tanh()
-        hidden = leave.sigmoid() * cell.tanh()
+        sums = torch.baddbmm(steps[place], hidden, recurrent)
+        enter, forget, _, leave = sums.sigmoid().chunk(4, -1)
+        cell = forget * cell + enter * sums.chunk(4, -1)[2].tanh()
+        hidden = leave * cell.tanh()
         states.append(hidden)
     return torch.stack(states, 2).view(n_models, n_directions, n_texts, length, -1)
 

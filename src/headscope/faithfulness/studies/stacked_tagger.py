@@ -124,6 +124,21 @@ def encode_below(
     return stream
 
 
+def read_answers(parameters: Parameters, stream: Tensor, queries: Tensor, weights: Tensor) -> Tensor:
+    """The logits [model, text, class] of one token of each text when it attends by other weights in the last layer.
+
+    `stream` is what that layer reads [model, text, word, width], `queries` where the tokens stand [text], and `weights`
+    [model, text, head, word].
+    """
+    n_heads = weights.shape[2]
+    normalised = layer_norm(stream.flatten(1, 2), parameters, "attention_norm")
+    values = split_heads(linear(normalised, parameters, "value"), stream[0, :, :, 0], n_heads)
+    mixed = (weights.unsqueeze(-2) @ values).flatten(2)
+    own = stream[:, torch.arange(len(queries), device=queries.device), queries]
+    answered = feed_forward(parameters, own + linear(mixed, parameters, "output"))
+    return linear(layer_norm(answered, parameters, "final_norm"), parameters, "classifier").float()
+
+
 def feed_forward(parameters: Parameters, stream: Tensor, drop: Drop = no_dropout) -> Tensor:
     """What follows attention in a layer [model, row, width]: two linears, with residual."""
     hidden = layer_norm(stream, parameters, "feed_forward_norm")
