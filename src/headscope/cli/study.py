@@ -11,7 +11,7 @@ from rich.text import Text
 from headscope.choices import StudyName, StudyPrecision
 from headscope.cli.console import print_json, print_text, printable
 from headscope.cli.corpus_options import Columns, CorpusFormat, CorpusOptions, ReportFolder, parse_columns
-from headscope.cli.load_model import Loading
+from headscope.cli.load_model import Device, Loading
 from headscope.cli.progress import note_what_is_kept, progress_bars
 from headscope.cli.shared_options import MODEL_HELP, PrintOptions, spread
 from headscope.errors import InputError
@@ -26,6 +26,10 @@ CHUNKING_EXAMPLE = (
 SENTIMENT_EXAMPLE = (
     "Example: headscope study sentiment --train train.tsv --dev dev.tsv --test test.tsv "
     "--vectors bert-base-uncased -o sentiment"
+)
+EXCLUSIVE_EXAMPLE = (
+    "Example: headscope study exclusive --chunks train.txt --chunks-test test.txt --train train.tsv --dev dev.tsv "
+    "--test test.tsv --vectors bert-base-uncased -o exclusive"
 )
 _PAPERS = {
     "vig": "Check Vig & Belinkov (2019) on a model and treebank of yours. Writes HTML, Markdown and JSON.",
@@ -90,6 +94,7 @@ def chunking(
     cooldown: Annotated[float, typer.Option(help="Share of steps, the last, over which the rate falls to 0.")] = 0.0,
     precision: Annotated[StudyPrecision, typer.Option(help="Precision of training.")] = "fp32",
     limit: Annotated[int | None, typer.Option(help="Maximum number of sentences of each file.", min=2)] = None,
+    device: Device = None,
     print_options: PrintOptions,
 ) -> None:
     """Train a one-layer tagger, adversaries with other attention, baselines and probes (after Yang's report).
@@ -104,7 +109,7 @@ def chunking(
     weights = parse_numbers(lambdas, "--lambdas")
     options = ChunkingOptions(seeds, adversary_seeds, weights, epochs, **counts, tagger=tagger)
     with note_what_is_kept(output), progress_bars() as progress:
-        report = chunking_study(train, test, vectors, output, options, progress=progress)
+        report = chunking_study(train, test, vectors, output, options, device=device, progress=progress)
     _print(report, output, print_options)
 
 
@@ -115,19 +120,20 @@ def sentiment(
     vectors: Annotated[str, typer.Option(help="Model whose input embeddings become the frozen word vectors.")],
     output: ReportFolder,
     *,
-    seeds: Annotated[int, typer.Option(help="BiLSTMs. More can be added later.", min=1)] = 8,
+    seeds: Annotated[int, typer.Option(help="BiLSTMs, and Transformers. More can be added later.", min=1)] = 8,
     lambdas: Annotated[
         str, typer.Option("--lambdas", help="Weights λ of the divergence, separated by commas.")
     ] = "0.0001,0.0005,0.001,0.005,0.02",
     epochs: Annotated[int, typer.Option(help="Epochs of each classifier.", min=1)] = 8,
     adversary_epochs: Annotated[int, typer.Option(help="Epochs of each adversary.", min=1)] = 20,
-    width: Annotated[int, typer.Option(help="Width of the BiLSTM, each way.", min=1)] = 128,
+    width: Annotated[int, typer.Option(help="Width of the BiLSTM, each way, and of the Transformer.", min=4)] = 128,
     tested: Annotated[int, typer.Option(help="Test texts that are tested one by one.", min=1)] = 500,
     limit: Annotated[int | None, typer.Option(help="Maximum number of texts of each file.", min=2)] = None,
     columns: Columns = None,
+    device: Device = None,
     print_options: PrintOptions,
 ) -> None:
-    """Train BiLSTMs with attention and test whether it explains (Jain & Wallace; Wiegreffe & Pinter, 2019).
+    """Train BiLSTMs and Transformers and test whether attention explains (Jain & Wallace; Wiegreffe & Pinter, 2019).
 
     Writes HTML, Markdown, JSON and Parquet.
     """
@@ -139,7 +145,48 @@ def sentiment(
     options = SentimentOptions(seeds, lambdas=weights, **counts, classifier=ClassifierOptions(width=width))
     named: Any = parse_columns(columns)
     with note_what_is_kept(output), progress_bars() as progress:
-        report = sentiment_study(train, dev, test, vectors, output, options, columns=named, progress=progress)
+        watch = {"columns": named, "device": device, "progress": progress}
+        report = sentiment_study(train, dev, test, vectors, output, options, **watch)
+    _print(report, output, print_options)
+
+
+def exclusive(
+    chunks: Annotated[Path, typer.Option(help="Training sentences in CoNLL-2000's format; a tenth become dev.")],
+    chunks_test: Annotated[Path, typer.Option(help="Test sentences in CoNLL-2000's format.")],
+    train: Annotated[Path, typer.Option(help="Training texts: a table with a text and one of two labels.")],
+    dev: Annotated[Path, typer.Option(help="Texts that choose epochs.")],
+    test: Annotated[Path, typer.Option(help="Test texts.")],
+    vectors: Annotated[str, typer.Option(help="Model whose input embeddings become the frozen word vectors.")],
+    output: ReportFolder,
+    *,
+    seeds: Annotated[int, typer.Option(help="Models of each task. More can be added later.", min=2)] = 5,
+    adversary_seeds: Annotated[
+        int | None, typer.Option(help="Models that have adversaries. Default: all of them.", min=1)
+    ] = None,
+    lambdas: Annotated[
+        str, typer.Option("--lambdas", help="Weights λ of the divergence, separated by commas.")
+    ] = "0.0003,0.001,0.003,0.01,0.03,0.1",
+    epochs: Annotated[int, typer.Option(help="Epochs of each model.", min=1)] = 20,
+    layers: Annotated[int, typer.Option(help="Layers of the Transformer.", min=1, max=2)] = 1,
+    tested: Annotated[int, typer.Option(help="Test texts with an adversary of one answer.", min=1)] = 200,
+    limit: Annotated[int | None, typer.Option(help="Maximum number of texts of each file.", min=2)] = None,
+    columns: Columns = None,
+    device: Device = None,
+    print_options: PrintOptions,
+) -> None:
+    """Train the same Transformer to tag and to classify: where is attention more exclusive, or more stable?
+
+    Writes HTML, Markdown, JSON and Parquet.
+    """
+    from headscope.faithfulness.studies import ExclusiveOptions
+    from headscope.reports.studies.exclusive import exclusive_study
+
+    counts = {"epochs": epochs, "layers": layers, "tested": tested, "limit": limit}
+    options = ExclusiveOptions(seeds, adversary_seeds, parse_numbers(lambdas, "--lambdas"), **counts)
+    named: Any = parse_columns(columns)
+    with note_what_is_kept(output), progress_bars() as progress:
+        watch = {"columns": named, "device": device, "progress": progress}
+        report = exclusive_study((chunks, chunks_test), (train, dev, test), vectors, output, options, **watch)
     _print(report, output, print_options)
 
 
@@ -159,6 +206,7 @@ for paper in get_args(StudyName):
     app.command(paper, epilog=EXAMPLE)(spread(_paper_command(paper)))
 app.command("chunking", epilog=CHUNKING_EXAMPLE)(spread(chunking))
 app.command("sentiment", epilog=SENTIMENT_EXAMPLE)(spread(sentiment))
+app.command("exclusive", epilog=EXCLUSIVE_EXAMPLE)(spread(exclusive))
 
 
 def _print(report: "Study", output: Path, print_options: PrintOptions) -> None:

@@ -41,6 +41,23 @@ def compare_seeds(bases: Parameters, data: AnswerData, options: TaggerOptions) -
     ]
 
 
+@torch.no_grad()
+def closest_divergence(
+    parameters: Parameters, bases: Parameters, of: Sequence[int], data: AnswerData, options: TaggerOptions
+) -> list[float]:
+    """The JSD of each model's rows from those of its base in the stack `bases`, as `jsd` in `compare_seeds`: the mean
+    over the answers of the test set.
+    """
+    sums: list[Any] = [0.0] * len(of)
+    n_answers = 0
+    for batch in data.all_batches("test"):
+        own, base = answers(parameters, batch, options), answers(bases, batch, options)
+        n_answers += len(batch.labels)
+        for model, place in enumerate(of):
+            sums[model] = sums[model] + _between_heads(own.rows(model), base.rows(place))
+    return [_closest(total.cpu() / n_answers) for total in sums]
+
+
 def answer_adversaries(
     parameters: Parameters,
     data: AnswerData,

@@ -112,8 +112,9 @@ def answer_figures(
     task: GoldAnswers, parameters: Parameters, split: str, bases: tuple[Parameters, Tensor] | None = None
 ) -> Rows:
     """What each model does on a split: `accuracy`. Against bases (a stack, and the base of each model): `cross_entropy`
-    with their probabilities, `tvd` of the answers, and of the rows of attention `jsd` and `kl`, and `reachable`, the
-    largest JSD that any rows have from the base's. All are means over answers.
+    with their probabilities, `tvd` of the answers, and of the rows of attention, head 0 with head 0 and so on,
+    `jsd_numbered` and `kl`; `reachable` is the largest JSD that any rows have from the base's. All are means over
+    answers.
     """
     columns: dict[str, list[Tensor]] = {}
     known = []
@@ -140,7 +141,7 @@ def _distances(own: Answers, base: Answers, of: Tensor) -> dict[str, Tensor]:
         "cross_entropy": entropy,
         "kl": divergence,
         "tvd": total_variation(own.logits.softmax(-1), base.logits[of].softmax(-1)),
-        "jsd": jensen_shannon(own.log_rows.exp(), base.log_rows[of].exp()).mean(-1),
+        "jsd_numbered": jensen_shannon(own.log_rows.exp(), base.log_rows[of].exp()).mean(-1),
         "reachable": reachable[of],
     }
 

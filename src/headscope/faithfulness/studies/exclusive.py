@@ -12,7 +12,7 @@ from torch import Tensor
 
 from headscope.errors import InputError
 from headscope.faithfulness.adversary import AdversaryOptions
-from headscope.faithfulness.studies.answer_comparisons import answer_adversaries, compare_seeds
+from headscope.faithfulness.studies.answer_comparisons import answer_adversaries, closest_divergence, compare_seeds
 from headscope.faithfulness.studies.answer_data import AnswerData, TextAnswers, WordAnswers
 from headscope.faithfulness.studies.answer_tasks import GoldAnswers, OtherAttention, answer_figures
 from headscope.faithfulness.studies.chunking_data import ChunkingData
@@ -203,6 +203,8 @@ class ExclusiveRun:
                     for seed, start, weight in cells
                 ]
                 figures = answer_figures(other, trained.best, "test", (bases, other.of))
+                distances = closest_divergence(trained.best, bases, of, self.data[task], self._tagger)
+                figures = [row | {"jsd": jsd} for row, jsd in zip(figures, distances, strict=True)]
                 self._write_models(name, trained, about, figures)
             self.lines += self.study.figures(name) or ()
 

@@ -75,16 +75,17 @@ def chunking_study(
     folder: str | Path,
     options: ChunkingOptions | None = None,
     *,
+    device: str | None = None,
     progress: OnProgress | None = None,
     cancel: Cancel | None = None,
 ) -> Study:
-    """Train the taggers of the chunking study, or resume, and write the report into `folder`.
+    """Train the taggers of the chunking study on a device, or resume, and write the report into `folder`.
 
     `train` and `test` are CoNLL-2000's files, `vectors` a model whose input embeddings become the word vectors.
     """
     check_folder(folder)
     place = Path(folder) / TRAINING
-    result = train_chunkers(train, test, vectors, place, options, progress=progress, cancel=cancel)
+    result = train_chunkers(train, test, vectors, place, options, device=device, progress=progress, cancel=cancel)
     study = chunking_report(result)
     study.save(folder)
     return study

@@ -7,6 +7,7 @@ from typing import Any
 
 from headscope.faithfulness.studies.classifier_tests import summary
 from headscope.faithfulness.studies.sentiment import (
+    ENCODERS,
     GUIDES,
     SentimentOptions,
     SentimentResult,
@@ -34,7 +35,11 @@ NOTES = (
     "epoch, where that code uses the test set.",
     "Per-text adversaries change the attention of one text and leave the model as it is: 5 patterns, the furthest of "
     "those that move the answer by at most 0.05.",
+    "The Transformer has two layers of four heads. The attention that is tested, replaced and moved is that of the "
+    "first token in the last layer, from which the answer is read; its τ is that of the mean over heads.",
+    "Distances of classifiers without context are from the BiLSTM.",
 )
+_NAMES = {"bilstm": "BiLSTM", "transformer": "Transformer", "average": "no context"}
 _PUBLISHED_TAU = {
     ("bilstm", "gradient"): "0.34 ± 0.21 [48 %]; 0.36 ± 0.21 [49 %] [released]",
     ("average", "gradient"): "0.61 [87 %]; 0.60 [83 %] [released]",
@@ -46,7 +51,12 @@ _MEASURES = {
     "leave_one_out": "attention and leave-one-out",
     "gradient_with_leave_one_out": "gradient × input and leave-one-out",
 }
-_PUBLISHED_GUIDES = {"uniform": "0.812 [memory]", "base": "0.824 [memory]", "adversary": "0.592 [memory]"}
+_PUBLISHED_SCORES = {
+    "accuracy": "0.808 [released]", "f1": "0.784 [released]; 0.831 reproduced [memory]", "uniform": "0.822 [memory]",
+}  # fmt: skip
+_PUBLISHED_GUIDES = {
+    "uniform": "0.812 [memory]", "bilstm base": "0.824 [memory]", "bilstm adversary": "0.592 [memory]",
+}  # fmt: skip
 
 
 def sentiment_study(
@@ -58,15 +68,16 @@ def sentiment_study(
     options: SentimentOptions | None = None,
     *,
     columns: Columns | None = None,
+    device: str | None = None,
     progress: OnProgress | None = None,
     cancel: Cancel | None = None,
 ) -> Study:
-    """Train and test the classifiers of the sentiment study, or resume, and write the report into `folder`.
+    """Train and test the classifiers of the sentiment study on a device, or resume, and write the report into `folder`.
 
     `train`, `dev` and `test` are tables with a text and one of two labels; `columns` names them as for `hs.corpus`.
     """
     check_folder(folder)
-    options_of_run = {"columns": columns, "progress": progress, "cancel": cancel}
+    options_of_run = {"columns": columns, "device": device, "progress": progress, "cancel": cancel}
     result = train_classifiers(train, dev, test, vectors, Path(folder) / TRAINING, options, **options_of_run)
     study = sentiment_report(result)
     study.save(folder)
@@ -77,18 +88,23 @@ def sentiment_report(result: SentimentResult) -> Study:
     """The report of a finished study."""
     sizes, settings = result.n_texts, result.settings
     about = (
-        f"BiLSTMs of width {settings['classifier']['width']}, {settings['epochs']} epochs on {sizes['train']:,} texts, "
-        f"chosen on {sizes['dev']:,}, tested on {sizes['test']:,}; tests per text on {len(result.texts['bilstm']):,}. "
-        f"{len(result.of('base'))} seeds. Published numbers are of {PUBLISHED_FOR}."
+        f"BiLSTMs and Transformers of width {settings['classifier']['width']}, {settings['epochs']} epochs on "
+        f"{sizes['train']:,} texts, chosen on {sizes['dev']:,}, tested on {sizes['test']:,}; tests per text on "
+        f"{len(result.texts['bilstm']):,}. "
+        f"{len(result.of('base', 'bilstm'))} seeds. Published numbers are of {PUBLISHED_FOR}."
     )
     return Study(
         "sentiment",
         TITLE,
         PUBLISHED_FOR,
-        "BiLSTM with attention",
+        "BiLSTM and Transformer",
         "two classes",
         sum(sizes.values()),
-        (*_scores(result), *_agreement(result), *_other_attention(result)),
+        (
+            *_scores(result),
+            *_agreement(result),
+            *(check for encoder in ENCODERS for check in _other_attention(result, encoder)),
+        ),
         NOTES,
         about=about,
         configuration=result.configuration,
@@ -103,15 +119,20 @@ def sentiment_report(result: SentimentResult) -> Study:
 
 def _scores(result: SentimentResult) -> Iterator[Check]:
     part = "How well the classifiers do (test set)"
-    base, average = result.of("base"), result.of("average")
-    yield Check(part, "BiLSTM, accuracy", "0.808 [released]", _mean(base, "accuracy"))
-    yield Check(part, "BiLSTM, F1 of class 1", "0.784 [released]; 0.831 reproduced [memory]", _mean(base, "f1"))
-    yield Check(part, "trained with uniform attention, F1", "0.822 [memory]", _mean(result.of("uniform"), "f1"))
-    yield Check(part, "no context, own attention, F1", "0.817 [memory]", _mean(average, "f1"))
+    for encoder in ENCODERS:
+        published = _PUBLISHED_SCORES if encoder == "bilstm" else {}
+        name, base = _NAMES[encoder], result.of("base", encoder)
+        yield Check(part, f"{name}, accuracy", published.get("accuracy", NOT_QUOTED), _mean(base, "accuracy"))
+        yield Check(part, f"{name}, F1 of class 1", published.get("f1", NOT_QUOTED), _mean(base, "f1"))
+        uniform = _mean(result.of("uniform", encoder), "f1")
+        what = f"{name}, trained with uniform attention, F1"
+        yield Check(part, what, published.get("uniform", NOT_QUOTED), uniform)
+    yield Check(part, "no context, own attention, F1", "0.817 [memory]", _mean(result.of("base", "average"), "f1"))
     for guide in GUIDES:
         lines = [line for line in result.of("guided") if line["guide"] == guide]
-        what = f"no context, guided by attention of {guide}, F1" if guide != "uniform" else "no context, uniform, F1"
-        yield Check(part, what, _PUBLISHED_GUIDES[guide], _mean(lines, "f1"))
+        encoder, _, model = guide.partition(" ")
+        what = f"no context, guided by the {_NAMES[encoder]}'s {model}, F1" if model else "no context, uniform, F1"
+        yield Check(part, what, _PUBLISHED_GUIDES.get(guide, NOT_QUOTED), _mean(lines, "f1"))
 
 
 def _agreement(result: SentimentResult) -> Iterator[Check]:
@@ -120,64 +141,68 @@ def _agreement(result: SentimentResult) -> Iterator[Check]:
         for name, what in _MEASURES.items():
             published = _PUBLISHED_TAU.get((encoder, name), NOT_QUOTED)
             yield Check(
-                part, f"{encoder}: {what}", published, "; ".join(_tau(lines, name, predicted) for predicted in (0, 1))
+                part,
+                f"{_NAMES[encoder]}: {what}",
+                published,
+                "; ".join(_tau(lines, name, predicted) for predicted in (0, 1)),
             )
-    both = [summary(result.texts[encoder], "gradient")["mean"] for encoder in ("average", "bilstm")]
-    what = "attention and gradient × input, all texts: average; BiLSTM"
-    yield Check(part, what, "0.61; 0.35 [released]", "; ".join(_number(tau) for tau in both))
+    means = [summary(result.texts[encoder], "gradient")["mean"] for encoder in ("average", *ENCODERS)]
+    what = "attention and gradient × input, all texts: no context; BiLSTM; Transformer"
+    yield Check(part, what, "0.61; 0.35; – [released]", "; ".join(_number(tau) for tau in means))
 
 
-def _other_attention(result: SentimentResult) -> Iterator[Check]:
-    part = "Other attention, same answers? (test set)"
-    texts = result.texts["bilstm"]
+def _other_attention(result: SentimentResult, encoder: str) -> Iterator[Check]:
+    part = f"{_NAMES[encoder]}: other attention, same answers? (test set)"
+    texts = result.texts[encoder]
     changes = [line["permutation"] for line in texts]
     yield Check(part, "permuted attention: median change of the answer, mean over texts", NOT_QUOTED, _of(changes))
     jsd, tvd = ([line[f"adversary_{name}"] for line in texts] for name in ("jsd", "tvd"))
     yield Check(
         part, "per-text adversaries: JSD at a change of at most 0.05", NOT_QUOTED, f"{_of(jsd)}; TVD {_of(tvd)}"
     )
-    seeds = [line["test"] for line in result.of("base")[1:]]
+    seeds = [line["test"] for line in result.of("base", encoder)[1:]]
     if seeds:
         ours = f"JSD {_of([row['jsd'] for row in seeds])}, TVD {_of([row['tvd'] for row in seeds])}"
         yield Check(part, "other seeds against the base: the noise floor", NOT_QUOTED, ours)
-    uniform = result.of("uniform")[0]["test"]
+    uniform = result.of("uniform", encoder)[0]["test"]
     ours = f"JSD {uniform['jsd']:.3f}, TVD {uniform['tvd']:.3f}"
     yield Check(part, "trained with uniform attention against the base", NOT_QUOTED, ours)
-    for line in result.of("adversary"):
+    for line in result.of("adversary", encoder):
         row = line["test"]
         ours = f"F1 {row['f1']:.3f}, TVD {row['tvd']:.3f}, JSD {row['jsd']:.3f}"
-        published = (
-            "best, λ = 5.25e-4: F1 0.823, TVD 0.036, JSD 0.514 [memory]" if line["lambda"] == 5e-4 else NOT_QUOTED
-        )
+        is_quoted = encoder == "bilstm" and line["lambda"] == 5e-4
+        published = "best, λ = 5.25e-4: F1 0.823, TVD 0.036, JSD 0.514 [memory]" if is_quoted else NOT_QUOTED
         yield Check(part, f"global adversary, λ = {line['lambda']:g}", published, ours)
 
 
 def charts(result: SentimentResult) -> Iterator[Chart]:
-    """The plot of Wiegreffe & Pinter, and the violin of Jain & Wallace as points."""
-    texts = result.texts["bilstm"]
-    adversaries = sorted(result.of("adversary"), key=lambda line: line["lambda"])
-    per_text = tuple(statistics.fmean(line[f"adversary_{name}"] for line in texts) for name in ("jsd", "tvd"))
-    yield points_chart(
-        "Distance of attention and change of the answer",
-        "Means over test texts. How far attention can go before the answer does, against what another seed does.",
-        [
-            PointSeries("global adversaries over λ", [_place(line) for line in adversaries], "dot", 1, is_line=True,
-                   notes=[line["name"] for line in adversaries]),
-            PointSeries("other seeds", [_place(line) for line in result.of("base")[1:]], "triangle", 3),
-            PointSeries("trained with uniform attention", [_place(line) for line in result.of("uniform")], "square", 2),
-            PointSeries("per-text adversaries", [(per_text[0], per_text[1])], "plus", 4),
-        ],
-        x="JSD of attention from the base, nats (at most 0.693)",
-        y="TVD of the answer",
-    )  # fmt: skip
-    yield points_chart(
-        "Permuted attention",
-        "Each point is a text: the median change of its answer over permutations, against its largest weight.",
-        [PointSeries("texts", [(line["largest_weight"], line["permutation"]) for line in texts], "dot", 1,
-                notes=[f"{line['words']} words" for line in texts])],
-        x="largest weight of attention",
-        y="median change of the answer (TVD)",
-    )  # fmt: skip
+    """For each encoder the plot of Wiegreffe & Pinter, and the violin of Jain & Wallace as points."""
+    for encoder in ENCODERS:
+        texts, name = result.texts[encoder], _NAMES[encoder]
+        adversaries = sorted(result.of("adversary", encoder), key=lambda line: line["lambda"])
+        per_text = tuple(statistics.fmean(line[f"adversary_{figure}"] for line in texts) for figure in ("jsd", "tvd"))
+        uniform = [_place(line) for line in result.of("uniform", encoder)]
+        yield points_chart(
+            f"{name}: distance of attention and change of the answer",
+            "Means over test texts. How far attention can go before the answer does, against what another seed does.",
+            [
+                PointSeries("global adversaries over λ", [_place(line) for line in adversaries], "dot", 1,
+                        is_line=True, notes=[line["name"] for line in adversaries]),
+                PointSeries("other seeds", [_place(line) for line in result.of("base", encoder)[1:]], "triangle", 3),
+                PointSeries("trained with uniform attention", uniform, "square", 2),
+                PointSeries("per-text adversaries", [(per_text[0], per_text[1])], "plus", 4),
+            ],
+            x="JSD of attention from the base, nats (at most 0.693)",
+            y="TVD of the answer",
+        )  # fmt: skip
+        yield points_chart(
+            f"{name}: permuted attention",
+            "Each point is a text: the median change of its answer over permutations, against its largest weight.",
+            [PointSeries("texts", [(line["largest_weight"], line["permutation"]) for line in texts], "dot", 1,
+                    notes=[f"{line['words']} words" for line in texts])],
+            x="largest weight of attention",
+            y="median change of the answer (TVD)",
+        )  # fmt: skip
 
 
 def _place(line: dict[str, Any]) -> tuple[float, float]:

@@ -48,7 +48,7 @@ def test_a_finished_study_trains_nothing(folder, opinions: tuple[Path, Path, Pat
 def test_the_report_has_the_papers_tables_and_plot(folder) -> None:
     study = json.loads((folder / "study.json").read_text())
     published = " ".join(check["published"] for check in study["checks"])
-    assert "0.61; 0.35 [released]" in published and "0.784 [released]" in published and "JSD 0.514" not in published
+    assert "0.61; 0.35; – [released]" in published and "0.784 [released]" in published and "JSD 0.514" not in published
     page = (folder / "index.html").read_text()
-    assert page.count("<figure>") == 2 and "per-text adversaries" in page and "other seeds" in page
+    assert page.count("<figure>") == 4 and "per-text adversaries" in page and "other seeds" in page
     assert (folder / "figures.parquet").is_file()
