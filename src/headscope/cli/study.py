@@ -219,6 +219,8 @@ def _print(report: "Study", output: Path, print_options: PrintOptions) -> None:
 def _show(report: "Study", output: Path) -> None:
     print_text(Text(printable(report.title), "bold"))
     print_text(printable(report.introduction))
+    if report.conclusion:
+        print_text(Text(printable(report.conclusion), "bold"))
     for part, checks in report.parts().items():
         table = Table(title=Text(part), title_justify="left", title_style="bold")
         for column in ("", "published", "here"):

@@ -10,6 +10,7 @@ from torch import Tensor
 from headscope.attention.divergence import jensen_shannon, total_variation
 from headscope.faithfulness.adversary import AdversaryOptions, adversaries, epsilon_max
 from headscope.faithfulness.attention_rows import AttentionRows
+from headscope.faithfulness.output_changes import median_change, permutation_changes, replacement_change
 from headscope.faithfulness.replacements import permuted
 from headscope.faithfulness.studies.answer_data import AnswerBatch, AnswerData
 from headscope.faithfulness.studies.answer_tasks import Answers, answers
@@ -17,6 +18,9 @@ from headscope.faithfulness.studies.stack_parts import Parameters
 from headscope.faithfulness.studies.stacked_tagger import encode_below, read_answers
 from headscope.faithfulness.studies.tagger_tasks import TaggerOptions
 from headscope.progress import Cancel, OnProgress, Steps
+
+_REPLACED = ("uniform", "no_attention")
+_N_PERMUTATIONS = 20
 
 
 @torch.no_grad()
@@ -73,13 +77,10 @@ def answer_adversaries(
     is: `jsd` and `reachable`, means over answers, one of each of so many test texts (chosen at random, always alike).
     """
     columns: list[Tensor] = []
-    texts = list(_single_answers(data, n_texts))
+    texts = _single_answers(data, n_texts)
     steps = Steps("adversaries of answers", len(texts), progress, cancel)
     for batch in texts:
-        with torch.no_grad():
-            own = answers(parameters, batch, options)
-            stream = encode_below(parameters, batch.inputs, batch.mask, n_heads=options.n_heads)
-        respond = _Respond(parameters, stream.view(1, *batch.mask.shape, -1), batch.tokens)
+        own, respond = _answer_function(parameters, batch, options)
         outcome = adversaries(own.rows(), respond, adversary, before=own.logits[0].softmax(-1), cancel=cancel)
         far = [epsilon_max(outcome.divergence, outcome.change, level) for level in levels]
         columns.append(torch.stack([*far, outcome.reachable]).cpu())
@@ -88,6 +89,30 @@ def answer_adversaries(
     return [
         {"level": level, "jsd": mean, "reachable": means[-1]} for level, mean in zip(levels, means[:-1], strict=True)
     ]
+
+
+@torch.no_grad()
+def answer_needs(parameters: Parameters, data: AnswerData, options: TaggerOptions, *, n_texts: int) -> dict[str, float]:
+    """How far answers change when their rows are replaced, means over the answers of `answer_adversaries`: by
+    "uniform" rows, by "no_attention", and "permuted" (the median of 20 orders).
+    """
+    columns: list[Tensor] = []
+    for batch in _single_answers(data, n_texts):
+        own, respond = _answer_function(parameters, batch, options)
+        rows, before = own.rows(), own.logits[0].softmax(-1)
+        replaced = [replacement_change(rows, respond, kind, before=before) for kind in _REPLACED]
+        permuted_rows = median_change(permutation_changes(rows, respond, n=_N_PERMUTATIONS, before=before))
+        columns.append(torch.stack([*replaced, permuted_rows]).cpu())
+    means = torch.cat(columns, 1).mean(1).tolist()
+    return dict(zip((*_REPLACED, "permuted"), means, strict=True))
+
+
+def _answer_function(parameters: Parameters, batch: AnswerBatch, options: TaggerOptions) -> tuple[Answers, "_Respond"]:
+    """The answers of a batch with one of each text, and how they follow from other rows."""
+    with torch.no_grad():
+        own = answers(parameters, batch, options)
+        stream = encode_below(parameters, batch.inputs, batch.mask, n_heads=options.n_heads)
+    return own, _Respond(parameters, stream.view(1, *batch.mask.shape, -1), batch.tokens)
 
 
 class _Respond:

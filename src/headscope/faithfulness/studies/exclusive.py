@@ -12,7 +12,12 @@ from torch import Tensor
 
 from headscope.errors import InputError
 from headscope.faithfulness.adversary import AdversaryOptions
-from headscope.faithfulness.studies.answer_comparisons import answer_adversaries, closest_divergence, compare_seeds
+from headscope.faithfulness.studies.answer_comparisons import (
+    answer_adversaries,
+    answer_needs,
+    closest_divergence,
+    compare_seeds,
+)
 from headscope.faithfulness.studies.answer_data import AnswerData, TextAnswers, WordAnswers
 from headscope.faithfulness.studies.answer_tasks import GoldAnswers, OtherAttention, answer_figures
 from headscope.faithfulness.studies.chunking_data import ChunkingData
@@ -77,8 +82,9 @@ class ExclusiveOptions:
 
 @dataclass(frozen=True)
 class ExclusiveResult:
-    """What came out: a line for each model ("base", "adversary"), pair of seeds ("pair"), and level of the adversaries
-    of single answers ("answers"). `commonest` is the accuracy of always giving the commonest answer of training.
+    """What came out: a line for each model ("base", "adversary"), pair of seeds ("pair"), level of the adversaries of
+    single answers ("answers"), and what answers need ("needs"). `commonest` is the accuracy of always giving the
+    commonest answer of training.
     """
 
     settings: dict[str, Any]
@@ -182,7 +188,10 @@ class ExclusiveRun:
                 options = {"levels": LEVELS, "n_texts": self.options.tested}
                 watch = {"progress": self.progress, "cancel": self.cancel}
                 lines = answer_adversaries(base, data, self._tagger, self.options.adversary, **options, **watch)
-                self.study.write(name, [{"kind": "answers", "task": task, "seed": seed, **line} for line in lines])
+                needs = answer_needs(base, data, self._tagger, n_texts=self.options.tested)
+                about = {"task": task, "seed": seed}
+                answers = [{"kind": "answers", **about, **line} for line in lines]
+                self.study.write(name, [{"kind": "needs", **about, **needs}, *answers])
             self.lines += self.study.figures(name) or ()
 
     def _adversaries(self, task: str, bases: Parameters) -> None:

@@ -23,6 +23,7 @@ th,td{text-align:left;vertical-align:top;padding:6px 16px 6px 0;border-bottom:1p
 th,p.soft,li{font-weight:400;color:var(--soft)}
 :root{--c1:#2563b8;--c2:#c2410c;--c3:#15803d;--c4:#7c3aed;--c5:#b4860b;--c6:#be185d}
 @media(prefers-color-scheme:dark){:root{--c1:#7ab2f7;--c2:#f59e6b;--c3:#6cc98a;--c4:#b79bf5;--c5:#e0b84a;--c6:#f28bb8}}
+@media(max-width:600px){th,td{padding-right:10px;font-size:13px}}
 figure{margin:18px 0;max-width:640px}figcaption{color:var(--soft);font-size:13px}figcaption b{color:var(--ink)}
 svg.chart{width:100%;display:block;font-size:12px}svg.mark{width:14px;height:14px}.chart text{fill:var(--soft)}
 .key{display:flex;flex-wrap:wrap;gap:4px 16px;margin:4px 0 6px}.key span{display:flex;align-items:center;gap:6px}
@@ -56,7 +57,7 @@ class Study:
     """The checks of one paper on one model and corpus. `published_for` says which model and data its numbers are of.
 
     A study that trains has charts, a row of figures for each trained model, and `configuration`, which names its
-    settings; `about` is then its first paragraph.
+    settings; `about` is then its first paragraph. `conclusion` says in words what came out, where a study does.
     """
 
     name: str
@@ -68,6 +69,7 @@ class Study:
     checks: tuple[Check, ...]
     notes: tuple[str, ...] = field(default_factory=tuple)
     about: str = ""
+    conclusion: str = ""
     configuration: str = ""
     charts: tuple[Chart, ...] = ()
     rows: tuple[dict[str, Any], ...] = field(default_factory=tuple, repr=False)
@@ -91,7 +93,8 @@ class Study:
 
     def markdown(self) -> str:
         """As a page of Markdown."""
-        lines = [f"# {self.title}", "", f"{self.introduction}", ""]
+        lines = [f"# {self.title}", "", self.introduction, ""]
+        lines += [f"**{self.conclusion}**", ""] if self.conclusion else []
         for part, checks in self.parts().items():
             lines += [f"## {part}", "", "| | published | here |", "|---|---|---|"]
             lines += [f"| {_cell(check.what)} | {_cell(check.published)} | {_cell(check.ours)} |" for check in checks]
@@ -109,13 +112,14 @@ class Study:
             rows.append(f"<h2>{html.escape(part)}</h2><table><tr><th>Check<th>Published<th>Here{cells}</table>")
         rows += [chart.html() for chart in self.charts]
         notes = "".join(f"<li>{html.escape(note)}" for note in self.notes)
+        conclusion = f"<p>{html.escape(self.conclusion)}</p>" if self.conclusion else ""
         return (
             f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{html.escape(self.title)}</title>'
             '<meta name="viewport" content="width=device-width, initial-scale=1">'
             "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">"
             f'<style>{_STYLE}</style><body data-ready="true"><h1>{html.escape(self.title)}</h1>'
-            f'<p class="soft">{html.escape(self.introduction)}</p>{"".join(rows)}<h2>Notes</h2><ul>{notes}</ul>'
-            f'<p class="soft">Headscope {__version__}</p></body></html>'
+            f'<p class="soft">{html.escape(self.introduction)}</p>{conclusion}{"".join(rows)}'
+            f'<h2>Notes</h2><ul>{notes}</ul><p class="soft">Headscope {__version__}</p></body></html>'
         )
 
     def save(self, folder: str | Path) -> Path:

@@ -25,6 +25,8 @@ PUBLISHED_FOR = (
 )
 # The level at which the conclusion compares.
 CHOSEN_LEVEL = 0.05
+# And of the change without attention, this part.
+NEEDED_PART = 0.25
 NOTES = (
     "Tagging answers for every word, and reads the answer from the word's own row of attention. Classification answers "
     "once, and reads the answer from the row of the first token. Both compare these rows in the last layer.",
@@ -37,7 +39,7 @@ NOTES = (
     "for a part of the answers.",
     "An adversary of single answers changes the rows of one answer, and leaves the model as it is (Jain & Wallace).",
     "The answers of one task need attention more than those of the other: most words can be tagged without any. So the "
-    "tasks are also compared at the change that another seed makes.",
+    "tasks are also compared at the change that another seed makes, and at a quarter of the change without attention.",
     "Share is JSD over the largest that any rows could have from the base's: rows of longer texts can go further.",
     "Square brackets hold 95 % intervals over seeds, by Student's t; those of pairs of seeds by the jackknife. "
     "Differences are of independent seeds (Welch). They know nothing of other data or settings.",
@@ -85,7 +87,7 @@ def exclusive_report(result: ExclusiveResult) -> Study:
         f"The same Transformer ({n_layers} of {settings['tagger']['n_heads']} heads, width "
         f"{settings['tagger']['width']}), {settings['epochs']} epochs on {sizes['tagging']['train']:,} sentences of "
         f"CoNLL-2000 and {sizes['classification']['train']:,} texts of two classes. {n_seeds} seeds "
-        f"per task. {conclusion(result)} Published numbers are of {PUBLISHED_FOR}."
+        f"per task. Published numbers are of {PUBLISHED_FOR}."
     )
     return Study(
         "exclusive",
@@ -94,9 +96,10 @@ def exclusive_report(result: ExclusiveResult) -> Study:
         "small Transformer",
         "CoNLL-2000 and two classes",
         sum(sum(split.values()) for split in sizes.values()),
-        (*_scores(result), *_stability(result), *_reach(result)),
+        (*_scores(result), *_needs(result), *_stability(result), *_reach(result)),
         NOTES,
         about=about,
+        conclusion=conclusion(result),
         configuration=result.configuration,
         charts=tuple(charts(result)),
         rows=tuple(
@@ -119,9 +122,7 @@ def conclusion(result: ExclusiveResult) -> str:
             "stability",
         )
     ]
-    floors = [_floor(result, task) for task in TASKS]
-    at_floors = f"the change of another seed, {floors[0]:.3f} and {floors[1]:.3f}"
-    for levels, what in (((CHOSEN_LEVEL, CHOSEN_LEVEL), f"a change of {CHOSEN_LEVEL:g}"), (floors, at_floors)):
+    for what, levels in _yardsticks(result).items():
         shares = [reached(result, task, level, share=True) for task, level in zip(TASKS, levels, strict=True)]
         sentences.append(
             _sentence(
@@ -185,6 +186,14 @@ def _scores(result: ExclusiveResult) -> Iterator[Check]:
         yield Check(part, task, NOT_QUOTED, ours)
 
 
+def _needs(result: ExclusiveResult) -> Iterator[Check]:
+    part = "How much answers need attention at all (change of the answer, TVD; the model as it is)"
+    names = {"uniform": "uniform rows", "permuted": "rows in another order, median", "no_attention": "no attention"}
+    for name, what in names.items():
+        means = [mean_over_seeds([line[name] for line in result.of("needs", task)]) for task in TASKS]
+        yield Check(part, what, NOT_QUOTED, _beside(means))
+
+
 def _stability(result: ExclusiveResult) -> Iterator[Check]:
     part = "Is attention more stable across seeds in tagging? (pairs of seeds, test set)"
     figures = {
@@ -210,11 +219,10 @@ def _reach(result: ExclusiveResult) -> Iterator[Check]:
         rows = [line["test"] for line in result.of("adversary", task)]
         ours = f"JSD up to {max(row['jsd'] for row in rows):.3f}, at a change of {_at_furthest(rows):.3f}"
         yield Check(part, f"{task}: the furthest", _PUBLISHED[task], ours)
-    floors = [_floor(result, task) for task in TASKS]
-    for what, share in (("JSD", False), ("share of what is reachable", True)):
-        far = [reached(result, task, level, share=share) for task, level in zip(TASKS, floors, strict=True)]
-        name = f"at the change of another seed, {floors[0]:.3f} and {floors[1]:.3f}: {what}"
-        yield Check(part, name, NOT_QUOTED, _beside(far))
+    for yardstick, levels in _yardsticks(result).items():
+        for what, share in (("JSD", False), ("share of what is reachable", True)):
+            far = [reached(result, task, level, share=share) for task, level in zip(TASKS, levels, strict=True)]
+            yield Check(part, f"at {yardstick}: {what}", NOT_QUOTED, _beside(far))
     for level in LEVELS:
         part = f"How far attention can go when the answer changes by at most {level:g} (TVD)"
         names = {f"global adversaries from {start} weights, JSD": start for start in STARTS}
@@ -227,9 +235,16 @@ def _reach(result: ExclusiveResult) -> Iterator[Check]:
             yield Check(part, what, NOT_QUOTED, _beside(single))
 
 
-def _floor(result: ExclusiveResult, task: str) -> float:
-    """The change of the answer between models of two seeds, the mean over pairs."""
-    return statistics.fmean(line["tvd"] for line in result.of("pair", task))
+def _yardsticks(result: ExclusiveResult) -> dict[str, list[float]]:
+    """Changes of the answer at which tasks are compared, tagging and classification: in words and in figures."""
+    seeds = [statistics.fmean(line["tvd"] for line in result.of("pair", task)) for task in TASKS]
+    without = [statistics.fmean(line["no_attention"] for line in result.of("needs", task)) for task in TASKS]
+    parts = [NEEDED_PART * change for change in without]
+    return {
+        f"a change of {CHOSEN_LEVEL:g}": [CHOSEN_LEVEL] * len(TASKS),
+        f"the change of another seed ({seeds[0]:.3f} and {seeds[1]:.3f})": seeds,
+        f"a quarter of the change without attention ({parts[0]:.3f} and {parts[1]:.3f})": parts,
+    }
 
 
 def _of_answers(result: ExclusiveResult, task: str, level: float, *, share: bool) -> SeedMean:

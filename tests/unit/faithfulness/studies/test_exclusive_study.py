@@ -11,7 +11,7 @@ import torch
 from headscope.errors import InputError, LoadError
 from headscope.faithfulness import AdversaryOptions
 from headscope.faithfulness.studies import ExclusiveOptions, ExclusiveResult, TaggerOptions, train_both_tasks
-from headscope.faithfulness.studies.answer_comparisons import compare_seeds
+from headscope.faithfulness.studies.answer_comparisons import answer_needs, compare_seeds
 from headscope.faithfulness.studies.answer_data import WordAnswers
 from headscope.faithfulness.studies.answer_tasks import OtherAttention, answers
 from headscope.faithfulness.studies.exclusive import LEVELS, STARTS, TASKS
@@ -47,8 +47,8 @@ def result(folder, files, opinions, tiny_bert) -> ExclusiveResult:
 
 def test_both_tasks_have_the_same_lines(result) -> None:
     for task in TASKS:
-        counts = [len(result.of(kind, task)) for kind in ("base", "pair", "answers", "adversary")]
-        assert counts == [3, 3, len(LEVELS), len(STARTS) * 2]
+        counts = [len(result.of(kind, task)) for kind in ("base", "pair", "needs", "answers", "adversary")]
+        assert counts == [3, 3, 1, len(LEVELS), len(STARTS) * 2]
         for line in result.of("adversary", task):
             row = line["test"]
             assert 0 < row["jsd"] <= row["jsd_numbered"] + 1e-6 and row["jsd_numbered"] <= row["reachable"]
@@ -77,12 +77,17 @@ def test_it_resumes_and_takes_more_seeds(folder, files, opinions, tiny_bert) -> 
 
 def test_the_report_answers_both_questions(folder) -> None:
     study = json.loads((folder / "study.json").read_text())
-    for sentence in ("(stability ", "At a change of 0.05, ", "At the change of another seed, "):
-        assert sentence in study["about"]
+    for sentence in (
+        "(stability ",
+        "At a change of 0.05, ",
+        "At the change of another seed (",
+        "At a quarter of the change ",
+    ):
+        assert sentence in study["conclusion"]
     published = " ".join(check["published"] for check in study["checks"])
     assert "0.75 at λ = 3 [report]" in published and "JSD 0.514" in published
     page = (folder / "index.html").read_text()
-    assert page.count("<figure>") == 2 and "http" not in page.replace("http-equiv", "")
+    assert study["conclusion"] in page and page.count("<figure>") == 2 and "http" not in page.replace("http-equiv", "")
     assert (folder / "figures.parquet").is_file()
 
 
@@ -120,6 +125,16 @@ def test_seeds_with_the_same_heads_in_another_order_are_alike(data) -> None:
     assert line["jsd"] == pytest.approx(0, abs=1e-6) and line["tvd"] == pytest.approx(0, abs=1e-6)
     assert line["jsd_numbered"] > 1e-4 and line["chance"] > 1e-4
     assert line["jsd_mean"] == pytest.approx(0, abs=1e-6) and line["top1"] == 1.0
+
+
+def test_answers_need_what_changes_them(data) -> None:
+    """Without weights for queries and keys rows are uniform already; without values attention adds nothing."""
+    parameters = stack([draw_tagger(TaggerShape(8, 16, 4, len(data.tags)), 1)])
+    same = {name: torch.zeros_like(tensor) if name == "query.weight" else tensor for name, tensor in parameters.items()}
+    needs = answer_needs(same, WordAnswers(data), OPTIONS.tagger, n_texts=5)
+    assert max(needs["uniform"], needs["permuted"]) < 1e-6 and needs["no_attention"] > 1e-3
+    none = {name: torch.zeros_like(tensor) if name == "value.weight" else tensor for name, tensor in parameters.items()}
+    assert max(answer_needs(none, WordAnswers(data), OPTIONS.tagger, n_texts=5).values()) < 1e-6
 
 
 def test_adversaries_lower_the_objective_that_is_stated(data) -> None:
