@@ -11,7 +11,7 @@ from rich.text import Text
 from headscope.choices import StudyName, StudyPrecision
 from headscope.cli.console import print_json, print_text, printable
 from headscope.cli.corpus_options import Columns, CorpusFormat, CorpusOptions, ReportFolder, parse_columns
-from headscope.cli.load_model import Device, Loading
+from headscope.cli.load_model import Loading
 from headscope.cli.progress import note_what_is_kept, progress_bars
 from headscope.cli.shared_options import MODEL_HELP, PrintOptions, spread
 from headscope.errors import InputError
@@ -36,6 +36,7 @@ _PAPERS = {
     "voita": "Check Voita et al. (2019) on a model and treebank of yours. Writes HTML, Markdown and JSON.",
     "raganato": "Check Raganato & Tiedemann (2018) on a model and treebank. Writes HTML, Markdown and JSON.",
 }
+Device = Annotated[str | None, typer.Option(help="Device to train on: cpu, cuda or cuda:1. Default: cpu.")]
 
 
 app = typer.Typer(
@@ -168,6 +169,10 @@ def exclusive(
     ] = "0.0003,0.001,0.003,0.01,0.03,0.1",
     epochs: Annotated[int, typer.Option(help="Epochs of each model.", min=1)] = 20,
     layers: Annotated[int, typer.Option(help="Layers of the Transformer.", min=1, max=2)] = 1,
+    batch_size: Annotated[int, typer.Option(help="Texts per batch.", min=1)] = 100,
+    rate: Annotated[float, typer.Option(help="Factor of the learning rate; 0.05 peaks at 2e-3.")] = 0.05,
+    warmup: Annotated[int, typer.Option(help="Steps until the learning rate peaks.", min=1)] = 500,
+    cooldown: Annotated[float, typer.Option(help="Share of steps, the last, over which the rate falls to 0.")] = 0.5,
     tested: Annotated[int, typer.Option(help="Test texts with an adversary of one answer.", min=1)] = 200,
     limit: Annotated[int | None, typer.Option(help="Maximum number of texts of each file.", min=2)] = None,
     columns: Columns = None,
@@ -178,10 +183,11 @@ def exclusive(
 
     Writes HTML, Markdown, JSON and Parquet.
     """
-    from headscope.faithfulness.studies import ExclusiveOptions
+    from headscope.faithfulness.studies import ExclusiveOptions, TaggerOptions
     from headscope.reports.studies.exclusive import exclusive_study
 
-    counts = {"epochs": epochs, "layers": layers, "tested": tested, "limit": limit}
+    tagger = TaggerOptions(batch_size, rate=rate, warmup=warmup, cooldown=cooldown)
+    counts = {"epochs": epochs, "layers": layers, "tested": tested, "limit": limit, "tagger": tagger}
     options = ExclusiveOptions(seeds, adversary_seeds, parse_numbers(lambdas, "--lambdas"), **counts)
     named: Any = parse_columns(columns)
     with note_what_is_kept(output), progress_bars() as progress:

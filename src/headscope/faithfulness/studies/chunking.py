@@ -10,13 +10,12 @@ from torch import Tensor
 from headscope.errors import InputError
 from headscope.faithfulness.studies.attention_rankings import compare_rankings
 from headscope.faithfulness.studies.chunking_data import ChunkingData
-from headscope.faithfulness.studies.stack_parts import Parameters, pick, seeds_at_once, stack
+from headscope.faithfulness.studies.stack_parts import Parameters, pick, seeds_at_once, stack, training_device
 from headscope.faithfulness.studies.stack_training import Rows, TrainedStack, train_stack
 from headscope.faithfulness.studies.stacked_tagger import TaggerShape, draw_tagger
 from headscope.faithfulness.studies.study_folder import StudyFolder, stack_name
 from headscope.faithfulness.studies.tagger_attention import FrozenAttention, ReplacedAttention, no_attention
 from headscope.faithfulness.studies.tagger_tasks import BaseTags, GoldTags, TaggerOptions, tagger_figures
-from headscope.models.loading import check_device
 from headscope.models.word_tagger import save_word_tagger
 from headscope.progress import Cancel, OnProgress
 
@@ -108,9 +107,9 @@ def train_chunkers(
 
     `train` and `test` are CoNLL-2000's files; `vectors` names a model whose input embeddings become the word vectors.
     """
-    check_device(device)
+    place = training_device(device)
     options = options or ChunkingOptions()
-    data = ChunkingData(train, test, vectors, size=options.inputs, limit=options.limit, device=device or "cpu")
+    data = ChunkingData(train, test, vectors, size=options.inputs, limit=options.limit, device=place)
     settings = {name: value for name, value in asdict(options).items() if name not in _EXTENDED}
     study = StudyFolder(folder, {"study": "chunking", **settings, "data": data.checksum})
     study.begin()

@@ -22,12 +22,11 @@ from headscope.faithfulness.studies.answer_data import AnswerData, TextAnswers, 
 from headscope.faithfulness.studies.answer_tasks import GoldAnswers, OtherAttention, answer_figures
 from headscope.faithfulness.studies.chunking_data import ChunkingData
 from headscope.faithfulness.studies.sentiment_data import SentimentData
-from headscope.faithfulness.studies.stack_parts import Parameters, pick, seeds_at_once, stack
+from headscope.faithfulness.studies.stack_parts import Parameters, pick, seeds_at_once, stack, training_device
 from headscope.faithfulness.studies.stack_training import Rows, TrainedStack, train_stack
 from headscope.faithfulness.studies.stacked_tagger import TaggerShape, draw_tagger
 from headscope.faithfulness.studies.study_folder import StudyFolder, stack_name
 from headscope.faithfulness.studies.tagger_tasks import TaggerOptions
-from headscope.models.loading import check_device
 from headscope.progress import Cancel, OnProgress
 from headscope.tasks.task_data import Columns
 
@@ -57,7 +56,7 @@ class ExclusiveOptions:
     tested: int = 200
     limit: int | None = None
     inputs: int = 300
-    tagger: TaggerOptions = field(default_factory=TaggerOptions)
+    tagger: TaggerOptions = field(default_factory=lambda: TaggerOptions(rate=0.05, cooldown=0.5))
     adversary: AdversaryOptions = field(default_factory=AdversaryOptions)
 
     def __post_init__(self):
@@ -116,9 +115,9 @@ def train_both_tasks(
     `chunks` are the training and test file of CoNLL-2000, `texts` the tables of texts with two labels: training, dev
     and test. `vectors` names a model whose input embeddings become the word vectors.
     """
-    check_device(device)
+    place = training_device(device)
     options = options or ExclusiveOptions()
-    about = {"size": options.inputs, "limit": options.limit, "device": device or "cpu"}
+    about = {"size": options.inputs, "limit": options.limit, "device": place}
     words = ChunkingData(chunks[0], chunks[1], vectors, **about)
     sentiment = SentimentData(texts, vectors, columns=columns, **about)
     settings = {name: value for name, value in asdict(options).items() if name not in _EXTENDED}

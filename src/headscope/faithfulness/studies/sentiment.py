@@ -20,11 +20,10 @@ from headscope.faithfulness.studies.classifier_tasks import (
 )
 from headscope.faithfulness.studies.classifier_tests import classifier_tests
 from headscope.faithfulness.studies.sentiment_data import SentimentData, TextBatch
-from headscope.faithfulness.studies.stack_parts import Parameters, pick, seeds_at_once, stack
+from headscope.faithfulness.studies.stack_parts import Parameters, pick, seeds_at_once, stack, training_device
 from headscope.faithfulness.studies.stack_training import Rows, TrainedStack, train_stack
 from headscope.faithfulness.studies.stacked_classifier import ClassifierShape, Encoder, classify, draw_classifier
 from headscope.faithfulness.studies.study_folder import StudyFolder, stack_name
-from headscope.models.loading import check_device
 from headscope.progress import Cancel, OnProgress
 from headscope.tasks.task_data import Columns
 
@@ -95,9 +94,9 @@ def train_classifiers(
     """Train and test the classifiers on a device ("cpu", "cuda"); run again with the same folder to resume, or with
     more seeds to add them.
     """
-    check_device(device)
+    place = training_device(device)
     options = options or SentimentOptions()
-    about_data = {"columns": columns, "size": options.inputs, "limit": options.limit, "device": device or "cpu"}
+    about_data = {"columns": columns, "size": options.inputs, "limit": options.limit, "device": place}
     data = SentimentData((train, dev, test), vectors, **about_data)
     settings = {name: value for name, value in asdict(options).items() if name not in ("seeds", "average_seeds")}
     study = StudyFolder(folder, {"study": "sentiment", **settings, "data": data.checksum})

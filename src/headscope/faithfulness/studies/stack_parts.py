@@ -11,6 +11,9 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
+from headscope.errors import InputError
+from headscope.models.loading import check_device
+
 Parameters = Mapping[str, Tensor]
 # Random numbers of 16 bits are compared with the rate of dropout.
 _LANES, _LANE_VALUES = 4, 2**16
@@ -66,6 +69,15 @@ def draw_linear(parameters: dict[str, Tensor], name: str, size: tuple[int, int],
 def stack(models: list[dict[str, Tensor]], device: torch.device | str = "cpu") -> dict[str, Tensor]:
     """The parameters of several models as one set, ready to be trained on a device."""
     return {name: torch.stack([model[name] for model in models]).to(device).requires_grad_() for name in models[0]}
+
+
+def training_device(name: str | None) -> torch.device:
+    """The device with this name (None: the CPU), if there is one that can train a stack."""
+    check_device(name)
+    device = torch.device(name or "cpu")
+    if device.type == "mps":
+        raise InputError("studies train on the CPU or on CUDA: mps has no double precision, in which they sum.")
+    return device
 
 
 def seeds_at_once(device: torch.device, models_per_seed: int = 1) -> int:
