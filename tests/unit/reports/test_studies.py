@@ -6,6 +6,7 @@ import pytest
 
 from headscope.errors import InputError
 from headscope.reports.studies import STUDIES, Check, Study, study
+from headscope.reports.studies.charts import histogram
 
 
 @pytest.mark.parametrize("name", STUDIES)
@@ -41,3 +42,9 @@ def test_a_page_escapes_what_it_is_told(tmp_path) -> None:
     example_study = Study("x", "A & B", "them", "<m>", "c", 3, (Check("part", "a|b", "<1>", "2"),), ("n",))
     assert "&lt;1&gt;" in example_study.html() and "A &amp; B" in example_study.html()
     assert "a\\|b" in example_study.markdown()
+
+
+def test_a_histogram_counts_in_whole_numbers() -> None:
+    chart = histogram("t", "c", {"a": [0.1] * 10, "b": [0.9]}, bins=2, limits=(0.0, 1.0), x="x", y="n")
+    assert ">10</text>" in chart.svg and ">2.5</text>" not in chart.svg
+    assert "<title>a: 10</title>" in chart.svg and "<title>b: 1</title>" in chart.svg

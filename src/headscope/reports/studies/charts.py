@@ -99,7 +99,7 @@ def histogram(
             place = min(bins - 1, max(0, int((value - low) / (high - low) * bins)))
             counts[name][place] += 1
     tallest = max((sum(column) for column in zip(*counts.values(), strict=True)), default=0)
-    axes = _Axes(limits, (0.0, max(1.0, tallest * (1 + _MARGIN))))
+    axes = _Axes(limits, (0.0, max(1.0, tallest * (1 + _MARGIN))), has_counts=True)
     bars, below = [], [0] * bins
     for color, (name, column) in enumerate(counts.items(), 1):
         for place, count in enumerate(column):
@@ -115,10 +115,10 @@ def histogram(
 
 
 class _Axes:
-    """Where values lie in the drawing."""
+    """Where values lie in the drawing; `has_counts`: y has whole numbers only."""
 
-    def __init__(self, x_range: tuple[float, float], y_range: tuple[float, float]):
-        self.x_range, self.y_range = x_range, y_range
+    def __init__(self, x_range: tuple[float, float], y_range: tuple[float, float], *, has_counts: bool = False):
+        self.x_range, self.y_range, self.has_counts = x_range, y_range, has_counts
 
     def x(self, value: float) -> float:
         low, high = self.x_range
@@ -135,7 +135,8 @@ class _Axes:
         for tick in _ticks(*self.x_range):
             place = f'x="{self.x(tick):.1f}" y="{bottom + 17}"'
             parts.append(f'<text {place} text-anchor="middle">{_number(tick)}</text>')
-        for tick in _ticks(*self.y_range):
+        y_ticks = [tick for tick in _ticks(*self.y_range) if not self.has_counts or tick == int(tick)]
+        for tick in y_ticks:
             height = self.y(tick)
             parts.append(f'<path class="grid" d="M{_LEFT} {height:.1f}H{right}"/>')
             parts.append(f'<text x="{_LEFT - 8}" y="{height + 4:.1f}" text-anchor="end">{_number(tick)}</text>')
