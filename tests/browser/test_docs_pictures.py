@@ -79,6 +79,12 @@ def test_the_first_of_all(bench: Workbench) -> None:
     save_picture(bench, "workbench")
 
 
+def test_the_atlas(bench: Workbench) -> None:
+    bench.goto(f"{bench.server.host}/#view=atlas&atlas=builtin:gpt")
+    bench.page.locator("aside.right button.head canvas").first.wait_for()
+    bench.picture("atlas-workbench")
+
+
 def test_neurons(bench: Workbench, theme: str) -> None:
     bench.open(text=NURSE, view="neuron", at="L3H2", neurons="contribution")
     save_picture(bench, f"neuron-{theme}")
