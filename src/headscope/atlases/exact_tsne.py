@@ -1,14 +1,18 @@
 """t-SNE (van der Maaten & Hinton, 2008) with exact forces in plain torch, for a GPU.
 
-Affinities come from the 3 × perplexity nearest neighbours, as in openTSNE; repulsion is summed over all pairs, rows of
-points at a time, so memory grows with points, not with pairs. Settings are openTSNE's: early exaggeration 12 for 250
-steps, then 500, learning rate n / exaggeration, momentum 0.8. The processor computes the same, slowly.
+Affinities come from the 3 × perplexity nearest neighbours, as in openTSNE; repulsion is summed over all pairs, in one
+compiled kernel that holds none of them, or rows of points at a time where nothing can be compiled. Settings are
+openTSNE's: early exaggeration 12 for 250 steps, then 500, learning rate n / exaggeration, momentum 0.8. The processor
+computes the same, slowly.
 """
 
+import functools
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
+from torch.utils._triton import has_triton
 
 from headscope.atlases.nearest_neighbours import nearest_neighbours
 
@@ -88,10 +92,25 @@ def _descend(layout: Tensor, affinities: Affinities, n_steps: int, exaggeration:
 
 def _repulsion(layout: Tensor) -> tuple[Tensor, Tensor]:
     """Σ w² (y_i − y_j) of every point [point, dimension], and Σ w over all pairs, with w = 1 / (1 + d²)."""
-    forces, total = [], layout.new_zeros(())
-    for rows in layout.split(max(1, _ROWS // len(layout))):
-        weights = 1 / (1 + torch.cdist(rows, layout).square())
-        total = total + weights.sum()
-        squared = weights.square()
-        forces.append(rows * squared.sum(1, keepdim=True) - squared @ layout)
-    return torch.cat(forces), total - len(layout)
+    if layout.is_cuda and has_triton():
+        parts = [_compiled_sums()(layout, layout)]
+    else:
+        parts = [_sums_over_pairs(rows, layout) for rows in layout.split(max(1, _ROWS // len(layout)))]
+    forces, totals = (torch.cat(columns) for columns in zip(*parts, strict=True))
+    return forces, totals.sum() - len(layout)
+
+
+def _sums_over_pairs(rows: Tensor, layout: Tensor) -> tuple[Tensor, Tensor]:
+    """Σ w² (y_i − y_j) [row, dimension] and Σ w [row] over all points of the layout."""
+    differences = [rows[:, None, axis] - layout[None, :, axis] for axis in range(layout.shape[1])]
+    squares = torch.zeros_like(differences[0])
+    for difference in differences:
+        squares = squares + difference * difference
+    weights = 1 / (1 + squares)
+    squared = weights * weights
+    return torch.stack([(squared * difference).sum(1) for difference in differences], 1), weights.sum(1)
+
+
+@functools.cache
+def _compiled_sums() -> Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]:
+    return torch.compile(_sums_over_pairs, dynamic=True)

@@ -5,7 +5,6 @@ from typing import get_args
 import torch
 from torch import Tensor
 
-from headscope.atlases.umap_layout import umap_layout
 from headscope.choices import MapMethod
 from headscope.errors import InputError, MissingExtraError
 
@@ -33,6 +32,8 @@ def project(points: Tensor, method: MapMethod = "pca", *, dims: int = 2, seed: i
     if len(points) < _FEWEST:
         raise InputError(f"{method} needs at least {_FEWEST} points, and there are {len(points)}: use map='pca'.")
     if method == "umap":
+        from headscope.atlases.umap_layout import umap_layout  # compiles; a GPU machine may lack what it needs
+
         return umap_layout(points, start, seed=seed)
     if points.device.type == "cuda":
         from headscope.atlases.exact_tsne import exact_tsne
