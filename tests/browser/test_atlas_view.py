@@ -305,3 +305,13 @@ def test_in_the_dark_nothing_is_white(own_bench):
     screen = np.asarray(own_bench.screen())
     light = (screen.min(axis=2) > 245).mean()
     assert light < 0.02
+
+
+def test_an_atlas_without_vectors_has_the_words_of_an_example_and_runs_it(bench):
+    bench.goto(bench.address(view="atlas", atlas="builtin:gpt", cloud="L2H3", point="query:3", on="sentence"))
+    expect(example(bench).get_by_role("status")).to_contain_text("Its attention is not in this atlas")
+    words = example(bench).locator("mark").inner_text()
+    example(bench).get_by_role("button", name="Run in the model").click()
+    bench.links_to(view="head", at="L2H3")
+    bench.ready()
+    expect(bench.label(words).first).to_be_visible()

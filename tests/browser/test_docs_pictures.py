@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 
 import pytest
 
+import headscope as hs
 from browser.server import Server
 from browser.workbench import Workbench
 
@@ -33,9 +34,11 @@ STORY = [sentence.format(*who) for who, sentence in product(WHO, SAID)]
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory, word_model: str) -> Iterator[Server]:
-    """As a user starts it, without a corpus."""
+    """As a user starts it, without a corpus, with an atlas of the built-in sentences."""
     folder = tmp_path_factory.mktemp("server")
-    with Server(folder / "log", "--allow", str(Path(word_model).parent)) as running:
+    sentences = Path(hs.__file__).parent / "builtin" / "sentences.txt"
+    atlas = hs.atlas("builtin:bert", str(sentences), folder / "sentences", points=None)
+    with Server(folder / "log", "--allow", str(Path(word_model).parent), "--atlas", str(atlas.folder)) as running:
         yield running
 
 
@@ -124,3 +127,15 @@ def test_patches(bench: Workbench) -> None:
         "builtin:vit", media="preset:sailing boat", view="head", at="L4H1", heads="0,1,2,3,4,5", token="query:30"
     )
     save_picture(bench, "image-heads")
+
+
+def test_all_heads_of_an_atlas(bench: Workbench) -> None:
+    bench.goto(bench.address(view="atlas", atlas="sentences"))
+    bench.picture("atlas-heads")
+
+
+def test_one_head_of_an_atlas_and_an_example(bench: Workbench) -> None:
+    bench.page.emulate_media(color_scheme="dark")
+    selection = {"cloud": "L3H0", "paint": "position5", "on": "lines,sentence", "point": "query:21"}
+    bench.goto(bench.address(view="atlas", atlas="sentences", **selection))
+    bench.picture("atlas-head")

@@ -11,7 +11,7 @@ import type {
   AtlasScoresProps,
   AtlasSelection,
 } from "../contract";
-import type { Source } from "../source";
+import { type Source, SourceError } from "../source";
 import { floats, type Grid, type Part } from "../wire";
 import { type HeadMap, headMap, PointSet } from "./atlasPoints";
 import { AtlasTokens } from "./atlasTokens";
@@ -23,6 +23,11 @@ const MOST_A_HEAD = 200_000;
 
 /** The maps of all heads that have one, by address. */
 export type HeadMaps = Map<string, HeadMap>;
+
+/** Whether something is missing because the atlas was made without the vectors. */
+export function isNotInAtlas(thrown: unknown): boolean {
+  return thrown instanceof SourceError && thrown.error === "NotInAtlasError";
+}
 
 /** How points are mapped. */
 export type MapKind = Pick<AtlasSelection, "method" | "dims" | "coordinates">;

@@ -2,8 +2,8 @@
 
 import type { AtlasLinesProps, AtlasSelection } from "../contract";
 import type { HeadMap } from "../data/atlasPoints";
-import { AtlasStore } from "../data/atlasStore";
-import { isAborted, problemOf, SourceError } from "../source";
+import { AtlasStore, isNotInAtlas } from "../data/atlasStore";
+import { isAborted, problemOf } from "../source";
 import type { Part } from "../wire";
 import { type Acting, AtlasActs } from "./atlasActs";
 import { type DistancePlot, distancePlot, pairTable } from "./atlasDistances";
@@ -167,7 +167,7 @@ class AtlasView implements AtlasMounted, Acting {
     try {
       await act();
     } catch (thrown) {
-      if (!(thrown instanceof SourceError) || thrown.error !== "NotInAtlas") throw thrown;
+      if (!isNotInAtlas(thrown)) throw thrown;
       this.notes.push(`${name}: not in this atlas`);
     }
   }
@@ -175,7 +175,7 @@ class AtlasView implements AtlasMounted, Acting {
   private async showExample(selection: AtlasSelection, signal: AbortSignal): Promise<void> {
     const example = exampleWith(this.store, selection.place, selection.token);
     if (!selection.sentence || !selection.place || example < 0) return;
-    await this.optional("attention of the example", () => this.panel.show(selection, example, signal));
+    await this.panel.show(selection, example, signal);
     signal.throwIfAborted();
     this.tell();
   }

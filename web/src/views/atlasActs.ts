@@ -271,9 +271,9 @@ export class AtlasActs implements Handled {
 
   private choose(spot: AtlasSpot): void {
     const { host, scene } = this.view;
-    const hasVectors = host.atlas.has_vectors && host.atlas.space === "query_key";
+    const hasExample = host.atlas.space === "query_key" && (host.atlas.has_vectors || host.open !== undefined);
     const change: Partial<AtlasSelection> = { token: spot };
-    if (hasVectors && this.opensExamples) change.sentence = true;
+    if (hasExample && this.opensExamples) change.sentence = true;
     const { token } = scene?.selection ?? { token: null };
     const isSame = token?.role === spot.role && token.row === spot.row && scene?.selection.sentence;
     if (!isSame) host.select(change);

@@ -1,14 +1,22 @@
 /** The example of the token in focus, beside the map: its attention in this head as the head view draws it, and the
  *  pattern averaged by position over all examples. */
 
-import type { AtlasAggregateProps, AtlasPatternProps, AtlasSelection, AtlasSpot, ImageProps } from "../contract";
-import { exampleOf } from "../data/atlasExample";
+import type {
+  AtlasAggregateProps,
+  AtlasPatternProps,
+  AtlasPlaceProps,
+  AtlasSelection,
+  AtlasSpot,
+  ImageProps,
+  TraceProps,
+} from "../contract";
+import { type Example, exampleOf } from "../data/atlasExample";
 import type { AtlasStore } from "../data/atlasStore";
 import { number } from "../data/measures";
 import { hiddenPositions } from "../data/reading";
 import { drawCells, ramp } from "../marks/cells";
 import { Raster } from "../marks/raster";
-import { DEFAULT, type Side } from "../selection";
+import { DEFAULT, type Selection, type Side } from "../selection";
 import { FONT, type Theme, themeOf } from "../theme";
 import { floats, type Grid, type Part } from "../wire";
 import type { AtlasHost } from "./atlasHost";
@@ -30,7 +38,7 @@ export class SentencePanel {
   private innerOf = "";
   private aggregate: { part: Part<AtlasAggregateProps>; isLarge: boolean } | null = null;
   private shownExample = -1;
-  private positions: number[] = [];
+  private positions: Record<Side, number[]> = { query: [], key: [] };
   private first: Record<Side, number> = { query: 0, key: 0 };
 
   constructor(
@@ -95,45 +103,82 @@ export class SentencePanel {
     const place = store.places.get(selection.place);
     if (!place) return;
     this.selectionPlace = selection.place;
-    const head = encodeURIComponent(place.address);
-    const pattern = await host.source.part<AtlasPatternProps>(`pattern?head=${head}&example=${example}`, signal);
-    const image = store.atlas.images
-      ? await host.source.part<ImageProps>(`image?example=${example}`, signal).catch(() => null)
-      : null;
-    signal.throwIfAborted();
-    const name = JSON.stringify([place.address, example, selection.weigh]);
-    const isWeighed = selection.weigh;
-    const { trace, source } = exampleOf({ atlas: store.atlas, place, pattern, tokens: store.tokens, image, isWeighed });
+    this.shownExample = example;
     this.title.textContent = `${place.address}, example ${example + 1}`;
     this.run.hidden = !host.open;
-    this.shownExample = example;
-    this.first = { query: pattern.props.first_query, key: pattern.props.first_key };
-    const stack = trace.stacks[0];
-    const hidden = stack ? hiddenPositions(stack, selection.hide) : new Set<number>();
-    this.positions = (stack?.texts ?? []).map((_, position) => position).filter((position) => !hidden.has(position));
-    const lacksNorms = selection.weigh && !pattern.arrays.value_norm ? ["norms of values are not in this atlas"] : [];
-    const notes = [pattern.props.note, ...lacksNorms].filter(Boolean);
-    if (this.innerOf !== name) {
-      this.inner?.destroy();
-      this.inner = mountHead(this.place, this.hostOf(trace, source, notes));
-      this.innerOf = name;
+    const head = encodeURIComponent(place.address);
+    const address = `pattern?head=${head}&example=${example}`;
+    const [pattern, image] = await Promise.all([
+      store.atlas.has_vectors ? host.source.part<AtlasPatternProps>(address, signal) : null,
+      store.atlas.images ? host.source.part<ImageProps>(`image?example=${example}`, signal).catch(() => null) : null,
+    ]);
+    signal.throwIfAborted();
+    if (!pattern) {
+      this.showWords(place, selection.token, example);
+      return;
     }
-    const index = this.indexOf(selection.token);
+    const isWeighed = selection.weigh;
+    const name = JSON.stringify([place.address, example, isWeighed]);
+    const parts = exampleOf({ atlas: store.atlas, place, pattern, tokens: store.tokens, image, isWeighed });
+    this.first = { query: pattern.props.first_query, key: pattern.props.first_key };
+    const lacksNorms = isWeighed && !pattern.arrays.value_norm ? ["norms of values are not in this atlas"] : [];
+    if (this.innerOf !== name) this.mountExample(parts, name, [pattern.props.note, ...lacksNorms].filter(Boolean));
+    await this.showAverage(selection, signal);
+    await this.inner?.update(this.headSelection(selection, place, parts.trace));
+  }
+
+  private mountExample({ trace, source }: Example, name: string, notes: string[]): void {
+    this.inner?.destroy();
+    this.place.replaceChildren();
+    this.inner = mountHead(this.place, this.hostOf(trace, source, notes));
+    this.innerOf = name;
+  }
+
+  /** The selection of the head view that shows the same. */
+  private headSelection(selection: AtlasSelection, place: AtlasPlaceProps, trace: TraceProps): Selection {
+    const [queries, keys] = [trace.stacks[0], trace.stacks.at(-1)].map((stack) => {
+      const hidden = stack ? hiddenPositions(stack, selection.hide) : new Set<number>();
+      return (stack?.texts ?? []).map((_, position) => position).filter((position) => !hidden.has(position));
+    }) as [number[], number[]];
+    this.positions = { query: queries, key: keys };
     const isPicture = trace.stacks.some(({ looks }) => looks === "image");
     const isFlows = selection.flows && isPicture;
-    await this.showAverage(selection, signal);
-    await this.inner?.update({
+    return {
       ...DEFAULT,
       scale: "head",
       site: place.site,
       head: place.head ?? 0,
       heads: [place.head ?? 0],
       hide: selection.hide,
-      token: index === null || isFlows ? null : index,
+      token: isFlows ? null : this.indexOf(selection.token),
       direction: selection.token?.role === "key" ? "to" : "from",
       arrows: isPicture,
       mass: isFlows ? DEFAULT.mass : 1,
-    });
+    };
+  }
+
+  /** An atlas without queries and keys has the words of an example, and no attention. */
+  private showWords(place: AtlasPlaceProps, spot: AtlasSpot | null, example: number): void {
+    this.inner?.destroy();
+    this.inner = null;
+    this.innerOf = "";
+    this.aggregate = null;
+    this.average.replaceChildren();
+    this.average.style.display = "none";
+    const runs = this.host.open ? " Run it in the model to see it." : "";
+    this.line.textContent = `Its attention is not in this atlas, which holds maps alone.${runs}`;
+    const stack = place.clouds.find(({ role }) => role === spot?.role)?.stack ?? "";
+    const tokens = this.store.tokens[stack];
+    const words = document.createElement("p");
+    Object.assign(words.style, { padding: "6px 10px", font: `14px/1.6 ${FONT}`, overflow: "auto", height: "100%" });
+    const [first, end] = tokens?.rowsOf(example) ?? [0, 0];
+    for (let row = first; tokens && row < end; row++) {
+      const word = document.createElement(row === spot?.row ? "mark" : "span");
+      word.textContent = tokens.text(row);
+      if (row === spot?.row) Object.assign(word.style, { background: "var(--tint)", color: "var(--accent)" });
+      words.append(word, " ");
+    }
+    this.place.replaceChildren(words);
   }
 
   redraw(): void {
@@ -158,6 +203,7 @@ export class SentencePanel {
     const part = await this.host.source.part<AtlasAggregateProps>(key, signal);
     signal.throwIfAborted();
     this.aggregate = { part, isLarge: selection.average };
+    this.average.style.display = "flex";
     this.place.style.display = selection.average ? "none" : "";
     this.paintAverage();
   }
@@ -185,13 +231,13 @@ export class SentencePanel {
   private indexOf(spot: AtlasSpot | null): { side: Side; index: number } | null {
     if (!spot) return null;
     const side = spot.role === "key" ? "key" : "query";
-    const index = this.positions.indexOf(spot.row - this.first[side]);
+    const index = this.positions[side].indexOf(spot.row - this.first[side]);
     return index < 0 ? null : { side, index };
   }
 
   private hostOf(trace: Host["trace"], source: Host["source"], notes: string[]): Host {
     const spotOf = (token: { side: Side; index: number } | null): AtlasSpot | null => {
-      const position = token && this.positions[token.index];
+      const position = token && this.positions[token.side][token.index];
       return token && position !== undefined && position !== null
         ? { role: token.side, row: this.first[token.side] + position }
         : null;
