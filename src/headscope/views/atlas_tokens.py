@@ -73,22 +73,18 @@ def _text(rows: list[dict[str, Any]]) -> str:
     for row in rows:
         if row["special"]:
             continue
-        text = str(row["text"])
-        if row["start"] is None or row["start"] < 0:
-            parts.append(text)
-            continue
-        plain = text.replace(_BLANK, " ").strip().removeprefix(_JOINER)
-        parts.append(plain if row["start"] <= end else f" {plain}")
-        end = row["end"]
+        text = str(row["text"]).replace(_BLANK, " ").strip()
+        plain = text.removeprefix(_JOINER)
+        is_placed = row["start"] is not None and row["start"] >= 0
+        goes_on = row["start"] <= end if is_placed else text != plain
+        parts.append(plain if goes_on else f" {plain}")
+        end = row["end"] if is_placed else end
     return "".join(parts).strip()
 
 
 def _kind(table: Any) -> TokenKind:
-    if _has_values(table, "patch_row"):
-        return "patches"
-    return (
-        "text" if _has_values(table, "id") or _has_values(table, "segment") or _has_values(table, "word") else "frames"
-    )
+    """Patches have places in a picture; all else that a corpus holds is text."""
+    return "patches" if _has_values(table, "patch_row") else "text"
 
 
 def _coded(table: Any) -> list[str]:

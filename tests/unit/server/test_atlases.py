@@ -228,3 +228,14 @@ def test_an_atlas_of_one_token_says_what_it_cannot_say(start, models: Path) -> N
     event = posted(client, "/api/atlases", model=str(models / "gpt"), texts=["a"])
     scores = part_of(client, event["result"], "scores")
     assert np.isnan(np.asarray(scores.arrays["pearson"])).all()
+
+
+def test_a_page_of_chosen_heads_is_a_file(start, folder: Path, static: Path, monkeypatch) -> None:
+    monkeypatch.setattr("headscope.views.saved_page.STATIC", static)
+    client = start(atlases=(folder,))
+    address = f"/api/atlases/{offer_of(client)['id']}/page"
+    answer = client.post(address, json={"selection": {"place": "L1H1"}, "heads": ["L0H0"]})
+    assert answer.status_code == 200 and answer.headers["content-type"].startswith("text/html")
+    assert 'data-key="atlas"' in answer.text and answer.text.count('data-key="map?') == 2
+    refused = client.post(address, json={"selection": {"place": "L9H9"}})
+    assert (refused.status_code, refused.json()["error"]) == (404, "UnknownHeadError")

@@ -15,6 +15,7 @@ from headscope.views.atlas_maps import sampled_rows
 from headscope.views.atlas_page import atlas_page, saved_key
 from headscope.views.atlas_parts import atlas_part
 from headscope.views.atlas_selection import AtlasSelection, AtlasSpot, checked_selection
+from headscope.views.atlas_tokens import _text
 from headscope.views.wire import decode
 
 TEXTS = ["the cat sat on the mat because it was tired.", "it was tired.", "she gave her sister the book."]
@@ -129,3 +130,10 @@ def test_a_widget_tells_what_is_selected_and_answers(atlas: Atlas) -> None:
     assert decode(widget._answer({"key": "map?head=L0H3"})).props["head"] == "L0H3"
     with pytest.raises(InputError):
         checked_selection({"dims": "two"})
+
+
+def test_texts_without_places_are_put_together_from_their_pieces() -> None:
+    rows = [
+        {"text": text, "special": text == "[CLS]", "start": None, "end": None} for text in ("[CLS]", "pop", "##ular")
+    ]
+    assert _text([*rows, {"text": "song", "special": False, "start": None, "end": None}]) == "popular song"
