@@ -129,11 +129,6 @@ def test_patches(bench: Workbench) -> None:
     save_picture(bench, "image-heads")
 
 
-def test_all_heads_of_an_atlas(bench: Workbench) -> None:
-    bench.goto(bench.address(view="atlas", atlas="sentences"))
-    bench.picture("atlas-heads")
-
-
 def test_one_head_of_an_atlas_and_an_example(bench: Workbench) -> None:
     bench.page.emulate_media(color_scheme="dark")
     selection = {"cloud": "L3H0", "paint": "position5", "on": "lines,sentence", "point": "query:21"}
