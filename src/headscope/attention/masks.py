@@ -141,7 +141,7 @@ class Mask:
         start = torch.zeros_like(limits[0][:, rows]) if self.start is None else self.start[:, rows]
         stop = torch.full_like(start, self.n_keys) if self.stop is None else self.stop[:, rows]
         if self.keys is not None:
-            start, stop = (_n_real_before(self.keys, limit) for limit in (start, stop))
+            start, stop = (n_real_before(self.keys, limit) for limit in (start, stop))
         return bool((stop <= start).any())
 
     @property
@@ -262,11 +262,11 @@ def _runs(plane: Tensor, keys: Tensor | None) -> tuple[Tensor, Tensor, bool]:
     some = plane.any(-1)
     start = torch.where(some, counted.argmax(-1), 0)
     stop = torch.where(some, n_keys - counted.flip(-1).argmax(-1), 0)
-    lengths = stop - start if keys is None else _n_real_before(keys, stop) - _n_real_before(keys, start)
+    lengths = stop - start if keys is None else n_real_before(keys, stop) - n_real_before(keys, start)
     return start, stop, bool((plane.sum(-1) == lengths).all())
 
 
-def _n_real_before(keys: Tensor, limit: Tensor) -> Tensor:
+def n_real_before(keys: Tensor, limit: Tensor) -> Tensor:
     """How many real keys [batch or 1, key] stand before each limit [batch or 1, query]."""
     batch = max(keys.shape[0], limit.shape[0])
     before = torch.nn.functional.pad(keys.long().cumsum(-1), (1, 0))

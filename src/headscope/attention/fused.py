@@ -1,0 +1,279 @@
+"""Attention on a GPU with its figures, in fused kernels: the pattern of a layer is never in memory.
+
+Everything is queued: nothing here waits for the GPU. What the kernels do not cover, or where there is no Triton, tiles
+of tensor operations compute (see tiles.py).
+"""
+
+import logging
+import math
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from headscope.attention.formula import Formula
+from headscope.attention.mask_limits import Limits, limits_of
+from headscope.attention.summaries import N_TOP, Summary, cell
+
+_BIAS_FORMS = {"key": 1, "offset": 2, "dense": 3}
+_DTYPES = (torch.float16, torch.bfloat16, torch.float32)
+MAX_HEAD_DIM = 256
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """Sizes of a kernel's blocks, its warps and the depth of its pipeline."""
+
+    rows: int
+    keys: int
+    warps: int = 4
+    stages: int = 2
+
+
+def row_blocks(width: int, dtype: torch.dtype) -> Blocks:
+    """Of the first pass."""
+    if dtype == torch.float32:
+        return Blocks(64, 32 if width <= 128 else 16)
+    return {128: Blocks(128, 64, 8), 256: Blocks(64, 32)}.get(width, Blocks(128, 64))
+
+
+def received_blocks(width: int, dtype: torch.dtype) -> Blocks:
+    """Of the pass over keys; its blocks of queries are cut to the cells of the map."""
+    return Blocks(32, 64) if dtype == torch.float32 or width > 128 else Blocks(32, 128)
+
+
+def top_blocks(width: int, dtype: torch.dtype) -> Blocks:
+    """Of the pass for the strongest keys."""
+    return Blocks(64, 32) if dtype == torch.float32 or width > 128 else Blocks(128, 64)
+
+
+def is_covered(query: Tensor, value: Tensor, formula: Formula) -> bool:
+    """Whether the kernels compute this, here."""
+    if query.device.type != "cuda" or query.dtype not in _DTYPES or not query.shape[-2]:
+        return False
+    if max(query.shape[-1], value.shape[-1]) > MAX_HEAD_DIM or not has_triton():
+        return False
+    return formula.bias is None or formula.bias.form in _BIAS_FORMS
+
+
+@cache
+def has_triton() -> bool:
+    """Whether Triton is installed; logs once if it is not."""
+    try:
+        import triton as _  # noqa: F401
+    except ImportError:
+        logging.getLogger("headscope").warning(
+            "Triton is not installed, so attention on the GPU is summarised in tiles of tensor operations, which is far "
+            "slower for long inputs: pip install 'headscope[gpu]'"
+        )
+        return False
+    return True
+
+
+@torch.no_grad()
+def attend_fused(
+    query: Tensor, key: Tensor, value: Tensor, formula: Formula, *, rows_only: bool
+) -> tuple[Tensor, list[Summary]]:
+    """The mixed values [batch, head, query, dim] and a summary for each example.
+
+    query [batch, head, query, dim], key and value [batch, group, key, dim]: heads that share keys are not copied.
+    """
+    batch, n_heads, n_queries = query.shape[:3]
+    figures = _empty_figures((batch, n_heads, n_queries, key.shape[2]), query.device, rows_only=rows_only)
+    operands = _Operands(query, key, formula)
+    mixed = _attend_rows(operands, value, figures)
+    if not rows_only:
+        _receive(operands, figures)
+        _find_top(operands, figures)
+    return mixed, [Summary(**{name: figure[i] for name, figure in figures.items()}) for i in range(batch)]
+
+
+def _empty_figures(shape: tuple[int, int, int, int], device: torch.device, *, rows_only: bool) -> dict[str, Tensor]:
+    """Memory for the figures [batch, head, …], side by side."""
+    *heads, n_queries, n_keys = shape
+    shapes: dict[str, list[int]] = dict.fromkeys(("lse", "entropy", "max", "distance", "argmax"), [*heads, n_queries])
+    if not rows_only:
+        cells = [math.ceil(length / cell(length)) for length in (n_queries, n_keys)]
+        shapes |= dict.fromkeys(("top_keys", "top_weights"), [*heads, n_queries, N_TOP])
+        shapes |= {"received": [*heads, n_keys], "map": [*heads, *cells]}
+    sizes = [math.prod(shape) for shape in shapes.values()]
+    parts = torch.empty(sum(sizes), device=device).split(sizes)
+    figures = {name: part.view(shape) for (name, shape), part in zip(shapes.items(), parts, strict=True)}
+    return {name: part.view(torch.int32) if name in _INTEGERS else part for name, part in figures.items()}
+
+
+_INTEGERS = ("argmax", "top_keys")
+
+
+class _Operands:
+    """One layer's queries and keys, and what every kernel reads of the formula."""
+
+    def __init__(self, query: Tensor, key: Tensor, formula: Formula):
+        self.batch, self.n_heads, self.n_queries, dim = query.shape
+        self.n_keys = key.shape[2]
+        self.query, self.key, self.sinks = aligned(query), aligned(key), formula.sinks
+        self.width = power_of_two(dim)
+        self.dtype = query.dtype
+        self.limits = limits_of(formula.mask, self.n_queries, self.n_keys, query.device)
+        mask = formula.mask
+        self.offset = 0 if mask is None else mask.query_offset - mask.key_offset
+        self.common = self._sizes(formula, self.n_heads // key.shape[1]) | self._terms(self.limits, formula)
+
+    def _sizes(self, formula: Formula, n_each: int) -> dict[str, Any]:
+        # Three products of tf32 are as exact as fp32, and run on the matrix units.
+        is_wide = self.dtype == torch.float32
+        return {
+            "scale": formula.scaling,
+            "cap": formula.softcap or 1.0,
+            "n_queries": self.n_queries,
+            "n_keys": self.n_keys,
+            "n_heads": self.n_heads,
+            "n_each": n_each,
+            "width": self.width,
+            "capped": formula.softcap is not None,
+            "has_sinks": formula.sinks is not None,
+            "precision": "tf32x3" if is_wide and not torch.version.hip else "ieee",
+        }
+
+    def _terms(self, limits: Limits, formula: Formula) -> dict[str, Any]:
+        """The mask and the bias with their strides; a tensor that is not there is never read."""
+        keys, dense, bias = limits.keys, limits.dense, None if formula.bias is None else formula.bias.values
+        nothing = limits.stop
+        return {
+            "start_at": limits.start,
+            "stop_at": limits.stop,
+            "limit_batch": _step(limits.stop, 0),
+            "limit_head": _step(limits.stop, 1),
+            "limits": limits.number,
+            "keys": nothing if keys is None else keys,
+            "keys_batch": 0 if keys is None else _step(keys, 0),
+            "has_keys": keys is not None,
+            "dense": nothing if dense is None else dense,
+            "dense_batch": 0 if dense is None else _step(dense, 0),
+            "dense_head": 0 if dense is None else _step(dense, 1),
+            "dense_row": 0 if dense is None else dense.stride(2),
+            "has_dense": dense is not None,
+            "bias": nothing if bias is None else bias,
+            "bias_batch": 0 if bias is None else _step(bias, 0),
+            "bias_head": 0 if bias is None else _step(bias, 1),
+            "bias_row": bias.stride(2) if bias is not None and bias.ndim == 4 else 0,
+            "biased": 0 if formula.bias is None else _BIAS_FORMS[formula.bias.form],
+        }
+
+
+def _attend_rows(operands: _Operands, value: Tensor, figures: dict[str, Tensor]) -> Tensor:
+    """The first pass: fills the row figures and gives the mixed values."""
+    from headscope.attention.row_kernels import attend_rows
+
+    blocks = row_blocks(max(operands.width, power_of_two(value.shape[-1])), operands.dtype)
+    n_blocks = -(-operands.n_queries // blocks.rows)
+    value_width = power_of_two(value.shape[-1])
+    # [query, head, dim] in memory, which is how models go on with it.
+    shape = (operands.batch, operands.n_queries, operands.n_heads, value.shape[-1])
+    mixed = torch.empty(shape, dtype=value.dtype, device=value.device)
+    attend_rows[(operands.batch * operands.n_heads, n_blocks)](
+        _tiles(operands.query, blocks.rows, operands.width),
+        _tiles(operands.key, blocks.keys, operands.width),
+        _tiles(aligned(value), blocks.keys, value_width),
+        mixed,
+        *(figures[name] for name in ("lse", "entropy", "max", "distance", "argmax")),
+        sinks=mixed if operands.sinks is None else operands.sinks,
+        out_batch=mixed.stride(0),
+        out_row=mixed.stride(1),
+        out_head=mixed.stride(2),
+        offset=operands.offset,
+        n_blocks=n_blocks,
+        rows_each=blocks.rows,
+        keys_each=blocks.keys,
+        value_width=value_width,
+        value_dim=value.shape[-1],
+        num_warps=blocks.warps,
+        num_stages=blocks.stages,
+        **operands.common,
+    )
+    return mixed.transpose(1, 2)
+
+
+def _receive(operands: _Operands, figures: dict[str, Tensor]) -> None:
+    """The second pass, over keys: fills `received` and the map."""
+    from headscope.attention.summary_kernels import receive
+
+    blocks = received_blocks(operands.width, operands.dtype)
+    n_blocks = -(-operands.n_keys // blocks.keys)
+    row_cell, key_cell = cell(operands.n_queries), cell(operands.n_keys)
+    n_cells, n_key_cells = figures["map"].shape[-2:]
+    spans = operands.limits.spans(row_cell, blocks.rows, blocks.keys)
+    shape = (operands.batch, operands.n_heads, n_cells, n_key_cells * key_cell)
+    column_max = torch.zeros(shape, device=operands.query.device)
+    receive[(operands.batch * operands.n_heads, n_blocks)](
+        _tiles(operands.query, blocks.rows, operands.width),
+        _tiles(operands.key, blocks.keys, operands.width),
+        figures["lse"],
+        figures["received"],
+        column_max,
+        spans=spans,
+        span_batch=_step(spans, 0),
+        span_head=_step(spans, 1),
+        cell=row_cell,
+        n_cells=n_cells,
+        n_columns=shape[-1],
+        rows_each=blocks.rows,
+        keys_each=blocks.keys,
+        num_warps=blocks.warps,
+        num_stages=blocks.stages,
+        **operands.common,
+    )
+    torch.amax(column_max.unflatten(-1, (n_key_cells, key_cell)), -1, out=figures["map"])
+
+
+def _find_top(operands: _Operands, figures: dict[str, Tensor]) -> None:
+    """The second pass, over queries: fills the strongest keys."""
+    from headscope.attention.summary_kernels import find_top
+
+    blocks = top_blocks(operands.width, operands.dtype)
+    n_blocks = -(-operands.n_queries // blocks.rows)
+    find_top[(operands.batch * operands.n_heads, n_blocks)](
+        _tiles(operands.query, blocks.rows, operands.width),
+        _tiles(operands.key, blocks.keys, operands.width),
+        figures["lse"],
+        figures["top_keys"],
+        figures["top_weights"],
+        n_blocks=n_blocks,
+        rows_each=blocks.rows,
+        keys_each=blocks.keys,
+        n_top=N_TOP,
+        num_warps=blocks.warps,
+        num_stages=blocks.stages,
+        **operands.common,
+    )
+
+
+def power_of_two(dim: int) -> int:
+    """The width of a block for heads of this size: a power of two that the matrix units take."""
+    return max(16, 1 << (dim - 1).bit_length())
+
+
+def aligned(tensor: Tensor) -> Tensor:
+    """The tensor as the copy engine reads it: rows without gaps that begin at a multiple of 16 bytes; a copy if needed."""
+    n_each = 16 // tensor.element_size()
+    if (
+        tensor.stride(-1) == 1
+        and tensor.data_ptr() % 16 == 0
+        and all(tensor.stride(axis) % n_each == 0 and tensor.stride(axis) > 0 for axis in range(3))
+    ):
+        return tensor
+    return torch.nn.functional.pad(tensor, (0, -tensor.shape[-1] % n_each)).contiguous()
+
+
+def _tiles(tensor: Tensor, n_rows: int, width: int) -> Any:
+    """A descriptor of blocks of rows of one head; what lies outside reads as zero."""
+    from triton.tools.tensor_descriptor import TensorDescriptor
+
+    return TensorDescriptor(tensor, list(tensor.shape), list(tensor.stride()), [1, 1, n_rows, width])
+
+
+def _step(tensor: Tensor, axis: int) -> int:
+    """The stride along an axis, 0 where all share one."""
+    return tensor.stride(axis) if tensor.shape[axis] > 1 else 0

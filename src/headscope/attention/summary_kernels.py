@@ -1,0 +1,158 @@
+"""The second pass over a pattern on a GPU, once its rows are known: what keys receive, the map, and the strongest keys."""
+
+import triton
+import triton.language as tl
+
+from headscope.attention.row_kernels import FORBIDDEN, LOG2E, NOWHERE, hide, key_range, limits_of, scores
+
+_LOW_WORD = tl.constexpr(0xFFFFFFFF)
+_EMPTY = tl.constexpr(-(2**63))
+
+
+@triton.jit(do_not_specialize=["n_queries", "n_keys", "n_heads", "n_each", "cell", "n_cells", "n_columns"])
+def receive(
+    query, key, lse, received, column_max, start_at, stop_at, spans, keys, dense, bias,
+    limit_batch, limit_head, span_batch, span_head, keys_batch, dense_batch, dense_head, dense_row, bias_batch, bias_head, bias_row,
+    scale, cap, n_queries, n_keys, n_heads, n_each, cell, n_cells, n_columns,
+    rows_each: tl.constexpr, keys_each: tl.constexpr, width: tl.constexpr, limits: tl.constexpr,
+    has_keys: tl.constexpr, has_dense: tl.constexpr, biased: tl.constexpr, capped: tl.constexpr,
+    has_sinks: tl.constexpr, precision: tl.constexpr,
+):  # fmt: skip
+    """One block of keys of one head: the mean weight of each, and its largest in every cell of queries.
+
+    `spans` [key block, 4] are the blocks of queries that see some of it: first, first and last that see all of it, last.
+    A block of queries never crosses the border of a cell of the map.
+    """
+    whole_head, block = tl.program_id(0), tl.program_id(1)
+    b, h = whole_head // n_heads, whole_head % n_heads
+    cols = block * keys_each + tl.arange(0, keys_each)
+    keys += b * keys_batch
+    dense += b.to(tl.int64) * dense_batch + h.to(tl.int64) * dense_head
+    bias += b.to(tl.int64) * bias_batch + h.to(tl.int64) * bias_head
+    factor = 1.0 if capped or biased else scale * LOG2E
+    k = key.load([b, h // n_each, block * keys_each, 0]).reshape([keys_each, width])
+    total = tl.zeros([keys_each], tl.float32)
+    largest = tl.full([keys_each], float("-inf"), tl.float32)
+    per_cell = tl.cdiv(cell, rows_each)
+    blind_level = float("-inf") if has_sinks else -tl.math.log2(n_keys * 1.0)
+    span = spans + b * span_batch + h * span_head + 4 * block
+    near = b * limit_batch + h * limit_head
+    for part in tl.static_range(3):
+        for step in tl.range(tl.load(span + part), tl.load(span + part + 1)):
+            c = step // per_cell
+            first_row = c * cell + (step % per_cell) * rows_each
+            rows = first_row + tl.arange(0, rows_each)
+            real = (rows < n_queries) & (rows < (c + 1) * cell)
+            q = query.load([b, h, first_row, 0]).reshape([rows_each, width])
+            s = scores(q, k, rows, cols, bias, bias_row, n_queries, n_keys, scale, cap, capped, biased, precision)
+            level = tl.load(lse + whole_head * n_queries + rows, mask=real, other=float("inf")) * LOG2E
+            x = s * factor - level[:, None]
+            if part != 1:
+                start, stop, blind = limits_of(start_at + near, stop_at + near, rows, n_queries, n_keys, limits)
+                x = hide(x, rows, cols, start, stop, blind, keys, dense, dense_row, n_queries, n_keys, has_keys, has_dense)
+                x = tl.where((blind & real)[:, None] & (cols < n_keys)[None, :], blind_level, x)
+                x = tl.where(real[:, None], x, float("-inf"))
+            total += tl.sum(tl.math.exp2(x), 0)
+            largest = tl.maximum(largest, tl.max(x, 0))
+            is_last = step % per_cell == per_cell - 1
+            at = column_max + (whole_head * n_cells + c).to(tl.int64) * n_columns + cols
+            tl.store(at, tl.math.exp2(largest), mask=cols < tl.where(is_last, n_keys, 0))
+            largest = tl.where(is_last, float("-inf"), largest)
+    tl.store(received + whole_head * n_keys + cols, total / n_queries, mask=cols < n_keys)
+
+
+@triton.jit
+def _packed(value, key):
+    """A score and its key in one integer: no two are alike, and of equal scores the lower key wins."""
+    bits = (value + 0.0).to(tl.int32, bitcast=True)  # −0 equals 0
+    ordered = bits ^ ((bits >> 31) & 0x7FFFFFFF)
+    return (ordered.to(tl.int64) << 32) | (-key.to(tl.int64) + _LOW_WORD)
+
+
+@triton.jit
+def _strongest(s, first):
+    """The largest score of each row, its key and its column; the lowest among equals."""
+    place = tl.arange(0, s.shape[1])
+    largest = tl.max(s, 1)
+    column = tl.min(tl.where(s == largest[:, None], place[None, :], NOWHERE), 1)
+    return largest, _packed(largest, first + column), column
+
+
+@triton.jit
+def _insert(s, slots, first):
+    """Put the scores of a block that belong to the largest so far among them, the largest of each row at a time."""
+    place = tl.arange(0, s.shape[1])
+    weakest = tl.min(slots, 1)
+    largest, candidate, column = _strongest(s, first)
+    enters = (candidate > weakest) & (largest > FORBIDDEN * 0.5)
+    while tl.max(enters.to(tl.int32), 0) > 0:
+        slots = tl.where((slots == weakest[:, None]) & enters[:, None], candidate[:, None], slots)
+        s = tl.where(place[None, :] == column[:, None], FORBIDDEN, s)
+        weakest = tl.min(slots, 1)
+        largest, candidate, column = _strongest(s, first)
+        enters = (candidate > weakest) & (largest > FORBIDDEN * 0.5)
+    return slots
+
+
+@triton.jit
+def _put_top(slots, level, blind, blind_weight, factor, top_keys, top_weights, at, real, n_keys, n_top: tl.constexpr):
+    """Write the strongest keys in order. Keys that weigh nothing tie: the lowest come first."""
+    used = tl.zeros_like(at).to(tl.int32)
+    for rank in tl.static_range(n_top):
+        chosen = tl.max(slots, 1)
+        slots = tl.where(slots == chosen[:, None], _EMPTY, slots)
+        ordered = (chosen >> 32).to(tl.int32)
+        value = (ordered ^ ((ordered >> 31) & 0x7FFFFFFF)).to(tl.float32, bitcast=True)
+        weight = tl.where(blind, blind_weight, tl.math.exp2(value * factor - level))
+        weight = tl.where(chosen < _EMPTY + n_top, 0.0, weight)
+        number = (-(chosen & _LOW_WORD) + _LOW_WORD).to(tl.int32)
+        # Fewer than `n_top` keys weigh something if this one does not, so that the lowest free one is among the first.
+        free = (~used) & (used + 1)
+        lowest = (free.to(tl.float32).to(tl.int32, bitcast=True) >> 23) - 127
+        number = tl.where(weight > 0.0, number, lowest)
+        used = used | tl.where(number < 2 * n_top, 1 << tl.minimum(number, 2 * n_top), 0)
+        exists = rank < n_keys
+        tl.store(top_keys + at * n_top + rank, tl.where(exists, number, -1), mask=real)
+        tl.store(top_weights + at * n_top + rank, tl.where(exists, weight, 0.0), mask=real)
+
+
+@triton.jit(do_not_specialize=["n_queries", "n_keys", "n_heads", "n_each", "n_blocks"])
+def find_top(
+    query, key, lse, top_keys, top_weights, start_at, stop_at, keys, dense, bias,
+    limit_batch, limit_head, keys_batch, dense_batch, dense_head, dense_row, bias_batch, bias_head, bias_row,
+    scale, cap, n_queries, n_keys, n_heads, n_each, n_blocks,
+    rows_each: tl.constexpr, keys_each: tl.constexpr, width: tl.constexpr, limits: tl.constexpr,
+    has_keys: tl.constexpr, has_dense: tl.constexpr, biased: tl.constexpr, capped: tl.constexpr,
+    has_sinks: tl.constexpr, n_top: tl.constexpr, precision: tl.constexpr,
+):  # fmt: skip
+    """The strongest keys of one block of queries of one head, and their weights."""
+    whole_head = tl.program_id(0)
+    first_row = (n_blocks - 1 - tl.program_id(1)) * rows_each
+    b, h = whole_head // n_heads, whole_head % n_heads
+    rows = first_row + tl.arange(0, rows_each)
+    near = b * limit_batch + h * limit_head
+    start, stop, blind = limits_of(start_at + near, stop_at + near, rows, n_queries, n_keys, limits)
+    q = query.load([b, h, first_row, 0]).reshape([rows_each, width])
+    keys += b * keys_batch
+    dense += b.to(tl.int64) * dense_batch + h.to(tl.int64) * dense_head
+    bias += b.to(tl.int64) * bias_batch + h.to(tl.int64) * bias_head
+    slots = tl.zeros([rows_each, n_top], tl.int64) + (tl.arange(0, n_top).to(tl.int64) + _EMPTY)[None, :]
+    lo, full, past, hi = key_range(
+        start, stop, blind, rows, n_queries, n_keys, keys_each, has_keys or has_dense
+    )
+    for part in tl.static_range(0 if limits == 2 else 1, 3):
+        begin = lo if part == 0 else (full if part == 1 else past)
+        end = full if part == 0 else (past if part == 1 else hi)
+        for n in tl.range(begin, end, keys_each):
+            cols = n + tl.arange(0, keys_each)
+            k = key.load([b, h // n_each, n, 0]).reshape([keys_each, width])
+            s = scores(q, k, rows, cols, bias, bias_row, n_queries, n_keys, scale, cap, capped, biased, precision)
+            if part != 1:
+                s = hide(s, rows, cols, start, stop, blind, keys, dense, dense_row, n_queries, n_keys, has_keys, has_dense)
+            slots = _insert(s, slots, n)
+    factor = 1.0 if capped or biased else scale * LOG2E
+    real = rows < n_queries
+    at = whole_head.to(tl.int64) * n_queries + rows
+    level = tl.load(lse + at, mask=real, other=0.0) * LOG2E
+    blind_weight = 0.0 if has_sinks else 1.0 / n_keys
+    _put_top(slots, level, blind, blind_weight, factor, top_keys, top_weights, at, real, n_keys, n_top)
