@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from headscope.attention.formula import log_denominator as log_denominator
     from headscope.attention.formula import scores as scores
     from headscope.attention.formula import softmax as softmax
+    from headscope.attention.fused import attend_fused as attend_fused
+    from headscope.attention.fused import is_covered as is_covered
     from headscope.attention.masks import Mask as Mask
     from headscope.attention.summaries import Summariser as Summariser
     from headscope.attention.summaries import Summary as Summary

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from headscope.attention.formula import Formula
 from headscope.attention.mask_limits import Limits, limits_of
-from headscope.attention.summaries import N_TOP, Summary, cell
+from headscope.attention.summaries import N_TOP, ROW_FIGURES, Summary, cell
 
 _BIAS_FORMS = {"key": 1, "offset": 2, "dense": 3}
 _DTYPES = (torch.float16, torch.bfloat16, torch.float32)
@@ -65,8 +65,8 @@ def has_triton() -> bool:
         import triton as _  # noqa: F401
     except ImportError:
         logging.getLogger("headscope").warning(
-            "Triton is not installed, so attention on the GPU is summarised in tiles of tensor operations, which is far "
-            "slower for long inputs: pip install 'headscope[gpu]'"
+            "Triton is not installed, so long inputs are summarised in tiles of tensor operations, far slower than in "
+            "fused kernels: pip install 'headscope[gpu]'"
         )
         return False
     return True
@@ -93,10 +93,10 @@ def attend_fused(
 def _empty_figures(shape: tuple[int, int, int, int], device: torch.device, *, rows_only: bool) -> dict[str, Tensor]:
     """Memory for the figures [batch, head, …], side by side."""
     *heads, n_queries, n_keys = shape
-    shapes: dict[str, list[int]] = dict.fromkeys(("lse", "entropy", "max", "distance", "argmax"), [*heads, n_queries])
+    shapes = {name: [*heads, n_queries] for name in ROW_FIGURES}
     if not rows_only:
         cells = [math.ceil(length / cell(length)) for length in (n_queries, n_keys)]
-        shapes |= dict.fromkeys(("top_keys", "top_weights"), [*heads, n_queries, N_TOP])
+        shapes |= {name: [*heads, n_queries, N_TOP] for name in ("top_keys", "top_weights")}
         shapes |= {"received": [*heads, n_keys], "map": [*heads, *cells]}
     sizes = [math.prod(shape) for shape in shapes.values()]
     parts = torch.empty(sum(sizes), device=device).split(sizes)
@@ -178,7 +178,7 @@ def _attend_rows(operands: _Operands, value: Tensor, figures: dict[str, Tensor])
         _tiles(operands.key, blocks.keys, operands.width),
         _tiles(aligned(value), blocks.keys, value_width),
         mixed,
-        *(figures[name] for name in ("lse", "entropy", "max", "distance", "argmax")),
+        *(figures[name] for name in ROW_FIGURES),
         sinks=mixed if operands.sinks is None else operands.sinks,
         out_batch=mixed.stride(0),
         out_row=mixed.stride(1),
@@ -256,7 +256,7 @@ def power_of_two(dim: int) -> int:
 
 
 def aligned(tensor: Tensor) -> Tensor:
-    """The tensor as the copy engine reads it: rows without gaps that begin at a multiple of 16 bytes; a copy if needed."""
+    """The tensor as the copy engine reads it, copied if needed: rows without gaps, from multiples of 16 bytes."""
     n_each = 16 // tensor.element_size()
     if (
         tensor.stride(-1) == 1

@@ -1,4 +1,4 @@
-"""A mask as GPU kernels read it: two limits for every query, the cells inside them that are forbidden, and block ranges.
+"""A mask as GPU kernels read it: two limits for every query, what is forbidden inside them, and ranges of blocks.
 
 Made on the mask's device without waiting for it, once for all layers that share the mask.
 """
@@ -17,7 +17,7 @@ from headscope.attention.masks import Mask, n_real_before
 class Limits:
     """start, stop int32 [batch or 1, head or 1, query]: equal where a query sees nothing.
 
-    keys [batch or 1, key] and dense [batch or 1, head or 1, query, key] are bytes, 0 where forbidden; None: all allowed.
+    keys [batch or 1, key] and dense [batch or 1, head or 1, query, key] are bytes, 0 where forbidden; None: allowed.
     `number` is how many of the two limits there are: 0 none, 1 stop alone, 2 both.
     """
 
@@ -102,8 +102,8 @@ def _read(mask: Mask, device: torch.device) -> Limits:
     if mask.keys is not None:
         seen = n_real_before(mask.keys, stop) - n_real_before(mask.keys, start)
     is_blind = (seen <= 0)[:, None]
-    limits = [limit[:, None].expand(is_blind.shape).masked_fill(is_blind, 0).int() for limit in (start, stop)]
+    start, stop = (limit[:, None].expand(is_blind.shape).masked_fill(is_blind, 0).int() for limit in (start, stop))
     has_limits = mask.stop is not None or mask.keys is not None
     number = 2 if mask.start is not None else int(has_limits)
     keys = None if mask.keys is None else mask.keys.to(torch.uint8)
-    return Limits(*limits, n_keys, number, keys=keys)
+    return Limits(start, stop, n_keys, number, keys=keys)

@@ -46,10 +46,16 @@ def key_range(start, stop, blind, rows, n_queries, n_keys, size: tl.constexpr, s
 @triton.jit
 def scores(
     q, k, rows, cols, bias, bias_row, n_queries, n_keys, scale, cap,
-    capped: tl.constexpr, biased: tl.constexpr, precision: tl.constexpr,
+    capped: tl.constexpr, biased: tl.constexpr, precision: tl.constexpr, by_key: tl.constexpr,
 ):  # fmt: skip
-    """Scores [row, column] of a block: raw products, or in base 2 where something is added to them."""
-    s = tl.dot(q, tl.trans(k), input_precision=precision)
+    """Scores [row, column] of a block: raw products, or in base 2 where something is added to them.
+
+    `by_key` lays them out over the threads by key, for sums over queries.
+    """
+    if by_key:
+        s = tl.trans(tl.dot(k, tl.trans(q), input_precision=precision))
+    else:
+        s = tl.dot(q, tl.trans(k), input_precision=precision)
     if capped or biased:
         s = s * scale
         if capped:
@@ -135,7 +141,8 @@ def _finish(acc, level, total, mean, far, blind, sink, n_keys, has_sinks: tl.con
 
 @triton.jit(do_not_specialize=["n_queries", "n_keys", "offset", "n_heads", "n_each", "n_blocks"])
 def attend_rows(
-    query, key, value, out, lse_at, entropy_at, max_at, distance_at, argmax_at, start_at, stop_at, keys, dense, bias, sinks,
+    query, key, value, out, lse_at, entropy_at, max_at, distance_at, argmax_at,
+    start_at, stop_at, keys, dense, bias, sinks,
     out_batch, out_row, out_head, limit_batch, limit_head, keys_batch, dense_batch, dense_head, dense_row,
     bias_batch, bias_head, bias_row,
     scale, cap, n_queries, n_keys, offset, n_heads, n_each, n_blocks,
@@ -168,9 +175,13 @@ def attend_rows(
         for n in tl.range(begin, end, keys_each):
             cols = n + tl.arange(0, keys_each)
             k = key.load([b, h // n_each, n, 0]).reshape([keys_each, width])
-            s = scores(q, k, rows, cols, bias, bias_row, n_queries, n_keys, scale, cap, capped, biased, precision)
+            s = scores(
+                q, k, rows, cols, bias, bias_row, n_queries, n_keys, scale, cap, capped, biased, precision, False
+            )
             if part != 1:
-                s = hide(s, rows, cols, start, stop, blind, keys, dense, dense_row, n_queries, n_keys, has_keys, has_dense)
+                s = hide(
+                    s, rows, cols, start, stop, blind, keys, dense, dense_row, n_queries, n_keys, has_keys, has_dense
+                )
             v = value.load([b, h // n_each, n, 0]).reshape([keys_each, value_width])
             ahead = (rows + (offset - n)).to(tl.float32)
             acc, peak, level, total, mean, far, best = _take_in(

@@ -1,4 +1,4 @@
-"""The second pass over a pattern on a GPU, once its rows are known: what keys receive, the map, and the strongest keys."""
+"""The second pass over a pattern on a GPU, once its rows are known: received attention, the map, the strongest keys."""
 
 import triton
 import triton.language as tl
@@ -12,7 +12,8 @@ _EMPTY = tl.constexpr(-(2**63))
 @triton.jit(do_not_specialize=["n_queries", "n_keys", "n_heads", "n_each", "cell", "n_cells", "n_columns"])
 def receive(
     query, key, lse, received, column_max, start_at, stop_at, spans, keys, dense, bias,
-    limit_batch, limit_head, span_batch, span_head, keys_batch, dense_batch, dense_head, dense_row, bias_batch, bias_head, bias_row,
+    limit_batch, limit_head, span_batch, span_head, keys_batch, dense_batch, dense_head, dense_row,
+    bias_batch, bias_head, bias_row,
     scale, cap, n_queries, n_keys, n_heads, n_each, cell, n_cells, n_columns,
     rows_each: tl.constexpr, keys_each: tl.constexpr, width: tl.constexpr, limits: tl.constexpr,
     has_keys: tl.constexpr, has_dense: tl.constexpr, biased: tl.constexpr, capped: tl.constexpr,
@@ -20,7 +21,7 @@ def receive(
 ):  # fmt: skip
     """One block of keys of one head: the mean weight of each, and its largest in every cell of queries.
 
-    `spans` [key block, 4] are the blocks of queries that see some of it: first, first and last that see all of it, last.
+    `spans` [key block, 4] are the blocks of queries that see it: first, first and last that see all of it, last.
     A block of queries never crosses the border of a cell of the map.
     """
     whole_head, block = tl.program_id(0), tl.program_id(1)
@@ -44,12 +45,15 @@ def receive(
             rows = first_row + tl.arange(0, rows_each)
             real = (rows < n_queries) & (rows < (c + 1) * cell)
             q = query.load([b, h, first_row, 0]).reshape([rows_each, width])
-            s = scores(q, k, rows, cols, bias, bias_row, n_queries, n_keys, scale, cap, capped, biased, precision)
+            # Keys × queries, so that the sums over queries stay within a few threads.
+            s = scores(q, k, rows, cols, bias, bias_row, n_queries, n_keys, scale, cap, capped, biased, precision, True)
             level = tl.load(lse + whole_head * n_queries + rows, mask=real, other=float("inf")) * LOG2E
             x = s * factor - level[:, None]
             if part != 1:
                 start, stop, blind = limits_of(start_at + near, stop_at + near, rows, n_queries, n_keys, limits)
-                x = hide(x, rows, cols, start, stop, blind, keys, dense, dense_row, n_queries, n_keys, has_keys, has_dense)
+                x = hide(
+                    x, rows, cols, start, stop, blind, keys, dense, dense_row, n_queries, n_keys, has_keys, has_dense
+                )
                 x = tl.where((blind & real)[:, None] & (cols < n_keys)[None, :], blind_level, x)
                 x = tl.where(real[:, None], x, float("-inf"))
             total += tl.sum(tl.math.exp2(x), 0)
@@ -137,18 +141,20 @@ def find_top(
     dense += b.to(tl.int64) * dense_batch + h.to(tl.int64) * dense_head
     bias += b.to(tl.int64) * bias_batch + h.to(tl.int64) * bias_head
     slots = tl.zeros([rows_each, n_top], tl.int64) + (tl.arange(0, n_top).to(tl.int64) + _EMPTY)[None, :]
-    lo, full, past, hi = key_range(
-        start, stop, blind, rows, n_queries, n_keys, keys_each, has_keys or has_dense
-    )
+    lo, full, past, hi = key_range(start, stop, blind, rows, n_queries, n_keys, keys_each, has_keys or has_dense)
     for part in tl.static_range(0 if limits == 2 else 1, 3):
         begin = lo if part == 0 else (full if part == 1 else past)
         end = full if part == 0 else (past if part == 1 else hi)
         for n in tl.range(begin, end, keys_each):
             cols = n + tl.arange(0, keys_each)
             k = key.load([b, h // n_each, n, 0]).reshape([keys_each, width])
-            s = scores(q, k, rows, cols, bias, bias_row, n_queries, n_keys, scale, cap, capped, biased, precision)
+            s = scores(
+                q, k, rows, cols, bias, bias_row, n_queries, n_keys, scale, cap, capped, biased, precision, False
+            )
             if part != 1:
-                s = hide(s, rows, cols, start, stop, blind, keys, dense, dense_row, n_queries, n_keys, has_keys, has_dense)
+                s = hide(
+                    s, rows, cols, start, stop, blind, keys, dense, dense_row, n_queries, n_keys, has_keys, has_dense
+                )
             slots = _insert(s, slots, n)
     factor = 1.0 if capped or biased else scale * LOG2E
     real = rows < n_queries

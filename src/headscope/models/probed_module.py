@@ -57,7 +57,7 @@ class ProbedModule:
         self._lock = threading.RLock()
         self._layer_hooks: list = []
         self._route()
-        self._pass_hook = watch_pass(self)
+        self._pass_hooks = watch_pass(self)
         self._probe_at_load()
 
     def __repr__(self) -> str:

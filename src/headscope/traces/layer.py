@@ -1,6 +1,7 @@
 """What was recorded of one attention layer over one input, and how its patterns follow from it."""
 
 from dataclasses import dataclass, field, fields, replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -9,6 +10,9 @@ from torch import Tensor
 from headscope.attention import Formula, Summary, scores, softmax
 from headscope.errors import NotRecordedError
 from headscope.sites import Head, Site
+
+_VECTORS = ("query", "key", "value", "mixed", "value_norms")
+_FIGURE, _STORED = "figure ", "pattern "
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,6 +124,20 @@ class LayerRecord:
     def heads(self) -> list[Head]:
         """The heads of this layer."""
         return [self.site.head(index) for index in range(self.n_heads)]
+
+    def vectors_and_figures(self) -> dict[str, Tensor]:
+        """The tensors of this record alone, by name: not its masks and biases, which layers share."""
+        named = {name: getattr(self, name) for name in _VECTORS}
+        tensors: dict[str, Tensor] = {name: tensor for name, tensor in named.items() if tensor is not None}
+        tensors |= {f"{_FIGURE}{name}": tensor for name, tensor in self.summary.tensors().items()}
+        return tensors | {f"{_STORED}{index}": pattern for index, pattern in self.stored.items()}
+
+    def with_tensors(self, tensors: dict[str, Tensor]) -> "LayerRecord":
+        """The record with these in place of its `vectors_and_figures`."""
+        figures = {name.removeprefix(_FIGURE): tensor for name, tensor in tensors.items() if name.startswith(_FIGURE)}
+        stored = {int(name.removeprefix(_STORED)): tensors[name] for name in tensors if name.startswith(_STORED)}
+        vectors: dict[str, Any] = {name: tensors[name] for name in _VECTORS if name in tensors}
+        return replace(self, summary=Summary(**figures), stored=stored, **vectors)
 
     def to(self, device) -> "LayerRecord":
         """The record with its tensors on another device."""

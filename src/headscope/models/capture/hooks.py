@@ -27,8 +27,8 @@ def session_of(model: "ProbedModule") -> Session | None:
     return session if isinstance(session, Session) and session.model is model else None
 
 
-def watch_pass(model: "ProbedModule") -> RemovableHandle:
-    """Tell the session that a pass begins; probe the model first if these inputs reach parts not seen yet."""
+def watch_pass(model: "ProbedModule") -> list[RemovableHandle]:
+    """Tell the session that a pass begins and ends; probe the model first if these inputs reach parts not seen yet."""
     names = forward_arguments(model.module)
 
     def begin(module: nn.Module, args: tuple, kwargs: dict[str, Any]):
@@ -43,7 +43,15 @@ def watch_pass(model: "ProbedModule") -> RemovableHandle:
             return args, kwargs | {"output_attentions": True}
         return None
 
-    return model.module.register_forward_pre_hook(begin, with_kwargs=True)
+    def end(module: nn.Module, args: tuple, output: Any) -> None:
+        session = session_of(model)
+        if session is not None:
+            session.end()
+
+    return [
+        model.module.register_forward_pre_hook(begin, with_kwargs=True),
+        model.module.register_forward_hook(end),
+    ]
 
 
 def watch_layers(model: "ProbedModule") -> list[RemovableHandle]:

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from headscope.attention import Formula, Mask, Summary
 from headscope.models.capture.recorder import Captured
+from headscope.models.capture.summarised_attention import summarise
 from headscope.models.layout import AttentionLayer
 
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ class LayerParts:
             joined.lse = _join([window.lse for window in windows], 2)
         elif session.recorder is not None:
             at, _ = session.attention_positions(joined.layer, mixed.shape[0], mixed.shape[2], mixed.shape[2], None)
-            session.summarise_in_tiles(joined, at)
+            summarise(session, joined, at)
             joined.mixed = mixed
         return joined
 

@@ -10,6 +10,7 @@ from torch import Tensor
 from headscope.attention import Bias, Formula, Mask, Summariser, Summary, attend_in_tiles, expand_heads, log_denominator
 from headscope.choices import Record
 from headscope.errors import BudgetError
+from headscope.models.capture.host_copies import HostCopies
 from headscope.models.capture.swin import patches_of_windows
 from headscope.models.layout import AttentionLayer
 from headscope.traces import LayerRecord
@@ -58,14 +59,18 @@ class Recorder:
         self.session: Session = weakref.proxy(session)  # a cycle would hold its tensors until it is collected
         self.record, self.keep = record, keep
         self.holds_vectors = record in ("heads", "full")
-        # Masks and biases that layers share are cut to an example once, and stay shared.
-        self._shared: dict[tuple[int, int], tuple[Any, Any]] = {}
+        self.copies = HostCopies()
+        # Masks and biases that layers share are cut to an example once, and stay shared: on their own device for the
+        # layers to come, and as they are stored. Each is held beside its part, so that its id stays its own.
+        self._parts: dict[tuple[int, int, bool], tuple[Any, Any]] = {}
         self._described: dict[int, tuple[Bias, Bias | None]] = {}
+        self._causal: dict[int, tuple[Mask, bool]] = {}
+        self._real: dict[tuple[int, int], tuple[Tensor, Tensor | None]] = {}
 
     def forget(self) -> None:
-        """A new pass has masks and biases of its own."""
-        self._shared.clear()
-        self._described.clear()
+        """A new pass has masks, biases and padding of its own."""
+        for known in (self._parts, self._described, self._causal, self._real):
+            known.clear()
 
     def records(self, captured: Captured, edited_heads: list[int]) -> list[LayerRecord]:
         """One record for each example of the batch."""
@@ -87,8 +92,23 @@ class Recorder:
             n_queries = summary.max.shape[1]
             vectors["is_causal"] = n_queries == n_keys and self._is_causal(captured, example, queries, keys)
             about = (layer.n_heads, n_queries, n_keys, layer.key_stack, layer.way)
-            records.append(LayerRecord(layer.site, *about, self._store(summary), **vectors))
-        return records
+            records.append(LayerRecord(layer.site, *about, summary, **vectors))
+        return self._to_host(records)
+
+    def _to_host(self, records: list[LayerRecord]) -> list[LayerRecord]:
+        """The records of a layer where they are kept; on their way there until `copies.wait`."""
+        if self.keep != "cpu":
+            return records
+        tensors = {
+            f"{index} {name}": tensor
+            for index, record in enumerate(records)
+            for name, tensor in record.vectors_and_figures().items()
+        }
+        copies = self.copies.start(tensors)
+        return [
+            record.with_tensors({name: copies[f"{index} {name}"] for name in record.vectors_and_figures()})
+            for index, record in enumerate(records)
+        ]
 
     def real_positions(self, captured: Captured, example: int) -> tuple[Tensor | None, Tensor | None]:
         """The positions of an example's real queries and keys; None where all are."""
@@ -99,14 +119,13 @@ class Recorder:
             key_real = mask.keys.expand(captured.mixed.shape[0], -1)
 
         def positions(is_real: Tensor | None, length: int) -> Tensor | None:
-            if (
-                is_real is None
-                or is_real.shape[1] != length
-                or example >= is_real.shape[0]
-                or bool(is_real[example].all())
-            ):
+            if is_real is None or is_real.shape[1] != length or example >= is_real.shape[0]:
                 return None
-            return is_real[example].nonzero()[:, 0]
+            known = self._real.get((is_real.data_ptr(), example))
+            if known is None:
+                chosen = None if bool(is_real[example].all()) else is_real[example].nonzero()[:, 0]
+                known = self._real[is_real.data_ptr(), example] = (is_real, chosen)
+            return known[1]
 
         return positions(real.get(layer.site.stack), captured.mixed.shape[2]), positions(key_real, captured.n_keys)
 
@@ -117,28 +136,41 @@ class Recorder:
             return False
         if captured.formula is None or captured.n_keys == 1:  # the mask is not in sight, or forbids nothing yet
             return layer.is_causal
-        mask = self._part(captured.formula.mask, example, queries, keys)
-        return mask is not None and mask.is_causal
+        mask = self._part(captured.formula.mask, example, queries, keys, stored=True)
+        if mask is None:
+            return False
+        if id(mask) not in self._causal:
+            self._causal[id(mask)] = (mask, mask.is_causal)
+        return self._causal[id(mask)][1]
 
-    def formula_of(self, formula: Formula, example: int, queries: Tensor | None, keys: Tensor | None) -> Formula:
-        """One example's formula."""
+    def smallest_formula(self, formula: Formula) -> Formula:
+        """The formula with its bias in the smallest form that is exact."""
+        return formula if formula.bias is None else replace(formula, bias=self._smallest(formula.bias))
+
+    def example_formula(
+        self, formula: Formula, example: int, queries: Tensor | None, keys: Tensor | None, *, stored: bool = False
+    ) -> Formula:
+        """One example's formula, on the model's device or as it is stored."""
         return replace(
             formula,
-            mask=self._part(formula.mask, example, queries, keys),
-            bias=self._part(formula.bias, example, queries, keys),
+            mask=self._part(formula.mask, example, queries, keys, stored=stored),
+            bias=self._part(formula.bias, example, queries, keys, stored=stored),
         )
 
-    def _part(self, mask_or_bias: Any, example: int, queries: Tensor | None, keys: Tensor | None) -> Any:
+    def _part(
+        self, mask_or_bias: Any, example: int, queries: Tensor | None, keys: Tensor | None, *, stored: bool
+    ) -> Any:
         if mask_or_bias is None:
             return None
-        known = self._shared.get((id(mask_or_bias), example))
+        known = self._parts.get((id(mask_or_bias), example, stored))
         if known is None:
-            small = self._smallest(mask_or_bias) if isinstance(mask_or_bias, Bias) else mask_or_bias
-            part = None if small is None else self._store(small.example(example, queries, keys))
-            if isinstance(part, Mask) and not part.tensors():
+            is_bias = isinstance(mask_or_bias, Bias)
+            small = self._smallest(mask_or_bias) if is_bias and (stored or _is_on_gpu(mask_or_bias)) else mask_or_bias
+            part = None if small is None else small.example(example, queries, keys)
+            if stored and isinstance(part, Mask) and not part.tensors():
                 part = None  # it forbids nothing
-            # The thing itself is held as well, so that its id stays its own.
-            known = self._shared[id(mask_or_bias), example] = (mask_or_bias, part)
+            part = part.to("cpu") if stored and part is not None and self.keep == "cpu" else part
+            known = self._parts[id(mask_or_bias), example, stored] = (mask_or_bias, part)
         return known[1]
 
     def _smallest(self, bias: Bias) -> Bias | None:
@@ -171,19 +203,18 @@ class Recorder:
     def _vectors(
         self, captured: Captured, example: int, queries: Tensor | None, keys: Tensor | None, stored: list[int]
     ) -> dict[str, Any]:
-        vectors: dict[str, Any] = {"mixed": self._store_detached(_rows(captured.mixed, example, queries))}
+        vectors: dict[str, Any] = {"mixed": _rows(captured.mixed, example, queries).detach()}
         for name, tensor, positions in (
             ("query", captured.query, queries),
             ("key", captured.key, keys),
             ("value", captured.value, keys),
         ):
             if tensor is not None:
-                vectors[name] = self._store_detached(_rows(tensor, example, positions))
+                vectors[name] = _rows(tensor, example, positions).detach()
         if captured.formula is not None:
-            formula = self.formula_of(captured.formula, example, queries, keys)
-            vectors["formula"] = (
-                formula if formula.sinks is None else replace(formula, sinks=self._store_detached(formula.sinks))
-            )
+            formula = self.example_formula(captured.formula, example, queries, keys, stored=True)
+            sinks = None if formula.sinks is None else formula.sinks.detach()
+            vectors["formula"] = replace(formula, sinks=sinks if sinks is None or self.keep != "cpu" else sinks.cpu())
         if captured.value is not None:
             vectors |= self._value_norms(captured.layer, _rows(captured.value, example, keys))
         else:
@@ -195,7 +226,7 @@ class Recorder:
                     "record a summary instead (record='summary')."
                 )
             whole = _rectangle(captured.pattern, example, queries, keys)
-            vectors["stored"] = {head: self._store_detached(whole[head].clone()) for head in stored}
+            vectors["stored"] = {head: whole[head].detach().clone() for head in stored}
         return vectors
 
     def _value_norms(self, layer: AttentionLayer, value: Tensor) -> dict[str, Any]:
@@ -204,7 +235,7 @@ class Recorder:
             return {"no_norms": reason}
         each = expand_heads(value[None].detach().to(gram.dtype), layer.n_heads)[0]
         squared = torch.linalg.vecdot(each @ gram.to(each.device), each)
-        return {"value_norms": self._store_detached(squared.clamp_min(0.0).sqrt())}
+        return {"value_norms": squared.clamp_min(0.0).sqrt().detach()}
 
     def _n_windows(self, captured: Captured) -> int:
         """How many windows each example is cut into (Swin): the batch axis then holds them all."""
@@ -244,14 +275,13 @@ class Recorder:
             attend_in_tiles(query, key, value, formula, summariser=summariser, edit=replace_edited)
             vectors: dict[str, Any] = {}
             if self.holds_vectors:
-                vectors["stored"] = {head: self._store_detached(pattern) for head, pattern in edited.items()}
-                parts = {"query": query, "key": key, "value": value, "mixed": mixed}
-                vectors |= {name: self._store_detached(vector) for name, vector in parts.items()}
-                vectors |= {"formula": self._store(formula), **self._value_norms(layer, value)}
+                vectors = {"stored": edited, "query": query, "key": key, "value": value, "mixed": mixed}
+                vectors |= {"formula": formula.to("cpu") if self.keep == "cpu" else formula}
+                vectors |= self._value_norms(layer, value)
             about = (layer.n_heads, length, length, layer.key_stack, layer.way)
             vectors |= patches_of_windows(self.session.model.module, layer.module, n_windows, size)
-            records.append(LayerRecord(layer.site, *about, self._store(summariser.summary()), **vectors))
-        return records
+            records.append(LayerRecord(layer.site, *about, summariser.summary(), **vectors))
+        return self._to_host(records)
 
     @staticmethod
     def _tile_replacing(patterns: dict[int, Tensor]):
@@ -266,11 +296,10 @@ class Recorder:
 
         return edit
 
-    def _store_detached(self, tensor: Tensor) -> Tensor:
-        return self._store(tensor.detach())
 
-    def _store(self, part: Any) -> Any:
-        return part.to("cpu") if self.keep == "cpu" else part
+def _is_on_gpu(bias: Bias) -> bool:
+    """Whether a smaller form saves more than finding it costs."""
+    return bias.values.device.type == "cuda"
 
 
 def example_parts(captured: Captured, example: int, queries: Tensor | None, keys: Tensor | None) -> list[Tensor]:

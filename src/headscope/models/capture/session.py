@@ -12,9 +12,6 @@ from torch import Tensor, nn
 from headscope.attention import (
     Bias,
     Mask,
-    Summariser,
-    Summary,
-    attend_in_tiles,
     expand_heads,
     log_denominator,
     scores,
@@ -27,8 +24,9 @@ from headscope.models.capture.edit_checks import intervention_list, resolve
 from headscope.models.capture.edits import Edits
 from headscope.models.capture.layer_parts import LayerParts
 from headscope.models.capture.positions import Positions
-from headscope.models.capture.recorder import Captured, Recorder, example_parts
+from headscope.models.capture.recorder import Captured, Recorder
 from headscope.models.capture.seam import AttentionCall, current_session
+from headscope.models.capture.summarised_attention import is_fused, summarise
 from headscope.models.capture.traced_layers import TracedLayers
 from headscope.models.capture.tracer import Tracer
 from headscope.models.layout import AttentionLayer
@@ -112,6 +110,8 @@ class Session:
         self.tracer = Tracer(TracedLayers(self))
         self._is_tracing = False
         self.recorder = None if record is None else Recorder(self, record, keep)
+        # Without a record, only what it knows of the examples is used.
+        self.examples = self.recorder or Recorder(self, "rows", "device")
         self.parts = LayerParts(self)
 
     def __enter__(self) -> "Session":
@@ -136,6 +136,7 @@ class Session:
         return self
 
     def __exit__(self, *problem: object) -> None:
+        self.examples.copies.wait()
         self._stack.close()
         if self._context is not None:
             current_session.reset(self._context)
@@ -192,9 +193,12 @@ class Session:
         self.check()
         self._calls.clear()
         self.parts.clear()
-        if self.recorder is not None:
-            self.recorder.forget()
+        self.examples.forget()
         self.positions.begin(arguments)
+
+    def end(self) -> None:
+        """A forward pass of the whole model is over: wait until its records are on the host."""
+        self.examples.copies.wait()
 
     def residual(self, site: Site, stream: Tensor) -> Tensor:
         """The residual stream passes a block's border."""
@@ -262,8 +266,8 @@ class Session:
         at, key_at = self.attention_positions(layer, batch, n_queries, call.key.shape[2], call.formula.mask, name)
         call = self.edits.vectors(site, call, at, key_at)
         cells = n_heads * n_queries * call.key.shape[2]
-        exact = self.is_whole(layer, cells)
         captured = Captured(layer, call.query, call.formula, call.query, call.key, call.value)
+        exact = self.is_whole(layer, cells) and not self._prefers_kernels(captured)
         weights = None
         if exact:
             self._attend_whole(captured, at)
@@ -275,7 +279,7 @@ class Session:
         elif self.grad:
             raise BudgetError("gradients need whole attention maps: shorten the input, or leave grad=False.")
         else:
-            self.summarise_in_tiles(captured, at)
+            summarise(self, captured, at)
         mixed = captured.mixed = self.edits.apply(site, "mixed", captured.mixed, at)
         self.parts.finish(captured, name)
         return mixed.transpose(1, 2).contiguous(), weights
@@ -288,10 +292,22 @@ class Session:
         keeps_patterns = self.recorder is not None and self.recorder.holds_vectors
         return self.grad or cells <= EXACT_CELLS or (keeps_patterns and bool(self.edits.heads(layer.site)))
 
+    def _prefers_kernels(self, captured: Captured) -> bool:
+        """Whether a short layer is recorded by the GPU kernels: in half precision, where eager code rounds its scores,
+        no two ways agree to the last bit.
+        """
+        assert captured.query is not None
+        if self.exact or self.grad or self.record is None or captured.query.dtype == torch.float32:
+            return False
+        is_stored = captured.layer.stores_patterns and self.examples.holds_vectors
+        return not is_stored and captured.query.device.type == "cuda" and is_fused(self, captured)
+
     def finish(self, captured: Captured) -> None:
         """Keep what a layer did, and what the recorder makes of it."""
         if self.recorder is not None:
             captured.records = self.recorder.records(captured, self.edits.heads(captured.layer.site))
+            if self.observers:
+                self.recorder.copies.wait()
         for observer in self.observers:
             observer.layer(captured)
         if self.lets_go:
@@ -312,42 +328,12 @@ class Session:
             pattern = self.edits.pattern(site, score_map, pattern, at)
         captured.scores, captured.pattern = score_map, pattern
 
-    def summarise_in_tiles(self, captured: Captured, at: At) -> None:
-        """Attention in tiles, with summaries where a recorder asks for them. Example by
-        example, without its padding; padded rows come out as zero, as from SDPA."""
-        assert captured.query is not None and captured.value is not None and captured.formula is not None
-        batch, n_heads, n_queries = captured.query.shape[:3]
-        recorder = self.recorder or Recorder(self, "rows", "device")
-        if batch > 1 or recorder.real_positions(captured, 0)[0] is not None:
-            captured.mixed = captured.query.new_zeros(batch, n_heads, n_queries, captured.value.shape[-1])
-        summaries: list[Summary] = []
-        for example in range(batch):
-            queries, keys = recorder.real_positions(captured, example)
-            formula = captured.formula.example(example, queries, keys)
-            parts = example_parts(captured, example, queries, keys)
-            summariser = None
-            if self.recorder is not None:
-                shape = (n_heads, parts[0].shape[1], parts[1].shape[1])
-                summariser = Summariser(*shape, rows_only=self.record == "rows", device=captured.query.device)
-            edit = self.edits.of_tiles(captured.layer.site, at, example, queries, keys, formula)
-            query, key, value = parts
-            out = attend_in_tiles(query, key, value, formula, summariser=summariser, edit=edit, check=self.check)
-            if queries is None and batch == 1:
-                captured.mixed = out[None]
-            elif queries is None:
-                captured.mixed[example] = out
-            else:
-                captured.mixed[example][:, queries] = out
-            if summariser is not None:
-                summaries.append(summariser.summary())
-        captured.summaries = summaries
-
     def attention_positions(
         self, layer: AttentionLayer, batch: int, n_queries: int, n_keys: int, mask: Mask | None, module: str = ""
     ) -> tuple[At, At]:
         """Where the rows and the keys of a call of `module` stand in the input, and which heads it computes."""
         real = self.positions.learn(layer, batch, mask)
-        if not self.edits and not self.record:
+        if not self.edits:
             return _NOWHERE, _NOWHERE
         before = self.parts.offset(layer)
         first_head = layer.head_modules.index(module) if module in layer.head_modules else 0
