@@ -22,7 +22,8 @@ class Mask:
 
     start, stop [batch or 1, query] (None: no limit); keys [batch or 1, key] True for real keys (None: all);
     dense [batch or 1, head or 1, query, key] True where allowed, used alone. Positions of queries and keys begin at the
-    offsets, which differ from 0 when a cache holds earlier tokens.
+    offsets, which differ from 0 when a cache holds earlier tokens. `known_causal` answers `is_causal` without reading
+    the limits, which on a GPU would mean waiting for it.
     """
 
     n_queries: int
@@ -34,12 +35,14 @@ class Mask:
     query_offset: int = 0
     key_offset: int = 0
     batch: int = 1
+    known_causal: bool | None = None
 
     @classmethod
     def causal(cls, n_queries: int, n_keys: int, *, query_offset: int = 0, device=None) -> "Mask":
         """Each query sees itself and what came before it."""
         stop = torch.arange(1, n_queries + 1, device=device) + query_offset
-        return cls(n_queries, n_keys, stop=stop.clamp(max=n_keys)[None], query_offset=query_offset)
+        stop = stop.clamp(max=n_keys)[None]
+        return cls(n_queries, n_keys, stop=stop, query_offset=query_offset, known_causal=True)
 
     @classmethod
     def from_dense(cls, allowed: Tensor, *, query_offset: int = 0, key_offset: int = 0) -> "Mask":
@@ -147,6 +150,8 @@ class Mask:
     @property
     def is_causal(self) -> bool:
         """Whether no query sees a key that comes after it."""
+        if self.known_causal is not None:
+            return self.known_causal
         offset = self.query_offset - self.key_offset
         if self.dense is not None:
             return not bool(self.dense.triu(offset + 1).any())
@@ -199,7 +204,11 @@ class Mask:
         # The first query stands where it stood among the keys, now counted without those that were left out.
         ahead = self.query_offset - self.key_offset
         offset = self.key_offset + int((keys < ahead).sum()) if ahead > 0 else self.query_offset
-        place: dict[str, Any] = {"query_offset": offset, "key_offset": self.key_offset}
+        place: dict[str, Any] = {
+            "query_offset": offset,
+            "key_offset": self.key_offset,
+            "known_causal": self.known_causal,
+        }
         if own.dense is not None:
             device = own.dense.device
             cells = own.dense[:, :, queries.to(device)][..., keys.to(device)]

@@ -169,9 +169,14 @@ class Recorder:
             part = None if small is None else small.example(example, queries, keys)
             if stored and isinstance(part, Mask) and not part.tensors():
                 part = None  # it forbids nothing
-            part = part.to("cpu") if stored and part is not None and self.keep == "cpu" else part
+            part = self._sent_to_host(part) if stored and part is not None and self.keep == "cpu" else part
             known = self._parts[id(mask_or_bias), example, stored] = (mask_or_bias, part)
         return known[1]
+
+    def _sent_to_host(self, part: Mask | Bias) -> Mask | Bias:
+        if isinstance(part, Bias):
+            return replace(part, values=self.copies.start({"values": part.values})["values"])
+        return replace(part, **self.copies.start(part.tensors()))
 
     def _smallest(self, bias: Bias) -> Bias | None:
         """A bias as models hand it over is dense; most are one number an offset (T5), or the same for every example."""
@@ -213,8 +218,10 @@ class Recorder:
                 vectors[name] = _rows(tensor, example, positions).detach()
         if captured.formula is not None:
             formula = self.example_formula(captured.formula, example, queries, keys, stored=True)
-            sinks = None if formula.sinks is None else formula.sinks.detach()
-            vectors["formula"] = replace(formula, sinks=sinks if sinks is None or self.keep != "cpu" else sinks.cpu())
+            if formula.sinks is not None:
+                sinks = {"sinks": formula.sinks.detach()}
+                formula = replace(formula, **(self.copies.start(sinks) if self.keep == "cpu" else sinks))
+            vectors["formula"] = formula
         if captured.value is not None:
             vectors |= self._value_norms(captured.layer, _rows(captured.value, example, keys))
         else:

@@ -165,7 +165,8 @@ def mask_of(
         return MaskTensor(Mask(q_length, kv_length, keys=padding, **place), dtype, device)
     if mask_function is causal_mask_function:
         stop = torch.arange(1, q_length + 1, device=device) + q_offset - kv_offset
-        mask = Mask(q_length, kv_length, stop=stop.clamp(0, kv_length)[None], keys=padding, **place)
+        stop = stop.clamp(0, kv_length)[None]
+        mask = Mask(q_length, kv_length, stop=stop, keys=padding, known_causal=True, **place)
         return MaskTensor(mask, dtype, device)
     mask = Mask.from_function(
         mask_function,
