@@ -10,8 +10,9 @@ import triton.language as tl
 LOG2E = tl.constexpr(1.4426950408889634)
 LN2 = tl.constexpr(0.6931471805599453)
 # A forbidden cell, and where the running maximum begins: far apart, so that what is forbidden weighs exactly nothing.
+# The second is a power of two: its products are exact, and differences of them exactly zero.
 FORBIDDEN = tl.constexpr(-1.0e30)
-BOTTOM = tl.constexpr(-1.0e15)
+BOTTOM = tl.constexpr(-(2.0**50))
 LOWEST = tl.constexpr(-3.4028234663852886e38)
 NOWHERE = tl.constexpr(2**30)
 
@@ -91,27 +92,26 @@ def hide(
 
 
 @triton.jit
-def _take_in(s, v, ahead, first, acc, peak, level, total, mean, far, best, factor, precision: tl.constexpr):
+def _take_in(s, v, ahead, first, acc, peak, total, mean, far, best, factor, precision: tl.constexpr):
     """A block of scores into the running figures of its rows.
 
-    `peak` is the largest score, `level` the same in base 2; `total`, `mean` and `far` are the sums of the weights, of
-    weight × score, and of weight × distance, relative to `level`.
+    `peak` is the largest score; `total`, `mean` and `far` are the sums of the weights, of weight × score and of
+    weight × distance, relative to it.
     """
     place = tl.arange(0, s.shape[1])
     largest = tl.max(s, 1)
     column = tl.min(tl.where(s == largest[:, None], place[None, :], NOWHERE), 1)
     best = tl.where(largest > peak, first + column, best)
-    peak = tl.maximum(peak, largest)
-    new_level = peak * factor
-    shift = level - new_level
+    new_peak = tl.maximum(peak, largest)
+    shift = (peak - new_peak) * factor  # exactly 0 where the peak stays, whatever the rounding
     shrink = tl.math.exp2(shift)
-    x = s * factor - new_level[:, None]
+    x = s * factor - (new_peak * factor)[:, None]
     p = tl.math.exp2(x)
     mean = (mean + shift * total) * shrink + tl.sum(p * x, 1)
     far = far * shrink + tl.sum(p * tl.abs(ahead[:, None] - place.to(tl.float32)[None, :]), 1)
     total = total * shrink + tl.sum(p, 1)
     acc = tl.dot(p.to(v.dtype), v, acc * shrink[:, None], input_precision=precision)
-    return acc, peak, new_level, total, mean, far, best
+    return acc, new_peak, total, mean, far, best
 
 
 @triton.jit
@@ -163,7 +163,7 @@ def attend_rows(
     bias += b.to(tl.int64) * bias_batch + h.to(tl.int64) * bias_head
     factor = 1.0 if capped or biased else scale * LOG2E
     peak = tl.full([rows_each], BOTTOM, tl.float32)
-    level, total = peak * factor, tl.zeros([rows_each], tl.float32)
+    total = tl.zeros([rows_each], tl.float32)
     mean, far, best = total, total, tl.zeros([rows_each], tl.int32)
     acc = tl.zeros([rows_each, value_width], tl.float32)
     sparse: tl.constexpr = has_keys or has_dense
@@ -184,11 +184,11 @@ def attend_rows(
                 )
             v = value.load([b, h // n_each, n, 0]).reshape([keys_each, value_width])
             ahead = (rows + (offset - n)).to(tl.float32)
-            acc, peak, level, total, mean, far, best = _take_in(
-                s, v, ahead, n, acc, peak, level, total, mean, far, best, factor, precision
+            acc, peak, total, mean, far, best = _take_in(
+                s, v, ahead, n, acc, peak, total, mean, far, best, factor, precision
             )
     sink = tl.load(sinks + h).to(tl.float32) + total * 0.0 if has_sinks else total
-    acc, lse, entropy, largest, distance = _finish(acc, level, total, mean, far, blind, sink, n_keys, has_sinks)
+    acc, lse, entropy, largest, distance = _finish(acc, peak * factor, total, mean, far, blind, sink, n_keys, has_sinks)
     at, real = whole_head.to(tl.int64) * n_queries + rows, rows < n_queries
     tl.store(lse_at + at, lse, mask=real)
     tl.store(entropy_at + at, entropy, mask=real)

@@ -6,7 +6,9 @@ import triton.language as tl
 from headscope.attention.row_kernels import FORBIDDEN, LOG2E, NOWHERE, hide, key_range, limits_of, scores
 
 _LOW_WORD = tl.constexpr(0xFFFFFFFF)
-_EMPTY = tl.constexpr(-(2**63))
+_LOWEST = tl.constexpr(-(2**63))
+# The score of an empty slot: above what is forbidden, and of no weight.
+_EMPTY = tl.constexpr(-5.0e29)
 
 
 @triton.jit(do_not_specialize=["n_queries", "n_keys", "n_heads", "n_each", "cell", "n_cells", "n_columns"])
@@ -74,28 +76,29 @@ def _packed(value, key):
 
 
 @triton.jit
-def _strongest(s, first):
-    """The largest score of each row, its key and its column; the lowest among equals."""
-    place = tl.arange(0, s.shape[1])
-    largest = tl.max(s, 1)
-    column = tl.min(tl.where(s == largest[:, None], place[None, :], NOWHERE), 1)
-    return largest, _packed(largest, first + column), column
+def _score_of(packed):
+    ordered = (packed >> 32).to(tl.int32)
+    return (ordered ^ ((ordered >> 31) & 0x7FFFFFFF)).to(tl.float32, bitcast=True)
 
 
 @triton.jit
-def _insert(s, slots, first):
-    """Put the scores of a block that belong to the largest so far among them, the largest of each row at a time."""
+def _insert(s, slots, weakest, first):
+    """Put the scores of a block that belong to the largest so far among them, the largest of each row at a time.
+
+    `weakest` is the lowest score among the slots. Keys come in order, so that an equal score comes too late.
+    """
     place = tl.arange(0, s.shape[1])
-    weakest = tl.min(slots, 1)
-    largest, candidate, column = _strongest(s, first)
-    enters = (candidate > weakest) & (largest > FORBIDDEN * 0.5)
-    while tl.max(enters.to(tl.int32), 0) > 0:
-        slots = tl.where((slots == weakest[:, None]) & enters[:, None], candidate[:, None], slots)
+    largest = tl.max(s, 1)
+    while tl.max((largest > weakest).to(tl.int32), 0) > 0:
+        enters = largest > weakest
+        column = tl.min(tl.where(s == largest[:, None], place[None, :], NOWHERE), 1)
+        candidate = _packed(largest, first + column)
+        leaves = tl.min(slots, 1)
+        slots = tl.where((slots == leaves[:, None]) & enters[:, None], candidate[:, None], slots)
+        weakest = _score_of(tl.min(slots, 1))
         s = tl.where(place[None, :] == column[:, None], FORBIDDEN, s)
-        weakest = tl.min(slots, 1)
-        largest, candidate, column = _strongest(s, first)
-        enters = (candidate > weakest) & (largest > FORBIDDEN * 0.5)
-    return slots
+        largest = tl.max(s, 1)
+    return slots, weakest
 
 
 @triton.jit
@@ -104,11 +107,8 @@ def _put_top(slots, level, blind, blind_weight, factor, top_keys, top_weights, a
     used = tl.zeros_like(at).to(tl.int32)
     for rank in tl.static_range(n_top):
         chosen = tl.max(slots, 1)
-        slots = tl.where(slots == chosen[:, None], _EMPTY, slots)
-        ordered = (chosen >> 32).to(tl.int32)
-        value = (ordered ^ ((ordered >> 31) & 0x7FFFFFFF)).to(tl.float32, bitcast=True)
-        weight = tl.where(blind, blind_weight, tl.math.exp2(value * factor - level))
-        weight = tl.where(chosen < _EMPTY + n_top, 0.0, weight)
+        slots = tl.where(slots == chosen[:, None], _LOWEST, slots)
+        weight = tl.where(blind, blind_weight, tl.math.exp2(_score_of(chosen) * factor - level))
         number = (-(chosen & _LOW_WORD) + _LOW_WORD).to(tl.int32)
         # Fewer than `n_top` keys weigh something if this one does not, so that the lowest free one is among the first.
         free = (~used) & (used + 1)
@@ -140,7 +140,8 @@ def find_top(
     keys += b * keys_batch
     dense += b.to(tl.int64) * dense_batch + h.to(tl.int64) * dense_head
     bias += b.to(tl.int64) * bias_batch + h.to(tl.int64) * bias_head
-    slots = tl.zeros([rows_each, n_top], tl.int64) + (tl.arange(0, n_top).to(tl.int64) + _EMPTY)[None, :]
+    weakest = tl.full([rows_each], _EMPTY, tl.float32)
+    slots = _packed(weakest[:, None], tl.arange(0, n_top)[None, :] + NOWHERE + tl.zeros([rows_each, 1], tl.int32))
     lo, full, past, hi = key_range(start, stop, blind, rows, n_queries, n_keys, keys_each, has_keys or has_dense)
     for part in tl.static_range(0 if limits == 2 else 1, 3):
         begin = lo if part == 0 else (full if part == 1 else past)
@@ -155,7 +156,7 @@ def find_top(
                 s = hide(
                     s, rows, cols, start, stop, blind, keys, dense, dense_row, n_queries, n_keys, has_keys, has_dense
                 )
-            slots = _insert(s, slots, n)
+            slots, weakest = _insert(s, slots, weakest, n)
     factor = 1.0 if capped or biased else scale * LOG2E
     real = rows < n_queries
     at = whole_head.to(tl.int64) * n_queries + rows
