@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from headscope.attention.formula import Formula
-from headscope.attention.mask_limits import Limits, limits_of
+from headscope.attention.mask_limits import MaskLimits, limits_of
 from headscope.attention.summaries import N_TOP, ROW_FIGURES, Summary, cell
 
 _BIAS_FORMS = {"key": 1, "offset": 2, "dense": 3}
@@ -23,7 +23,7 @@ MAX_HEAD_DIM = 256
 
 
 @dataclass(frozen=True)
-class Blocks:
+class BlockSizes:
     """Sizes of a kernel's blocks, its warps and the depth of its pipeline."""
 
     rows: int
@@ -32,24 +32,24 @@ class Blocks:
     stages: int = 2
 
 
-def row_blocks(width: int, dtype: torch.dtype) -> Blocks:
+def row_blocks(width: int, dtype: torch.dtype) -> BlockSizes:
     """Of the first pass: measured on an H200 for head sizes 64 and 128."""
     if dtype == torch.float32:
-        return Blocks(64, 32 if width <= 128 else 16)
-    return Blocks(64, 32) if width > 128 else Blocks(64, 64, stages=3)
+        return BlockSizes(64, 32 if width <= 128 else 16)
+    return BlockSizes(64, 32) if width > 128 else BlockSizes(64, 64, stages=3)
 
 
-def received_blocks(width: int, dtype: torch.dtype) -> Blocks:
+def received_blocks(width: int, dtype: torch.dtype) -> BlockSizes:
     """Of the pass over keys; its blocks of queries are cut to the cells of the map."""
-    return Blocks(32, 64) if dtype == torch.float32 or width > 128 else Blocks(64, 128, stages=3)
+    return BlockSizes(32, 64) if dtype == torch.float32 or width > 128 else BlockSizes(64, 128, stages=3)
 
 
-def top_blocks(width: int, dtype: torch.dtype) -> Blocks:
+def top_blocks(width: int, dtype: torch.dtype) -> BlockSizes:
     """Of the pass for the strongest keys."""
-    return Blocks(64, 32) if dtype == torch.float32 or width > 128 else Blocks(64, 64)
+    return BlockSizes(64, 32) if dtype == torch.float32 or width > 128 else BlockSizes(64, 64)
 
 
-def fitted(blocks: Blocks, bytes_each: int, n_streams: int, device: torch.device) -> Blocks:
+def fitted(blocks: BlockSizes, bytes_each: int, n_streams: int, device: torch.device) -> BlockSizes:
     """The blocks with as deep a pipeline as the GPU has shared memory for.
 
     `bytes_each` is one row of a block; `n_streams` such rows arrive for every key.
@@ -134,6 +134,11 @@ class _Operands:
         self.offset = 0 if mask is None else mask.query_offset - mask.key_offset
         self.common = self._sizes(formula, self.n_heads // key.shape[1]) | self._terms(self.limits, formula)
 
+    def options(self, blocks: BlockSizes) -> dict[str, Any]:
+        """What every kernel takes, for blocks of this size."""
+        sizes = {"rows_each": blocks.rows, "keys_each": blocks.keys}
+        return self.common | sizes | {"num_warps": blocks.warps, "num_stages": blocks.stages}
+
     def _sizes(self, formula: Formula, n_each: int) -> dict[str, Any]:
         # Three products of tf32 are as exact as fp32, and run on the matrix units.
         is_wide = self.dtype == torch.float32
@@ -150,7 +155,7 @@ class _Operands:
             "precision": "tf32x3" if is_wide and not torch.version.hip else "ieee",
         }
 
-    def _terms(self, limits: Limits, formula: Formula) -> dict[str, Any]:
+    def _terms(self, limits: MaskLimits, formula: Formula) -> dict[str, Any]:
         """The mask and the bias with their strides; a tensor that is not there is never read."""
         keys, dense, bias = limits.keys, limits.dense, None if formula.bias is None else formula.bias.values
         nothing = limits.stop
@@ -199,13 +204,9 @@ def _attend_rows(operands: _Operands, value: Tensor, figures: dict[str, Tensor])
         out_head=mixed.stride(2),
         offset=operands.offset,
         n_blocks=n_blocks,
-        rows_each=blocks.rows,
-        keys_each=blocks.keys,
         value_width=value_width,
         value_dim=value.shape[-1],
-        num_warps=blocks.warps,
-        num_stages=blocks.stages,
-        **operands.common,
+        **operands.options(blocks),
     )
     return mixed.transpose(1, 2)
 
@@ -234,11 +235,7 @@ def _receive(operands: _Operands, figures: dict[str, Tensor]) -> None:
         cell=row_cell,
         n_cells=n_cells,
         n_columns=shape[-1],
-        rows_each=blocks.rows,
-        keys_each=blocks.keys,
-        num_warps=blocks.warps,
-        num_stages=blocks.stages,
-        **operands.common,
+        **operands.options(blocks),
     )
     torch.amax(column_max.unflatten(-1, (n_key_cells, key_cell)), -1, out=figures["map"])
 
@@ -257,12 +254,8 @@ def _find_top(operands: _Operands, figures: dict[str, Tensor]) -> None:
         figures["top_keys"],
         figures["top_weights"],
         n_blocks=n_blocks,
-        rows_each=blocks.rows,
-        keys_each=blocks.keys,
         n_top=N_TOP,
-        num_warps=blocks.warps,
-        num_stages=blocks.stages,
-        **operands.common,
+        **operands.options(blocks),
     )
 
 

@@ -14,7 +14,7 @@ from headscope.attention.masks import Mask, n_real_before
 
 
 @dataclass(frozen=True, eq=False)
-class Limits:
+class MaskLimits:
     """start, stop int32 [batch or 1, head or 1, query]: equal where a query sees nothing.
 
     keys [batch or 1, key] and dense [batch or 1, head or 1, query, key] are bytes, 0 where forbidden; None: allowed.
@@ -70,10 +70,10 @@ class Limits:
         return torch.stack([first, begin, end, last], -1).int()
 
 
-_known: WeakKeyDictionary[Mask, Limits] = WeakKeyDictionary()
+_known: WeakKeyDictionary[Mask, MaskLimits] = WeakKeyDictionary()
 
 
-def limits_of(mask: Mask | None, n_queries: int, n_keys: int, device: torch.device) -> Limits:
+def limits_of(mask: Mask | None, n_queries: int, n_keys: int, device: torch.device) -> MaskLimits:
     """The limits of a mask: the same object for the same mask."""
     if mask is None:
         # Memory of a CUDA graph is filled when the graph runs: nothing made for one may be used beside it.
@@ -86,16 +86,16 @@ def limits_of(mask: Mask | None, n_queries: int, n_keys: int, device: torch.devi
 
 
 @lru_cache(maxsize=16)
-def _no_limits(n_queries: int, n_keys: int, device: torch.device) -> Limits:
+def _no_limits(n_queries: int, n_keys: int, device: torch.device) -> MaskLimits:
     start = torch.zeros(1, 1, n_queries, dtype=torch.int32, device=device)
-    return Limits(start, torch.full_like(start, n_keys), n_keys, 0)
+    return MaskLimits(start, torch.full_like(start, n_keys), n_keys, 0)
 
 
-def _read(mask: Mask, device: torch.device) -> Limits:
+def _read(mask: Mask, device: torch.device) -> MaskLimits:
     n_keys = mask.n_keys
     if mask.dense is not None:
         stop = mask.dense.any(-1).int() * n_keys
-        return Limits(torch.zeros_like(stop), stop, n_keys, 1, dense=mask.dense.to(torch.uint8))
+        return MaskLimits(torch.zeros_like(stop), stop, n_keys, 1, dense=mask.dense.to(torch.uint8))
     shape = (1, mask.n_queries)
     start = torch.zeros(shape, dtype=torch.int32, device=device) if mask.start is None else mask.start
     stop = torch.full(shape, n_keys, dtype=torch.int32, device=device) if mask.stop is None else mask.stop
@@ -108,4 +108,4 @@ def _read(mask: Mask, device: torch.device) -> Limits:
     has_limits = mask.stop is not None or mask.keys is not None
     number = 2 if mask.start is not None else int(has_limits)
     keys = None if mask.keys is None else mask.keys.to(torch.uint8)
-    return Limits(start, stop, n_keys, number, keys=keys)
+    return MaskLimits(start, stop, n_keys, number, keys=keys)

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from made_formulas import FORMULAS
 from naive_summary import assert_same, naive
 
 from headscope.attention import (
@@ -20,52 +21,6 @@ from headscope.attention import tiles as tiles_module
 pytestmark = pytest.mark.usefixtures("either_way")
 
 LENGTHS = [5, 97, 300]
-
-
-def window(length: int, width: int, *, causal: bool = True) -> Mask:
-    at = torch.arange(length)
-    stop = at + 1 if causal else (at + width).clamp_max(length)
-    return Mask(length, length, start=(at - width + 1).clamp_min(0)[None], stop=stop[None])
-
-
-def document_mask(length: int) -> Mask:
-    """Three documents, one after another, each causal."""
-    at = torch.arange(length)
-    return Mask(length, length, start=(at * 3 // length * length // 3).clamp(max=at)[None], stop=(at + 1)[None])
-
-
-def holes(length: int) -> Mask:
-    allowed = torch.rand(1, 4, length, length, generator=torch.Generator().manual_seed(1)) < 0.5
-    return Mask(length, length, dense=allowed | torch.eye(length, dtype=torch.bool))
-
-
-def blind(length: int) -> Mask:
-    """A causal window in which a few queries may see nothing."""
-    mask = window(length, 7)
-    assert mask.stop is not None and mask.start is not None
-    stop = mask.stop.clone()
-    stop[:, [1, length // 2, length - 1]] = mask.start[:, [1, length // 2, length - 1]]
-    return Mask(length, length, mask.start, stop)
-
-
-def alibi(length: int) -> Bias:
-    return Bias("key", torch.randn(1, 4, length, generator=torch.Generator().manual_seed(2)), length, length)
-
-
-FORMULAS = {
-    "bidirectional": lambda n: Formula(0.5),
-    "causal": lambda n: Formula(0.5, mask=Mask.causal(n, n)),
-    "window": lambda n: Formula(0.5, mask=window(n, 13)),
-    "narrow window": lambda n: Formula(0.5, mask=window(n, 3)),
-    "window, both ways": lambda n: Formula(0.5, mask=window(n, 13, causal=False)),
-    "documents": lambda n: Formula(0.5, mask=document_mask(n)),
-    "dense": lambda n: Formula(0.5, mask=holes(n)),
-    "right padding": lambda n: Formula(0.5, mask=Mask(n, n, keys=(torch.arange(n) < n - 2)[None])),
-    "softcap": lambda n: Formula(0.5, softcap=2.0, mask=Mask.causal(n, n)),
-    "sinks": lambda n: Formula(0.5, sinks=torch.tensor([0.0, 1.0, -3.0, 5.0]), mask=window(n, 13)),
-    "bias": lambda n: Formula(0.5, mask=Mask.causal(n, n), bias=alibi(n)),
-    "blind": lambda n: Formula(0.5, mask=blind(n)),
-}
 
 
 def compare(query, key, value, formula: Formula, *, atol: float = 2e-5, **options) -> None:

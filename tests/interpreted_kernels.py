@@ -1,0 +1,108 @@
+"""The GPU kernels in Triton's interpreter, against float64: run in a process of its own, prints a line for each case.
+
+`python tests/interpreted_kernels.py` with TRITON_INTERPRET=1 set before Triton is imported.
+"""
+
+import json
+import random
+import sys
+import warnings
+
+import torch
+from made_formulas import FORMULAS
+from naive_summary import naive
+
+from headscope.attention import Formula, Mask, attend_fused, expand_heads, fused, log_denominator, scores, softmax
+from headscope.attention.fused import BlockSizes
+
+LOWEST = torch.finfo(torch.float32).min
+# Of the largest error: bf16 has 8 bits, and the weights of an fp16 or bf16 product are rounded to as many.
+MIXED = {torch.float32: 2e-5, torch.float16: 2e-3, torch.bfloat16: 2e-2}
+
+
+def difference(query, key, value, formula: Formula) -> str:
+    """What differs most from float64, or nothing."""
+    n_heads, n_queries, n_keys = query.shape[1], query.shape[2], key.shape[2]
+    mixed, summaries = attend_fused(query, key, value, formula, rows_only=False)
+    offset = 0 if formula.mask is None else formula.mask.query_offset - formula.mask.key_offset
+    for example, summary in enumerate(summaries):
+        own = slice(example, example + 1)
+        part = formula.example(example)
+        wide = scores(query[own].double(), expand_heads(key[own].double(), n_heads), part)
+        pattern = softmax(wide, formula.sinks)
+        expected = naive(pattern[0], log_denominator(wide, formula.sinks)[0].clamp_min(LOWEST), query_offset=offset)
+        expected["mixed"] = (pattern @ expand_heads(value[own].double(), n_heads))[0]
+        figures = {"mixed": mixed[example], **summary.tensors()}
+        # Keys that tie in fp32 may change places: what is compared is the weight that they have.
+        for name in ("argmax", "top_keys"):
+            places = figures.pop(name).long()
+            if places.ndim == 3 and not bool((places[..., min(8, n_keys) :] == -1).all()):
+                return "keys that do not exist are among the strongest"
+            every = places if places.ndim == 3 else places[..., None]
+            if any(
+                len(set(row)) < min(len(row), n_keys) for row in every[..., : min(8, n_keys)].flatten(0, 1).tolist()
+            ):
+                return f"{name}: a key is named twice"
+            weights = pattern[0].gather(-1, every.clamp_min(0)).masked_fill(every < 0, 0.0)
+            wanted = expected["top_weights"] if places.ndim == 3 else expected["max"][..., None]
+            figures[f"weights of {name}"], expected[f"weights of {name}"] = weights, wanted
+            expected.pop(name)
+        for name, figure in figures.items():
+            limit = MIXED[query.dtype] if name == "mixed" else 5e-5
+            if not torch.allclose(figure.double(), expected[name].double(), rtol=1e-4, atol=limit):
+                worst = (figure.double() - expected[name].double()).abs().max()
+                return f"{name} is off by {worst:.1e} of {n_queries} × {n_keys}"
+    return ""
+
+
+def vectors(batch: int, heads: int, groups: int, n_queries: int, n_keys: int, dim: int, dtype=torch.float32) -> list:
+    """Random queries, keys and values, laid out in memory as models do: [batch, token, head, dim]."""
+    shapes = ((heads, n_queries), (groups, n_keys), (groups, n_keys))
+    return [torch.randn(batch, n, h, dim).to(dtype).transpose(1, 2) for h, n in shapes]
+
+
+def cases():
+    """A name, vectors and a formula."""
+    for name, formula in FORMULAS.items():
+        yield name, vectors(1, 4, 4, 37, 37, 16), formula(37)
+    for name in ("causal", "dense", "blind, sinks", "bias by offset"):
+        yield f"{name}, a single token", vectors(1, 4, 2, 1, 1, 16), FORMULAS[name](1)
+    # NumPy, which the interpreter computes with, has no bf16.
+    yield "fp16", vectors(1, 4, 2, 20, 20, 32, torch.float16), FORMULAS["causal"](20)
+    yield "heads of 20", vectors(1, 4, 2, 20, 20, 20), FORMULAS["causal"](20)
+    yield "heads of 80", vectors(1, 4, 1, 7, 7, 80), FORMULAS["window"](7)
+    yield "a map of cells", vectors(1, 1, 1, 130, 130, 16), Formula(0.5, mask=Mask.causal(130, 130))
+    yield "after a cache", vectors(1, 4, 2, 5, 60, 16), Formula(0.5, mask=Mask.causal(5, 60, query_offset=55))
+    keys = torch.arange(17) >= torch.tensor([[0], [7]])
+    stop = torch.arange(1, 18)[None]
+    yield "a padded batch", vectors(2, 4, 2, 17, 17, 16), Formula(0.5, mask=Mask(17, 17, stop=stop, keys=keys, batch=2))
+    yield "equal scores", [vector * 0 for vector in vectors(1, 2, 2, 40, 40, 16)], Formula(0.5)
+    draw = random.Random(0)
+    for _ in range(3):
+        n_queries, n_keys = draw.choice([(draw.randint(1, 50), draw.randint(1, 50)), (draw.randint(1, 50),) * 2])
+        groups, dim = draw.choice([1, 2, 4]), draw.choice([16, 24, 64])
+        name = draw.choice(list(FORMULAS)) if n_queries == n_keys else "causal"
+        formula = (
+            FORMULAS[name](n_queries) if n_queries == n_keys else Formula(0.5, mask=Mask.causal(n_queries, n_keys))
+        )
+        drawn = vectors(draw.choice([1, 2]), 4, groups, n_queries, n_keys, dim)
+        yield f"{name}, {n_queries} × {n_keys}, {groups} groups of {dim}", drawn, formula
+
+
+def main() -> None:
+    """Run every case with small blocks, so that each has several."""
+    warnings.simplefilter("ignore")  # NumPy's, about rows past the end that nothing reads
+    torch.manual_seed(0)
+    for choice in ("row_blocks", "top_blocks"):
+        setattr(fused, choice, lambda width, dtype: BlockSizes(32, 32))
+    fused.received_blocks = lambda width, dtype: BlockSizes(16, 64)
+    for name, (query, key, value), formula in cases():
+        try:
+            problem = difference(query, key, value, formula)
+        except Exception as error:  # told to the test that started this process
+            problem = f"{type(error).__name__}: {error}"
+        sys.stdout.write(json.dumps([name, problem]) + "\n")
+
+
+if __name__ == "__main__":
+    main()
