@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from headscope.attention import hopper
 from headscope.attention.formula import Formula
 from headscope.attention.mask_limits import MaskLimits, limits_of
 from headscope.attention.summaries import N_TOP, ROW_FIGURES, Summary, cell
@@ -126,7 +127,7 @@ class _Operands:
     def __init__(self, query: Tensor, key: Tensor, formula: Formula):
         self.batch, self.n_heads, self.n_queries, dim = query.shape
         self.n_keys = key.shape[2]
-        self.query, self.key, self.sinks = aligned(query), aligned(key), formula.sinks
+        self.query, self.key, self.formula, self.sinks = aligned(query), aligned(key), formula, formula.sinks
         self.width = power_of_two(dim)
         self.dtype = query.dtype
         self.limits = limits_of(formula.mask, self.n_queries, self.n_keys, query.device)
@@ -134,10 +135,10 @@ class _Operands:
         self.offset = 0 if mask is None else mask.query_offset - mask.key_offset
         self.common = self._sizes(formula, self.n_heads // key.shape[1]) | self._terms(self.limits, formula)
 
-    def options(self, blocks: BlockSizes) -> dict[str, Any]:
-        """What every kernel takes, for blocks of this size."""
+    def options(self, blocks: BlockSizes, **own: int) -> dict[str, Any]:
+        """What every kernel takes, for blocks of this size, and what is a kernel's own."""
         sizes = {"rows_each": blocks.rows, "keys_each": blocks.keys}
-        return self.common | sizes | {"num_warps": blocks.warps, "num_stages": blocks.stages}
+        return self.common | sizes | {"num_warps": blocks.warps, "num_stages": blocks.stages} | own
 
     def _sizes(self, formula: Formula, n_each: int) -> dict[str, Any]:
         # Three products of tf32 are as exact as fp32, and run on the matrix units.
@@ -183,19 +184,32 @@ class _Operands:
 
 def _attend_rows(operands: _Operands, value: Tensor, figures: dict[str, Tensor]) -> Tensor:
     """The first pass: fills the row figures and gives the mixed values."""
+    # [query, head, dim] in memory, which is how models go on with it.
+    shape = (operands.batch, operands.n_queries, operands.n_heads, value.shape[-1])
+    mixed, value = torch.empty(shape, dtype=value.dtype, device=value.device), aligned(value)
+    query, key, formula = operands.query, operands.key, operands.formula
+    if value.device.type == "cuda" and hopper.applies(query, key, value, formula):
+        hopper.launch(query, key, value, formula, mixed, figures)
+        if hopper.is_delayed(query):
+            _launch_rows(operands, value, mixed, figures, repair=True)
+    else:
+        _launch_rows(operands, value, mixed, figures, repair=False)
+    return mixed.transpose(1, 2)
+
+
+def _launch_rows(
+    operands: _Operands, value: Tensor, mixed: Tensor, figures: dict[str, Tensor], *, repair: bool
+) -> None:
     from headscope.attention.row_kernels import attend_rows
 
-    value_width = power_of_two(value.shape[-1])
+    value_width = power_of_two(mixed.shape[-1])
     width = max(operands.width, value_width)
     blocks = fitted(row_blocks(width, operands.dtype), width * value.element_size(), 2, value.device)
     n_blocks = -(-operands.n_queries // blocks.rows)
-    # [query, head, dim] in memory, which is how models go on with it.
-    shape = (operands.batch, operands.n_queries, operands.n_heads, value.shape[-1])
-    mixed = torch.empty(shape, dtype=value.dtype, device=value.device)
     attend_rows[(operands.batch * operands.n_heads, n_blocks)](
         _tiles(operands.query, blocks.rows, operands.width),
         _tiles(operands.key, blocks.keys, operands.width),
-        _tiles(aligned(value), blocks.keys, value_width),
+        _tiles(value, blocks.keys, value_width),
         mixed,
         *(figures[name] for name in ROW_FIGURES),
         sinks=mixed if operands.sinks is None else operands.sinks,
@@ -204,11 +218,8 @@ def _attend_rows(operands: _Operands, value: Tensor, figures: dict[str, Tensor])
         out_head=mixed.stride(2),
         offset=operands.offset,
         n_blocks=n_blocks,
-        value_width=value_width,
-        value_dim=value.shape[-1],
-        **operands.options(blocks),
+        **operands.options(blocks, value_width=value_width, value_dim=mixed.shape[-1], repair=repair),
     )
-    return mixed.transpose(1, 2)
 
 
 def _receive(operands: _Operands, figures: dict[str, Tensor]) -> None:
@@ -254,8 +265,7 @@ def _find_top(operands: _Operands, figures: dict[str, Tensor]) -> None:
         figures["top_keys"],
         figures["top_weights"],
         n_blocks=n_blocks,
-        n_top=N_TOP,
-        **operands.options(blocks),
+        **operands.options(blocks, n_top=N_TOP),
     )
 
 

@@ -22,8 +22,8 @@ class Mask:
 
     start, stop [batch or 1, query] (None: no limit); keys [batch or 1, key] True for real keys (None: all);
     dense [batch or 1, head or 1, query, key] True where allowed, used alone. Positions of queries and keys begin at the
-    offsets, which differ from 0 when a cache holds earlier tokens. `known_causal` answers `is_causal` without reading
-    the limits, which on a GPU would mean waiting for it.
+    offsets, which differ from 0 when a cache holds earlier tokens. `is_triangle`: each query is known to see itself and
+    all that came before, padding apart; nobody has to read the limits, which on a GPU means waiting for it.
     """
 
     n_queries: int
@@ -35,14 +35,14 @@ class Mask:
     query_offset: int = 0
     key_offset: int = 0
     batch: int = 1
-    known_causal: bool | None = None
+    is_triangle: bool = False
 
     @classmethod
     def causal(cls, n_queries: int, n_keys: int, *, query_offset: int = 0, device=None) -> "Mask":
         """Each query sees itself and what came before it."""
         stop = torch.arange(1, n_queries + 1, device=device) + query_offset
         stop = stop.clamp(max=n_keys)[None]
-        return cls(n_queries, n_keys, stop=stop, query_offset=query_offset, known_causal=True)
+        return cls(n_queries, n_keys, stop=stop, query_offset=query_offset, is_triangle=True)
 
     @classmethod
     def from_dense(cls, allowed: Tensor, *, query_offset: int = 0, key_offset: int = 0) -> "Mask":
@@ -150,8 +150,8 @@ class Mask:
     @property
     def is_causal(self) -> bool:
         """Whether no query sees a key that comes after it."""
-        if self.known_causal is not None:
-            return self.known_causal
+        if self.is_triangle:
+            return True
         offset = self.query_offset - self.key_offset
         if self.dense is not None:
             return not bool(self.dense.triu(offset + 1).any())
@@ -207,7 +207,7 @@ class Mask:
         place: dict[str, Any] = {
             "query_offset": offset,
             "key_offset": self.key_offset,
-            "known_causal": self.known_causal,
+            "is_triangle": self.is_triangle and queries is keys,
         }
         if own.dense is not None:
             device = own.dense.device

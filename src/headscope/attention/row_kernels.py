@@ -149,12 +149,21 @@ def attend_rows(
     rows_each: tl.constexpr, keys_each: tl.constexpr, width: tl.constexpr, value_width: tl.constexpr,
     value_dim: tl.constexpr, limits: tl.constexpr, has_keys: tl.constexpr, has_dense: tl.constexpr,
     biased: tl.constexpr, capped: tl.constexpr, has_sinks: tl.constexpr, precision: tl.constexpr,
+    repair: tl.constexpr,
 ):  # fmt: skip
-    """One block of queries of one head. Figures are [batch · head, query]."""
+    """One block of queries of one head. Figures are [batch · head, query].
+
+    `repair` computes only blocks in which the lse of some query is NaN.
+    """
     whole_head = tl.program_id(0)
     first_row = (n_blocks - 1 - tl.program_id(1)) * rows_each  # causal blocks: those with the most keys first
     b, h = whole_head // n_heads, whole_head % n_heads
     rows = first_row + tl.arange(0, rows_each)
+    at, real = whole_head.to(tl.int64) * n_queries + rows, rows < n_queries
+    if repair:
+        known = tl.load(lse_at + at, mask=real, other=0.0)
+        if tl.max((known != known).to(tl.int32), 0) == 0:
+            return
     near = b * limit_batch + h * limit_head
     start, stop, blind = limits_of(start_at + near, stop_at + near, rows, n_queries, n_keys, limits)
     q = query.load([b, h, first_row, 0]).reshape([rows_each, width])
@@ -189,12 +198,11 @@ def attend_rows(
             )
     sink = tl.load(sinks + h).to(tl.float32) + total * 0.0 if has_sinks else total
     acc, lse, entropy, largest, distance = _finish(acc, peak * factor, total, mean, far, blind, sink, n_keys, has_sinks)
-    at, real = whole_head.to(tl.int64) * n_queries + rows, rows < n_queries
     tl.store(lse_at + at, lse, mask=real)
     tl.store(entropy_at + at, entropy, mask=real)
     tl.store(max_at + at, largest, mask=real)
     tl.store(distance_at + at, distance, mask=real)
     tl.store(argmax_at + at, best, mask=real)
     dims = tl.arange(0, value_width)
-    at = out + b.to(tl.int64) * out_batch + h * out_head + rows.to(tl.int64)[:, None] * out_row + dims[None, :]
-    tl.store(at, acc.to(out.dtype.element_ty), mask=real[:, None] & (dims < value_dim)[None, :])
+    at_out = out + b.to(tl.int64) * out_batch + h * out_head + rows.to(tl.int64)[:, None] * out_row + dims[None, :]
+    tl.store(at_out, acc.to(out.dtype.element_ty), mask=real[:, None] & (dims < value_dim)[None, :])

@@ -166,7 +166,7 @@ def mask_of(
     if mask_function is causal_mask_function:
         stop = torch.arange(1, q_length + 1, device=device) + q_offset - kv_offset
         stop = stop.clamp(0, kv_length)[None]
-        mask = Mask(q_length, kv_length, stop=stop, keys=padding, known_causal=True, **place)
+        mask = Mask(q_length, kv_length, stop=stop, keys=padding, is_triangle=True, **place)
         return MaskTensor(mask, dtype, device)
     mask = Mask.from_function(
         mask_function,
