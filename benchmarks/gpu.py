@@ -15,6 +15,7 @@ import statistics
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -230,10 +231,10 @@ def graphs(lengths: list[int], layers: int, rounds: int) -> list[dict]:
         model = hs.Model(build(name, max(lengths), layers), verify=False)
         for n in lengths:
             tokens = torch.randint(0, 30000, (1, n), device=DEVICE)
-            replays = {"plain": captured_graph(lambda tokens=tokens: forward(plain, tokens))}
+            replays = {"plain": captured_graph(partial(forward, plain, tokens))}
             for record in ("rows", "heads"):
                 with Session(model, record=record):
-                    replays[record] = captured_graph(lambda tokens=tokens: forward(model.module, tokens))
+                    replays[record] = captured_graph(partial(forward, model.module, tokens))
             times = medians({key: (lambda graph=graph: graph.replay) for key, graph in replays.items()}, 3 * rounds)
             rows.append({"model": name, "T": n, **times})
             ratios = " ".join(f"{key} {value / times['plain']:.2f}" for key, value in times.items())
