@@ -7,12 +7,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from headscope.cli.console import working
+from headscope.cli.console import print_note, working
 
 if TYPE_CHECKING:
     from headscope.models import Model
 
-Device = Annotated[str | None, typer.Option(help="Device to run on: cpu, cuda, cuda:1 or mps. Default: cpu.")]
+Device = Annotated[
+    str | None,
+    typer.Option(help="Device to run on: auto, cpu, cuda, cuda:1 or mps. Default: auto (the GPU if there is one)."),
+]
 Dtype = Annotated[
     str | None,
     typer.Option(
@@ -63,7 +66,11 @@ def load_model(
     with working(f"Loading {name}"):
         from headscope.models import load
 
-        return load(name, device=device, dtype=dtype, allow_pickle=allow_pickle, trust_remote_code=trust_remote_code)
+        options: dict[str, Any] = {"dtype": dtype, "allow_pickle": allow_pickle, "trust_remote_code": trust_remote_code}
+        model = load(name, device=device, **options)
+    if device in (None, "auto") and model.device.type != "cpu":
+        print_note(f"{name} runs on {model.device}. --device cpu overrides.")
+    return model
 
 
 @contextlib.contextmanager

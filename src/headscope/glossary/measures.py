@@ -85,6 +85,26 @@ _GROUPS: dict[str, tuple[MeasureTerm, ...]] = {
             "mean distance under even attention",
         ),
     ),
+    "Long inputs": (
+        MeasureTerm(
+            "sink",
+            "attention sink",
+            "mean weight on the first token, of later queries; the sink rate is the share of heads above 0.3",
+            source="Gu et al. (2025)",
+        ),
+        MeasureTerm(
+            "recency",
+            "recency",
+            "weight on the first token and the last 64, of queries that see more; causal models",
+        ),
+        MeasureTerm(
+            "effective_span",
+            "effective span",
+            "smallest number of tokens that hold 90 % of a query's attention",
+            "tokens",
+            "90 % of the keys that the query sees",
+        ),
+    ),
     "Position": (
         MeasureTerm(
             "positional",

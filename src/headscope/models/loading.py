@@ -33,7 +33,7 @@ register_word_tagger()
 def load(
     name_or_folder: str | Path,
     *,
-    device: str | torch.device | None = None,
+    device: str | torch.device | None = "auto",
     dtype: str | torch.dtype | None = None,
     device_map: str | dict | None = None,
     revision: str | None = None,
@@ -45,6 +45,7 @@ def load(
 
     Weights are read from safetensors; a pickle checkpoint can run code while it loads and is read only with
     `allow_pickle=True`. `dtype` is that of the checkpoint by default; half precision is widened to fp32 on a CPU.
+    `device` is "auto" by default: a GPU if there is one, else the CPU; `device_map` spreads a model over several.
     `verify` says whether to compare the model, observed, with its own attention: by default unless it has more than a
     billion parameters.
 
@@ -52,6 +53,7 @@ def load(
     >>> hs.load("builtin:gpt").coverage
     '6/6 attention modules captured (layers: 6 routed); verified, max difference 0.0'
     """
+    device = chosen_device(device)
     check_device(device)
     with _LOADING:
         return _load(name_or_folder, device, dtype, device_map, revision, trust_remote_code, allow_pickle, verify)
@@ -59,7 +61,7 @@ def load(
 
 def _load(
     name_or_folder: str | Path,
-    device: str | torch.device | None,
+    device: str | torch.device,
     dtype: str | torch.dtype | None,
     device_map: str | dict | None,
     revision: str | None,
@@ -91,7 +93,7 @@ def _load(
         lambda: kind.from_pretrained(place, **hub, **options, output_loading_info=True), place, is_folder, "weights"
     )
     module.eval()
-    if device is not None and device_map is None:
+    if device_map is None:
         module.to(device)
     processor, missing = read_processor(place, hub)
     model = Model(module, processor, name=str(name_or_folder), verify=verify)
@@ -101,10 +103,17 @@ def _load(
     return model
 
 
-def check_device(device: str | torch.device | None) -> None:
+def chosen_device(device: str | torch.device | None) -> str | torch.device:
+    """The device that "auto", or None, stands for here: a CUDA GPU, else Apple's, else the CPU; any other is kept."""
+    if device is not None and device != "auto":
+        return device
+    if torch.cuda.is_available():
+        return "cuda"
+    return "mps" if torch.backends.mps.is_available() else "cpu"
+
+
+def check_device(device: str | torch.device) -> None:
     """Refuse a device that models cannot run on here, before anything is read."""
-    if device is None:
-        return
     try:
         is_there = torch.empty(0, device=device).device.type != "meta"  # which computes nothing
         reason = None
@@ -116,7 +125,7 @@ def check_device(device: str | torch.device | None) -> None:
         is_there, reason = False, error
     if not is_there:
         raise LoadError(
-            f"there is no device {str(device)!r} on this machine: choose one of {', '.join(devices())}."
+            f"there is no device {str(device)!r} on this machine: choose one of auto, {', '.join(devices())}."
         ) from reason
 
 
@@ -248,7 +257,7 @@ def _dtype(dtype: str | torch.dtype | None, config: Any, device: Any, device_map
             raise LoadError(f"there is no dtype {dtype!r}: choose float32, float16, bfloat16 or float64.")
         return getattr(torch, dtype) if isinstance(dtype, str) else dtype
     saved = getattr(config, "dtype", None)
-    on_cpu = device_map is None and (device is None or torch.device(device).type == "cpu")
+    on_cpu = device_map is None and torch.device(device).type == "cpu"
     return torch.float32 if on_cpu and saved in (torch.float16, torch.bfloat16, "float16", "bfloat16") else "auto"
 
 

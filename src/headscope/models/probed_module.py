@@ -62,7 +62,7 @@ class ProbedModule:
 
     def __repr__(self) -> str:
         coverage = self.coverage if self.has_layout else "not probed yet: the first run does it"
-        return f"Model({self.name!r}, {type(self.module).__name__}, {coverage})"
+        return f"Model({self.name!r}, {type(self.module).__name__} on {self.device}, {coverage})"
 
     @property
     def layout(self) -> Layout:

@@ -145,6 +145,10 @@ def _rest(scores: Mapping[str, Scores]) -> Answer | None:
             phrases.append(
                 f"{100 * np.nanmean(list(measure.values())):.0f} % on {what} (most: {head} {100 * most:.0f} %)"
             )
+    sink = scores.get("sink")
+    if sink is not None and "sink_rate" in sink.settings:
+        rate, criterion = sink.settings["sink_rate"], sink.settings["criterion"]
+        phrases.append(f"{100 * rate:.0f} % of heads give the first token more than {criterion} (the sink rate)")
     return Answer("How much attention rests?", f"Over all heads {', '.join(phrases)}.") if phrases else None
 
 

@@ -16,6 +16,7 @@ from transformers import BertForSequenceClassification, BertModel
 import headscope as hs
 from headscope.errors import BudgetError, CaptureError, HeadscopeWarning, InputError, LoadError
 from headscope.models import Model
+from headscope.models.loading import chosen_device
 
 load_module = importlib.import_module("headscope.models.loading")  # the package has a function of this name
 
@@ -171,7 +172,7 @@ def test_a_device_that_is_not_there_is_named(folder):
         with pytest.raises(LoadError, match=f"no device '{device}'"):
             hs.load(folder, device=device)
     if not torch.cuda.is_available():
-        with pytest.raises(LoadError, match="choose one of cpu"):
+        with pytest.raises(LoadError, match="choose one of auto, cpu"):
             hs.load(folder, device="cuda")
 
 
@@ -225,3 +226,11 @@ hs.load("builtin:bert")
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(("cuda", "mps", "chosen"), [(True, True, "cuda"), (False, True, "mps"), (False, False, "cpu")])
+def test_auto_is_the_best_device_there_is(cuda, mps, chosen, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: cuda)
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: mps)
+    assert chosen_device("auto") == chosen_device(None) == chosen
+    assert chosen_device("cpu") == "cpu" and chosen_device("cuda:1") == "cuda:1"

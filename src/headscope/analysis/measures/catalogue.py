@@ -5,8 +5,9 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from headscope.analysis.measures import dependency_alignment, norms, patches, row_statistics, targets
+from headscope.analysis.measures import dependency_alignment, long_inputs, norms, patches, row_statistics, targets
 from headscope.analysis.measures.corpus_contents import Inventory
+from headscope.analysis.measures.long_inputs import Sink
 from headscope.analysis.measures.positional import Positional
 from headscope.analysis.measures.rare_words import N_FREQUENT, RareWord
 from headscope.analysis.measures.syntactic import Syntactic
@@ -122,6 +123,23 @@ MEASURES: dict[str, Quantity] = {
             "variability",
             build=lambda _: Variability(),
             needs="two texts or more, of at least ten tokens",
+            **_TEXT,
+        ),
+        # On long inputs
+        Quantity(
+            "sink",
+            build=lambda _: Sink(),
+            **_TEXT,
+        ),
+        Quantity(
+            "recency",
+            function=long_inputs.recency,
+            needs=f"a causal model, and a text of more than {long_inputs.WINDOW + 1} tokens",
+            **_TEXT,
+        ),
+        Quantity(
+            "effective_span",
+            function=long_inputs.effective_span,
             **_TEXT,
         ),
         # By where a token stands
