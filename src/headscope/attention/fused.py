@@ -96,12 +96,23 @@ def attend_fused(
     """
     batch, n_heads, n_queries = query.shape[:3]
     figures = _empty_figures((batch, n_heads, n_queries, key.shape[2]), query.device, rows_only=rows_only)
-    operands = _Operands(query, key, formula)
-    mixed = _attend_rows(operands, value, figures)
-    if not rows_only:
-        _receive(operands, figures)
-        _find_top(operands, figures)
-    return mixed, [Summary(**{name: figure[i] for name, figure in figures.items()}) for i in range(batch)]
+    # [query, head, dim] in memory, which is how models go on with it.
+    mixed = torch.empty(batch, n_queries, n_heads, value.shape[-1], dtype=value.dtype, device=value.device)
+    query, key, value = aligned(query), aligned(key), aligned(value)
+    is_on_hopper = query.device.type == "cuda" and hopper.applies(query, key, value, formula)
+    if is_on_hopper:
+        hopper.launch(query, key, value, formula, mixed, figures)
+    is_delayed = is_on_hopper and hopper.is_delayed(query)
+    if not is_on_hopper or is_delayed or not rows_only:
+        operands = _Operands(query, key, mixed, formula)
+        if not is_on_hopper or is_delayed:
+            _attend_rows(operands, value, figures, repair=is_delayed)
+        if not rows_only:
+            _receive(operands, figures)
+            _find_top(operands, figures)
+    return mixed.transpose(1, 2), [
+        Summary(**{name: figure[i] for name, figure in figures.items()}) for i in range(batch)
+    ]
 
 
 def _empty_figures(shape: tuple[int, int, int, int], device: torch.device, *, rows_only: bool) -> dict[str, Tensor]:
@@ -124,10 +135,10 @@ _INTEGERS = ("argmax", "top_keys")
 class _Operands:
     """One layer's queries and keys, and what every kernel reads of the formula."""
 
-    def __init__(self, query: Tensor, key: Tensor, formula: Formula):
+    def __init__(self, query: Tensor, key: Tensor, mixed: Tensor, formula: Formula):
         self.batch, self.n_heads, self.n_queries, dim = query.shape
         self.n_keys = key.shape[2]
-        self.query, self.key, self.formula, self.sinks = aligned(query), aligned(key), formula, formula.sinks
+        self.query, self.key, self.mixed, self.sinks = query, key, mixed, formula.sinks
         self.width = power_of_two(dim)
         self.dtype = query.dtype
         self.limits = limits_of(formula.mask, self.n_queries, self.n_keys, query.device)
@@ -182,27 +193,11 @@ class _Operands:
         }
 
 
-def _attend_rows(operands: _Operands, value: Tensor, figures: dict[str, Tensor]) -> Tensor:
-    """The first pass: fills the row figures and gives the mixed values."""
-    # [query, head, dim] in memory, which is how models go on with it.
-    shape = (operands.batch, operands.n_queries, operands.n_heads, value.shape[-1])
-    mixed, value = torch.empty(shape, dtype=value.dtype, device=value.device), aligned(value)
-    query, key, formula = operands.query, operands.key, operands.formula
-    if value.device.type == "cuda" and hopper.applies(query, key, value, formula):
-        hopper.launch(query, key, value, formula, mixed, figures)
-        if hopper.is_delayed(query):
-            _launch_rows(operands, value, mixed, figures, repair=True)
-    else:
-        _launch_rows(operands, value, mixed, figures, repair=False)
-    return mixed.transpose(1, 2)
-
-
-def _launch_rows(
-    operands: _Operands, value: Tensor, mixed: Tensor, figures: dict[str, Tensor], *, repair: bool
-) -> None:
+def _attend_rows(operands: _Operands, value: Tensor, figures: dict[str, Tensor], *, repair: bool) -> None:
+    """The first pass: fills the row figures and the mixed values; or those of blocks that have a NaN."""
     from headscope.attention.row_kernels import attend_rows
 
-    value_width = power_of_two(mixed.shape[-1])
+    mixed, value_width = operands.mixed, power_of_two(operands.mixed.shape[-1])
     width = max(operands.width, value_width)
     blocks = fitted(row_blocks(width, operands.dtype), width * value.element_size(), 2, value.device)
     n_blocks = -(-operands.n_queries // blocks.rows)

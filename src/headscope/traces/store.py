@@ -274,6 +274,7 @@ def _formula_header(formula: Formula, at: str, box: _Box) -> dict[str, Any]:
             "n_keys": mask.n_keys,
             "query_offset": mask.query_offset,
             "key_offset": mask.key_offset,
+            "is_triangle": mask.is_triangle,
             "tensors": {name: box.put(f"{at}/mask.{name}", tensor) for name, tensor in mask.tensors().items()},
         },
         "bias": None

@@ -46,12 +46,12 @@ class HostCopies:
             stream = self._streams[device] = _stream_of(device)
         stream.wait_stream(torch.cuda.current_stream(device))
         with torch.cuda.stream(stream):
-            copies = _copy_whole(group) if _fills_its_storage(group) else _copy_each(group)
-        for tensor in group.values():
-            if torch.cuda.is_current_stream_capturing():
-                self._sources.append(tensor)
-            else:
-                tensor.record_stream(stream)
+            copies = _copy_whole(group) if fills_its_storage(group) else _copy_each(group)
+        first = next(iter(group.values()))  # of memory that all of them share
+        if torch.cuda.is_current_stream_capturing():
+            self._sources.append(first)
+        else:
+            first.record_stream(stream)
         return copies
 
 
@@ -65,7 +65,7 @@ def _stream_of(device: torch.device) -> torch.cuda.Stream:
     return _streams[device]
 
 
-def _fills_its_storage(group: dict[str, Tensor]) -> bool:
+def fills_its_storage(group: dict[str, Tensor]) -> bool:
     """Whether several tensors are nearly all of the memory that they share."""
     used = sum(tensor.numel() * tensor.element_size() for tensor in group.values())
     return len(group) > 1 and used >= 0.9 * next(iter(group.values())).untyped_storage().nbytes()
