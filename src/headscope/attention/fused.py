@@ -21,6 +21,7 @@ from headscope.attention.summaries import N_TOP, ROW_FIGURES, Summary, cell
 _BIAS_FORMS = {"key": 1, "offset": 2, "dense": 3}
 _DTYPES = (torch.float16, torch.bfloat16, torch.float32)
 MAX_HEAD_DIM = 256
+LISTS = True
 
 
 @dataclass(frozen=True)
@@ -100,8 +101,10 @@ def attend_fused(
     mixed = torch.empty(batch, n_queries, n_heads, value.shape[-1], dtype=value.dtype, device=value.device)
     query, key, value = aligned(query), aligned(key), aligned(value)
     is_on_hopper = query.device.type == "cuda" and hopper.applies(query, key, value, formula)
+    bounds = None
     if is_on_hopper:
-        hopper.launch(query, key, value, formula, mixed, figures)
+        bounds = None if rows_only or not LISTS else torch.empty_like(figures["lse"])
+        hopper.launch(query, key, value, formula, mixed, figures, bounds)
     is_delayed = is_on_hopper and hopper.is_delayed(query)
     if not is_on_hopper or is_delayed or not rows_only:
         operands = _Operands(query, key, mixed, formula)
@@ -109,7 +112,7 @@ def attend_fused(
             _attend_rows(operands, value, figures, repair=is_delayed)
         if not rows_only:
             _receive(operands, figures)
-            _find_top(operands, figures)
+            _find_top(operands, figures, bounds)
     return mixed.transpose(1, 2), [
         Summary(**{name: figure[i] for name, figure in figures.items()}) for i in range(batch)
     ]
@@ -145,6 +148,14 @@ class _Operands:
         mask = formula.mask
         self.offset = 0 if mask is None else mask.query_offset - mask.key_offset
         self.common = self._sizes(formula, self.n_heads // key.shape[1]) | self._terms(self.limits, formula)
+
+    def top_blocks(self) -> BlockSizes:
+        """Sizes for the strongest keys."""
+        return fitted(top_blocks(self.width, self.dtype), self.width * self.query.element_size(), 1, self.query.device)
+
+    def tiles(self, blocks: BlockSizes) -> tuple[Any, Any]:
+        """Descriptors of blocks of queries and of keys."""
+        return _tiles(self.query, blocks.rows, self.width), _tiles(self.key, blocks.keys, self.width)
 
     def options(self, blocks: BlockSizes, **own: int) -> dict[str, Any]:
         """What every kernel takes, for blocks of this size, and what is a kernel's own."""
@@ -202,8 +213,7 @@ def _attend_rows(operands: _Operands, value: Tensor, figures: dict[str, Tensor],
     blocks = fitted(row_blocks(width, operands.dtype), width * value.element_size(), 2, value.device)
     n_blocks = -(-operands.n_queries // blocks.rows)
     attend_rows[(operands.batch * operands.n_heads, n_blocks)](
-        _tiles(operands.query, blocks.rows, operands.width),
-        _tiles(operands.key, blocks.keys, operands.width),
+        *operands.tiles(blocks),
         _tiles(value, blocks.keys, value_width),
         mixed,
         *(figures[name] for name in ROW_FIGURES),
@@ -230,8 +240,7 @@ def _receive(operands: _Operands, figures: dict[str, Tensor]) -> None:
     shape = (operands.batch, operands.n_heads, n_cells, n_key_cells * key_cell)
     column_max = torch.zeros(shape, device=operands.query.device)
     receive[(operands.batch * operands.n_heads, n_blocks)](
-        _tiles(operands.query, blocks.rows, operands.width),
-        _tiles(operands.key, blocks.keys, operands.width),
+        *operands.tiles(blocks),
         figures["lse"],
         figures["received"],
         column_max,
@@ -246,22 +255,53 @@ def _receive(operands: _Operands, figures: dict[str, Tensor]) -> None:
     torch.amax(column_max.unflatten(-1, (n_key_cells, key_cell)), -1, out=figures["map"])
 
 
-def _find_top(operands: _Operands, figures: dict[str, Tensor]) -> None:
-    """The second pass, over queries: fills the strongest keys."""
+def _find_top(operands: _Operands, figures: dict[str, Tensor], bounds: Tensor | None) -> None:
+    """The second pass, over queries: fills the strongest keys; from lists, where each query has a bound for them."""
     from headscope.attention.summary_kernels import find_top
 
-    blocks = top_blocks(operands.width, operands.dtype)
-    blocks = fitted(blocks, operands.width * operands.query.element_size(), 1, operands.query.device)
+    counts, capacity = figures["lse"], 0
+    if bounds is not None:
+        counts, capacity = _choose_from_lists(operands, figures, bounds)
+    blocks = operands.top_blocks()
     n_blocks = -(-operands.n_queries // blocks.rows)
     find_top[(operands.batch * operands.n_heads, n_blocks)](
-        _tiles(operands.query, blocks.rows, operands.width),
-        _tiles(operands.key, blocks.keys, operands.width),
+        *operands.tiles(blocks),
         figures["lse"],
         figures["top_keys"],
         figures["top_weights"],
+        counts,
         n_blocks=n_blocks,
-        **operands.options(blocks, n_top=N_TOP),
+        **operands.options(blocks, n_top=N_TOP, capacity=capacity),
     )
+
+
+def _choose_from_lists(operands: _Operands, figures: dict[str, Tensor], bounds: Tensor) -> tuple[Tensor, int]:
+    """Fill the strongest keys from lists of scores that reach their bound; gives how many each list has room for, and
+    how many there were.
+    """
+    from headscope.attention.top_kernels import CAPACITY, choose_top, list_candidates
+
+    blocks = operands.top_blocks()
+    n_rows = figures["lse"].numel()
+    counts = torch.zeros(n_rows, dtype=torch.int32, device=bounds.device)
+    lists = torch.empty(n_rows, CAPACITY.value, 2, dtype=torch.int32, device=bounds.device)
+    n_blocks = -(-operands.n_queries // blocks.rows)
+    list_candidates[(operands.batch * operands.n_heads, n_blocks)](
+        *operands.tiles(blocks), bounds, counts, lists, n_blocks=n_blocks, **operands.options(blocks)
+    )
+    factor, each = operands.common["scale"] / math.log(2), 32
+    choose_top[(-(-n_rows // each),)](
+        counts,
+        lists,
+        figures["lse"],
+        figures["top_keys"],
+        figures["top_weights"],
+        factor,
+        n_rows,
+        operands.n_keys,
+        **{"rows_each": each, "n_top": N_TOP},
+    )
+    return counts, CAPACITY.value
 
 
 def power_of_two(dim: int) -> int:

@@ -52,15 +52,25 @@ def is_delayed(query: Tensor) -> bool:
 
 
 def launch(
-    query: Tensor, key: Tensor, value: Tensor, formula: Formula, mixed: Tensor, figures: dict[str, Tensor]
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    formula: Formula,
+    mixed: Tensor,
+    figures: dict[str, Tensor],
+    bounds: Tensor | None = None,
 ) -> None:
-    """Fill the mixed values [batch, query, head, dim] and the row figures."""
+    """Fill the mixed values [batch, query, head, dim] and the row figures.
+
+    `bounds` [batch, head, query] is filled too: no more than each query's eighth largest raw score.
+    """
     kernels = _kernels()
     assert kernels is not None
     batch, n_heads, length, dim = query.shape
     n_all, n_tiles = batch * n_heads, -(-length // (2 * _BLOCK_ROWS))
     n_programs = min(torch.cuda.get_device_properties(query.device).multi_processor_count, n_all * n_tiles)
     pointers = [mixed, key, *(figures[name] for name in ROW_FIGURES)]
+    pointers.append(figures["lse"] if bounds is None else bounds)
     arguments = (
         _tiles(query, _BLOCK_ROWS),
         _tiles(key, _BLOCK_KEYS),
@@ -80,10 +90,11 @@ def launch(
         formula.mask is not None,
         length % _BLOCK_KEYS != 0,
         is_delayed(query),
+        bounds is not None,
     )
     aligned = tuple(pointer.data_ptr() % 16 == 0 for pointer in pointers)
     shape = (query.device, query.dtype, query.shape, key.shape, query.stride(), key.stride(), value.stride())
-    known = (*shape, aligned, formula.mask is not None)
+    known = (*shape, aligned, formula.mask is not None, bounds is not None)
     compiled = _compiled.get(known)
     if compiled is not None:
         compiled[(n_programs, 1, 1)](*arguments)

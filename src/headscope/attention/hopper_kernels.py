@@ -107,7 +107,8 @@ def _by_thread(x, n: gl.constexpr):
 
 @gluon.jit
 def _peak(s):
-    """Row maxima whose last five bits say, counted down, in which group of four columns they stand."""
+    """Row maxima whose last five bits say, counted down, in which of 32 groups of four columns they stand; and those
+    of the groups."""
     groups = gl.permute(gl.reshape(s, [BLOCK_ROWS, BLOCK_KEYS // 16, 2, 4, 2]), (0, 3, 1, 2, 4))
     largest = gl.max(gl.reshape(groups, [BLOCK_ROWS, 4, BLOCK_KEYS // 16, 4]), 3)
     k = gl.arange(0, BLOCK_KEYS // 16, layout=gl.SliceLayout(0, gl.SliceLayout(1, largest.type.layout)))
@@ -116,7 +117,17 @@ def _peak(s):
     lane = gl.arange(0, 4, layout=gl.SliceLayout(0, of_thread.type.layout))
     bits = of_thread.to(gl.int32, bitcast=True) | gl.expand_dims(3 - lane, 0)
     row = gl.max(bits.to(gl.float32, bitcast=True), 1)
-    return gl.convert_layout(row, gl.SliceLayout(1, s.type.layout), assert_trivial=True)
+    return gl.convert_layout(row, gl.SliceLayout(1, s.type.layout), assert_trivial=True), largest
+
+
+@gluon.jit
+def _eighth(classes):
+    """A little less than the eighth largest of each row's 32: no more than its eighth largest score."""
+    value = gl.max(gl.max(classes, 2), 1)
+    for _ in gl.static_range(7):
+        classes = gl.where(classes == gl.expand_dims(gl.expand_dims(value, 1), 2), -1.0e38, classes)
+        value = gl.max(gl.max(classes, 2), 1)
+    return gl.where(value < -1.0e29, -1.0e29, value - gl.abs(value) * 1.0e-5)
 
 
 @gluon.jit
@@ -184,17 +195,18 @@ def _strongest(q, key_at, peak, block, scale, first_row, length, step, dim: gl.c
 def _consumer(
     w, buffers, barriers, out, key_at, figures, strides, scale, sizes,
     dim: gl.constexpr, stages: gl.constexpr, causal: gl.constexpr, ragged: gl.constexpr, delayed: gl.constexpr,
+    keep: gl.constexpr,
 ):  # fmt: skip
     """Sixty-four queries of every tile.
 
     `delayed`: weights are relative to the peak before their block, so that they need not wait for its own; where that
-    rose too far, lse is NaN.
+    rose too far, lse is NaN. `keep`: each query's bound for its eighth largest score too.
     """
     q_buffer, k_buffer, v_buffer = buffers
     q_full, q_empty, k_full, k_empty, v_full, v_empty, turns = barriers
     length, n_heads, n_each, n_all, n_tiles, n_programs = sizes
     out_batch, out_row, out_head, key_batch, key_head, key_step = strides
-    lse_at, entropy_at, max_at, distance_at, argmax_at = figures
+    lse_at, entropy_at, max_at, distance_at, argmax_at, bound_at = figures
     dtype: gl.constexpr = q_buffer.dtype
     s_layout: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, BLOCK_KEYS, 16])
     o_layout: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, dim, 16])
@@ -231,7 +243,7 @@ def _consumer(
             if causal:
                 seen = gl.expand_dims(rows, 1) >= first + columns
             s = gl.where(seen, s, FORBIDDEN)
-            peak = _peak(s)
+            peak, classes = _peak(s)
             x = s * scale - gl.expand_dims(peak * scale, 1)
             p = gl.exp2(x)
             quad: gl.constexpr = gl.sum(_by_thread(p, BLOCK_KEYS), 2).type.layout
@@ -257,7 +269,9 @@ def _consumer(
                 done = warpgroup_mma_wait(0, deps=(warpgroup_mma(weights, v, acc, is_async=True),))
                 mbarrier.arrive(v_empty.index(last))
                 s = gl.where((gl.expand_dims(rows, 1) > -1) & (first + columns < length), s, FORBIDDEN)
-                largest = _peak(s)
+                largest, groups = _peak(s)
+                if keep:
+                    classes = gl.maximum(classes, groups)
                 new_peak = gl.maximum(peak, largest)
                 best = gl.where(largest >= peak, first, best)
                 shift = (peak - new_peak) * scale
@@ -294,7 +308,9 @@ def _consumer(
                     sign = gl.where(first < first_row, 1.0, -1.0)
                 s = warpgroup_mma_wait(1, deps=(s_token,))
                 mbarrier.arrive(k_empty.index(slot))
-                largest = _peak(s)
+                largest, groups = _peak(s)
+                if keep:
+                    classes = gl.maximum(classes, groups)
                 new_peak = gl.maximum(peak, largest)
                 best = gl.where(largest >= peak, first, best)
                 used = new_peak
@@ -358,6 +374,10 @@ def _consumer(
             entropy = gl.maximum(entropy, gl.convert_layout(surprisal, rows_e)) * LN2
             gl.store(entropy_at + at, entropy, mask=real)
             gl.store(distance_at + at, gl.maximum(gl.sum(far, 1) / whole, 0.0), mask=real)
+            if keep:
+                bound = _eighth(classes)
+                row = first_row + gl.arange(0, BLOCK_ROWS, layout=bound.type.layout)
+                gl.store(bound_at + head * length + row, bound, mask=row < length)
             done = warpgroup_mma_wait(0, deps=(o_token,))
             mbarrier.arrive(v_empty.index(last))
             done = done * _of_rows(1.0 / whole, o_layout)
@@ -378,10 +398,11 @@ def _barriers(n: gl.constexpr, count: gl.constexpr):
 
 @gluon.jit(do_not_specialize=["length", "n_heads", "n_each", "n_all", "n_tiles", "n_programs"])
 def attend_rows(
-    query, key, value, out, key_at, lse_at, entropy_at, max_at, distance_at, argmax_at,
+    query, key, value, out, key_at, lse_at, entropy_at, max_at, distance_at, argmax_at, bound_at,
     out_batch, out_row, out_head, key_batch, key_head, key_step, scale,
     length, n_heads, n_each, n_all, n_tiles, n_programs,
     dim: gl.constexpr, stages: gl.constexpr, causal: gl.constexpr, ragged: gl.constexpr, delayed: gl.constexpr,
+    keep: gl.constexpr,
 ):  # fmt: skip
     """Tiles of 128 queries of one head, several to each program. Figures are [batch · head, query]."""
     dtype: gl.constexpr = query.dtype
@@ -394,7 +415,7 @@ def attend_rows(
     )  # fmt: skip
     fence_async_shared()
     buffers = (q_buffer, k_buffer, v_buffer)
-    figures = (lse_at, entropy_at, max_at, distance_at, argmax_at)
+    figures = (lse_at, entropy_at, max_at, distance_at, argmax_at, bound_at)
     sizes = (length, n_heads, n_each, n_all, n_tiles, n_programs)
     strides = (out_batch, out_row, out_head, key_batch, key_head, key_step)
     gl.warp_specialize(
@@ -416,6 +437,7 @@ def attend_rows(
                     causal,
                     ragged,
                     delayed,
+                    keep,
                 ),
             ),
             (
@@ -435,6 +457,7 @@ def attend_rows(
                     causal,
                     ragged,
                     delayed,
+                    keep,
                 ),
             ),
             (_producer, (query, key, value, buffers, barriers, sizes, dim, stages, causal)),

@@ -8,7 +8,7 @@ from headscope.attention.row_kernels import FORBIDDEN, LOG2E, NOWHERE, hide, key
 _LOW_WORD = tl.constexpr(0xFFFFFFFF)
 _LOWEST = tl.constexpr(-(2**63))
 # The score of an empty slot: above what is forbidden, and of no weight.
-_EMPTY = tl.constexpr(-5.0e29)
+EMPTY = tl.constexpr(-5.0e29)
 
 
 @triton.jit(do_not_specialize=["n_queries", "n_keys", "n_heads", "n_each", "cell", "n_cells", "n_columns"])
@@ -68,7 +68,7 @@ def receive(
 
 
 @triton.jit
-def _packed(value, key):
+def packed(value, key):
     """A score and its key in one integer: no two are alike, and of equal scores the lower key wins."""
     bits = (value + 0.0).to(tl.int32, bitcast=True)  # −0 equals 0
     ordered = bits ^ ((bits >> 31) & 0x7FFFFFFF)
@@ -92,7 +92,7 @@ def _insert(s, slots, weakest, first):
     while tl.max((largest > weakest).to(tl.int32), 0) > 0:
         enters = largest > weakest
         column = tl.min(tl.where(s == largest[:, None], place[None, :], NOWHERE), 1)
-        candidate = _packed(largest, first + column)
+        candidate = packed(largest, first + column)
         leaves = tl.min(slots, 1)
         slots = tl.where((slots == leaves[:, None]) & enters[:, None], candidate[:, None], slots)
         weakest = _score_of(tl.min(slots, 1))
@@ -102,7 +102,7 @@ def _insert(s, slots, weakest, first):
 
 
 @triton.jit
-def _put_top(slots, level, blind, blind_weight, factor, top_keys, top_weights, at, real, n_keys, n_top: tl.constexpr):
+def put_top(slots, level, blind, blind_weight, factor, top_keys, top_weights, at, real, n_keys, n_top: tl.constexpr):
     """Write the strongest keys in order. Keys that weigh nothing tie: the lowest come first."""
     used = tl.zeros_like(at).to(tl.int32)
     for rank in tl.static_range(n_top):
@@ -122,26 +122,33 @@ def _put_top(slots, level, blind, blind_weight, factor, top_keys, top_weights, a
 
 @triton.jit(do_not_specialize=["n_queries", "n_keys", "n_heads", "n_each", "n_blocks"])
 def find_top(
-    query, key, lse, top_keys, top_weights, start_at, stop_at, keys, dense, bias,
+    query, key, lse, top_keys, top_weights, counts, start_at, stop_at, keys, dense, bias,
     limit_batch, limit_head, keys_batch, dense_batch, dense_head, dense_row, bias_batch, bias_head, bias_row,
     scale, cap, n_queries, n_keys, n_heads, n_each, n_blocks,
     rows_each: tl.constexpr, keys_each: tl.constexpr, width: tl.constexpr, limits: tl.constexpr,
     has_keys: tl.constexpr, has_dense: tl.constexpr, biased: tl.constexpr, capped: tl.constexpr,
-    has_sinks: tl.constexpr, n_top: tl.constexpr, precision: tl.constexpr,
+    has_sinks: tl.constexpr, precision: tl.constexpr, n_top: tl.constexpr, capacity: tl.constexpr,
 ):  # fmt: skip
-    """The strongest keys of one block of queries of one head, and their weights."""
+    """The strongest keys of one block of queries of one head, and their weights.
+
+    `capacity` computes only blocks in which the list of some query holds more.
+    """
     whole_head = tl.program_id(0)
     first_row = (n_blocks - 1 - tl.program_id(1)) * rows_each
     b, h = whole_head // n_heads, whole_head % n_heads
     rows = first_row + tl.arange(0, rows_each)
+    at, real = whole_head.to(tl.int64) * n_queries + rows, rows < n_queries
+    if capacity > 0:  # noqa: SIM102 (a constant: without it the rest is not compiled)
+        if tl.max(tl.load(counts + at, mask=real, other=0), 0) <= capacity:
+            return
     near = b * limit_batch + h * limit_head
     start, stop, blind = limits_of(start_at + near, stop_at + near, rows, n_queries, n_keys, limits)
     q = query.load([b, h, first_row, 0]).reshape([rows_each, width])
     keys += b * keys_batch
     dense += b.to(tl.int64) * dense_batch + h.to(tl.int64) * dense_head
     bias += b.to(tl.int64) * bias_batch + h.to(tl.int64) * bias_head
-    weakest = tl.full([rows_each], _EMPTY, tl.float32)
-    slots = _packed(weakest[:, None], tl.arange(0, n_top)[None, :] + NOWHERE + tl.zeros([rows_each, 1], tl.int32))
+    weakest = tl.full([rows_each], EMPTY, tl.float32)
+    slots = packed(weakest[:, None], tl.arange(0, n_top)[None, :] + NOWHERE + tl.zeros([rows_each, 1], tl.int32))
     lo, full, past, hi = key_range(start, stop, blind, rows, n_queries, n_keys, keys_each, has_keys or has_dense)
     for part in tl.static_range(0 if limits == 2 else 1, 3):
         begin = lo if part == 0 else (full if part == 1 else past)
@@ -158,8 +165,6 @@ def find_top(
                 )
             slots, weakest = _insert(s, slots, weakest, n)
     factor = 1.0 if capped or biased else scale * LOG2E
-    real = rows < n_queries
-    at = whole_head.to(tl.int64) * n_queries + rows
     level = tl.load(lse + at, mask=real, other=0.0) * LOG2E
     blind_weight = 0.0 if has_sinks else 1.0 / n_keys
-    _put_top(slots, level, blind, blind_weight, factor, top_keys, top_weights, at, real, n_keys, n_top)
+    put_top(slots, level, blind, blind_weight, factor, top_keys, top_weights, at, real, n_keys, n_top)
