@@ -145,12 +145,13 @@ def jobs() -> list[tuple[int, torch.dtype, str]]:
     ]
 
 
-def check(share: tuple[int, int]) -> list[dict]:
-    """Compare with float64 at ragged lengths: every so many of the jobs."""
+def check(share: tuple[int, int], names: list[str] | None) -> list[dict]:
+    """Compare with float64 at ragged lengths: every so many of the jobs, or those of some formulas."""
     rows, n_bad = [], 0
     # Hopper's kernel takes scores within 4e-6 of each other for equal when it looks for the largest.
     limits = {"argmax": 2e-3}
-    for dim, dtype, name in jobs()[share[0] :: share[1]]:
+    chosen = [job for job in jobs() if names is None or job[2] in names]
+    for dim, dtype, name in chosen[share[0] :: share[1]]:
         limits["mixed"] = LIMITS[dtype]
         is_delayed = name in ("none", "causal") and dtype == torch.bfloat16 and dim < 256
         for n in (1, 200, 1031, 4500) if is_delayed else (1, 200, 1031):
@@ -386,6 +387,7 @@ def main() -> None:
     parser.add_argument("--records", nargs="+", default=["rows", "summary"])
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--share", type=int, nargs=2, default=(0, 1), help="check every Nth case from the Ith: I N")
+    parser.add_argument("--formulas", nargs="+", help="check these alone, such as causal")
     parser.add_argument("--output", type=Path, default=RESULTS)
     options = parser.parse_args()
     options.output.mkdir(exist_ok=True, parents=True)
@@ -394,7 +396,7 @@ def main() -> None:
     for part in options.parts:
         begun = time.perf_counter()
         if part == "check":
-            results[part] = check(tuple(options.share))
+            results[part] = check(tuple(options.share), options.formulas)
         elif part == "op":
             results[part] = op(options.lengths, options.rounds)
         elif part == "graph":

@@ -4,6 +4,7 @@
 """
 
 import json
+import math
 import random
 import sys
 import warnings
@@ -55,6 +56,33 @@ def difference(query, key, value, formula: Formula) -> str:
     return ""
 
 
+def list_difference(n_rows: int, n_keys: int) -> str:
+    """What differs between the strongest keys of lists and those of the scores that they were made from."""
+    from headscope.attention.top_kernels import CAPACITY, choose_top
+
+    wide = torch.randn(n_rows, n_keys)
+    bounds = wide.topk(min(10, n_keys)).values[:, -1:]
+    lists = torch.zeros(n_rows, CAPACITY.value, 2, dtype=torch.int32)
+    counts = (wide >= bounds).sum(-1).int()
+    for row in range(n_rows):
+        listed = (wide[row] >= bounds[row]).nonzero()[:, 0]
+        listed = listed[torch.randperm(len(listed))]
+        lists[row, : len(listed), 0] = listed.int()
+        lists[row, : len(listed), 1] = wide[row, listed].view(torch.int32)
+    top_keys, top_weights = torch.empty(n_rows, 8, dtype=torch.int32), torch.empty(n_rows, 8)
+    lse = wide.logsumexp(-1)
+    options = {"rows_each": 16, "n_top": 8}
+    choose_top[(-(-n_rows // 16),)](
+        counts, lists, lse, top_keys, top_weights, math.log2(math.e), n_rows, n_keys, **options
+    )
+    number = min(8, n_keys)
+    strongest = wide.softmax(-1).topk(number)
+    is_same = torch.equal(top_keys[:, :number].long(), strongest.indices) and bool((top_keys[:, number:] == -1).all())
+    return (
+        "" if is_same and torch.allclose(top_weights[:, :number], strongest.values, atol=1e-6) else "not the strongest"
+    )
+
+
 def vectors(batch: int, heads: int, groups: int, n_queries: int, n_keys: int, dim: int, dtype=torch.float32) -> list:
     """Random queries, keys and values, laid out in memory as models do: [batch, token, head, dim]."""
     shapes = ((heads, n_queries), (groups, n_keys), (groups, n_keys))
@@ -96,6 +124,8 @@ def main() -> None:
     for choice in ("row_blocks", "top_blocks"):
         setattr(fused, choice, lambda width, dtype: BlockSizes(32, 32))
     fused.received_blocks = lambda width, dtype: BlockSizes(16, 64)
+    for n_keys in (3, 40):
+        sys.stdout.write(json.dumps([f"lists of {n_keys} keys", list_difference(20, n_keys)]) + "\n")
     for name, (query, key, value), formula in cases():
         try:
             problem = difference(query, key, value, formula)

@@ -289,8 +289,9 @@ def _choose_from_lists(operands: _Operands, figures: dict[str, Tensor], bounds: 
     list_candidates[(operands.batch * operands.n_heads, n_blocks)](
         *operands.tiles(blocks), bounds, counts, lists, n_blocks=n_blocks, **operands.options(blocks)
     )
-    factor, each = operands.common["scale"] / math.log(2), 32
-    choose_top[(-(-n_rows // each),)](
+    factor = operands.common["scale"] / math.log(2)
+    sizes: dict[str, Any] = {"rows_each": 32, "n_top": N_TOP}
+    choose_top[(-(-n_rows // 32),)](
         counts,
         lists,
         figures["lse"],
@@ -299,7 +300,7 @@ def _choose_from_lists(operands: _Operands, figures: dict[str, Tensor], bounds: 
         factor,
         n_rows,
         operands.n_keys,
-        **{"rows_each": each, "n_top": N_TOP},
+        **sizes,
     )
     return counts, CAPACITY.value
 
