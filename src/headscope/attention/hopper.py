@@ -32,7 +32,14 @@ def applies(query: Tensor, key: Tensor, value: Tensor, formula: Formula) -> bool
     mask = formula.mask
     if mask is not None and (not mask.is_triangle or mask.keys is not None or mask.query_offset != mask.key_offset):
         return False
-    return torch.cuda.get_device_capability(query.device) == (9, 0) and _kernels() is not None
+    return _n_processors(query.device) > 0 and _kernels() is not None
+
+
+@cache
+def _n_processors(device: torch.device) -> int:
+    """How many multiprocessors a Hopper GPU has; 0 for any other."""
+    is_hopper = torch.cuda.get_device_capability(device) == (9, 0)
+    return torch.cuda.get_device_properties(device).multi_processor_count if is_hopper else 0
 
 
 @cache
@@ -68,7 +75,7 @@ def launch(
     assert kernels is not None
     batch, n_heads, length, dim = query.shape
     n_all, n_tiles = batch * n_heads, -(-length // (2 * _BLOCK_ROWS))
-    n_programs = min(torch.cuda.get_device_properties(query.device).multi_processor_count, n_all * n_tiles)
+    n_programs = min(_n_processors(query.device), n_all * n_tiles)
     pointers = [mixed, key, *(figures[name] for name in ROW_FIGURES)]
     pointers.append(figures["lse"] if bounds is None else bounds)
     arguments = (

@@ -41,12 +41,15 @@ class Summary:
 
     def tensors(self) -> dict[str, Tensor]:
         """The figures that were kept, by name."""
-        named = {field.name: getattr(self, field.name) for field in fields(self)}
-        return {name: tensor for name, tensor in named.items() if tensor is not None}
+        named = ((name, getattr(self, name)) for name in _FIGURES)
+        return {name: tensor for name, tensor in named if tensor is not None}
 
     def to(self, device) -> "Summary":
         """The summary on another device."""
         return Summary(**{name: tensor.to(device) for name, tensor in self.tensors().items()})
+
+
+_FIGURES = tuple(field.name for field in fields(Summary))
 
 
 def cell(length: int) -> int:
