@@ -15,7 +15,6 @@ import statistics
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 
 import torch
@@ -125,7 +124,7 @@ def errors(got: dict[str, torch.Tensor], want: dict[str, torch.Tensor]) -> dict[
             report[name] = ((actual - expected.double()).abs() / expected.abs().clamp_min(1)).max().item()
         else:
             actual = actual[..., : expected.shape[-1]]
-            report[name] = ((actual - expected.double()).norm() / expected.double().norm().clamp_min(1e-3)).item()
+            report[name] = ((actual - expected.double()).norm() / expected.double().norm().clamp_min(1e-2)).item()
     chosen = pattern.gather(-1, got["top_keys"][..., : want["top_weights"].shape[-1]].long().clamp_min(0))
     report["top_keys"] = (want["top_weights"] - chosen).abs().max().item()
     return report
@@ -148,6 +147,7 @@ def jobs() -> list[tuple[int, torch.dtype, str]]:
 def check(share: tuple[int, int], names: list[str] | None) -> list[dict]:
     """Compare with float64 at ragged lengths: every so many of the jobs, or those of some formulas."""
     rows, n_bad = [], 0
+    hopper.DELAYED_FROM = 4096  # so that float64 fits beside it
     # Hopper's kernel takes scores within 4e-6 of each other for equal when it looks for the largest.
     limits = {"argmax": 2e-3}
     chosen = [job for job in jobs() if names is None or job[2] in names]
@@ -226,43 +226,6 @@ def plainly() -> Iterator[None]:
         yield
     finally:
         hopper.applies = applies
-
-
-def graphs(lengths: list[int], layers: int, rounds: int) -> list[dict]:
-    """`heads` of short inputs as a CUDA graph on both sides: launches cost nothing there."""
-    rows = []
-    for name in SHAPES:
-        plain = build(name, max(lengths), layers)
-        model = hs.Model(build(name, max(lengths), layers), verify=False)
-        for n in lengths:
-            tokens = torch.randint(0, 30000, (1, n), device=DEVICE)
-            replays = {"plain": captured_graph(partial(forward, plain, tokens))}
-            for record in ("rows", "heads"):
-                with Session(model, record=record):
-                    replays[record] = captured_graph(partial(forward, model.module, tokens))
-            times = medians({key: (lambda graph=graph: graph.replay) for key, graph in replays.items()}, 3 * rounds)
-            rows.append({"model": name, "T": n, **times})
-            ratios = " ".join(f"{key} {value / times['plain']:.2f}" for key, value in times.items())
-            print(f"graph {name} T={n}: plain {times['plain']:.3f} ms | {ratios}", flush=True)
-        plain = model = replays = None
-        gc.collect()
-        torch.cuda.empty_cache()
-    return rows
-
-
-def captured_graph(call: Callable) -> torch.cuda.CUDAGraph:
-    """The call as a graph, after it has run often enough for everything to be compiled."""
-    side = torch.cuda.Stream()
-    side.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(side):
-        for _ in range(3):
-            call()
-    torch.cuda.current_stream().wait_stream(side)
-    torch.cuda.synchronize()
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph, capture_error_mode="relaxed"):
-        call()
-    return graph
 
 
 def longest(lengths: list[int]) -> list[dict]:
@@ -380,7 +343,7 @@ def peak(call: Callable) -> int:
 def main() -> None:
     """Measure, print, keep the figures."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("parts", nargs="*", default=["check", "op", "models", "graph", "longest", "tile"])
+    parser.add_argument("parts", nargs="*", default=["check", "op", "models", "longest", "tile"])
     parser.add_argument("--lengths", type=int, nargs="+", default=[8192, 32768])
     parser.add_argument("--layers", type=int, default=8, help="layers of the Llama-8B-like model")
     parser.add_argument("--models", nargs="+", default=["gpt2", "llama"])
@@ -399,8 +362,6 @@ def main() -> None:
             results[part] = check(tuple(options.share), options.formulas)
         elif part == "op":
             results[part] = op(options.lengths, options.rounds)
-        elif part == "graph":
-            results[part] = graphs([512, 1024], options.layers, options.rounds)
         elif part == "longest":
             results[part] = longest([131072, 262144])
         elif part == "tile":

@@ -21,7 +21,6 @@ from headscope.attention.summaries import N_TOP, ROW_FIGURES, Summary, cell
 _BIAS_FORMS = {"key": 1, "offset": 2, "dense": 3}
 _DTYPES = (torch.float16, torch.bfloat16, torch.float32)
 MAX_HEAD_DIM = 256
-LISTS = True
 
 
 @dataclass(frozen=True)
@@ -103,7 +102,7 @@ def attend_fused(
     is_on_hopper = query.device.type == "cuda" and hopper.applies(query, key, value, formula)
     bounds = None
     if is_on_hopper:
-        bounds = None if rows_only or not LISTS else torch.empty_like(figures["lse"])
+        bounds = None if rows_only else torch.empty_like(figures["lse"])
         hopper.launch(query, key, value, formula, mixed, figures, bounds)
     is_delayed = is_on_hopper and hopper.is_delayed(query)
     if not is_on_hopper or is_delayed or not rows_only:

@@ -76,9 +76,7 @@ _known: WeakKeyDictionary[Mask, MaskLimits] = WeakKeyDictionary()
 def limits_of(mask: Mask | None, n_queries: int, n_keys: int, device: torch.device) -> MaskLimits:
     """The limits of a mask: the same object for the same mask."""
     if mask is None:
-        # Memory of a CUDA graph is filled when the graph runs: nothing made for one may be used beside it.
-        is_captured = device.type == "cuda" and torch.cuda.is_current_stream_capturing()
-        return (_no_limits.__wrapped__ if is_captured else _no_limits)(n_queries, n_keys, device)
+        return _no_limits(n_queries, n_keys, device)
     known = _known.get(mask)
     if known is None or known.start.device != device:
         known = _known[mask] = _read(mask.to(device), device)

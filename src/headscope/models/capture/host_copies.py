@@ -11,8 +11,6 @@ class HostCopies:
 
     def __init__(self):
         self._streams: dict[torch.device, torch.cuda.Stream] = {}
-        # While a CUDA graph is captured, memory must not be released: what is copied is held until `wait`.
-        self._sources: list[Tensor] = []
 
     def start(self, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
         """The tensors on the host, filled later; those that share memory travel together and share it there too."""
@@ -30,15 +28,10 @@ class HostCopies:
         return copies
 
     def wait(self) -> None:
-        """Until everything has arrived. In a CUDA graph: the graph's own end, where nothing can be waited for."""
-        for device, stream in self._streams.items():
-            current = torch.cuda.current_stream(device)
-            if torch.cuda.is_current_stream_capturing():
-                current.wait_stream(stream)
-            else:
-                stream.synchronize()
+        """Until everything has arrived."""
+        for stream in self._streams.values():
+            stream.synchronize()
         self._streams.clear()
-        self._sources.clear()
 
     def _copy(self, group: dict[str, Tensor], device: torch.device) -> dict[str, Tensor]:
         stream = self._streams.get(device)
@@ -47,11 +40,7 @@ class HostCopies:
         stream.wait_stream(torch.cuda.current_stream(device))
         with torch.cuda.stream(stream):
             copies = _copy_whole(group) if fills_its_storage(group) else _copy_each(group)
-        first = next(iter(group.values()))  # of memory that all of them share
-        if torch.cuda.is_current_stream_capturing():
-            self._sources.append(first)
-        else:
-            first.record_stream(stream)
+        next(iter(group.values())).record_stream(stream)  # the memory that all of them share is not reused before
         return copies
 
 

@@ -1,5 +1,8 @@
 """Records on their way to the host: what shares memory, what is put back together."""
 
+import gc
+import weakref
+
 import pytest
 import torch
 from tiny_models import FAMILIES
@@ -32,3 +35,17 @@ def test_a_record_is_the_same_with_its_own_tensors_put_back(record):
         again = copy.vectors_and_figures()
         assert again.keys() == tensors.keys() and all(torch.equal(again[name], tensors[name]) for name in tensors)
         assert copy.formula is layer.formula and copy.site == layer.site
+
+
+def test_what_a_run_recorded_goes_with_its_trace():
+    model = Model(FAMILIES["gpt2"].build())
+    inputs = {"input_ids": FAMILIES["gpt2"].inputs()["input_ids"][:1]}
+    gc.collect()
+    gc.disable()
+    try:
+        trace = model.run(inputs=inputs, record="heads")
+        query = weakref.ref(next(iter(trace.layers.values())).query)
+        del trace
+        assert query() is None
+    finally:
+        gc.enable()
