@@ -78,7 +78,7 @@ def effective_span(layer: Layer) -> Tallies:
     step = max(1, math.ceil(layer.pattern.shape[2] / MAX_QUERIES))
     some = slice(step - 1, None, step)
     counts, visible = layer.queries[:, some], layer.visible[:, some]
-    held = layer.pattern[:, :, some].sort(-1, descending=True).values.cumsum(-1)
-    spans = 1 + (held < SPAN_MASS * held[..., -1:] - 1e-6).sum(-1)
+    mass = layer.pattern[:, :, some].sort(-1, descending=True).values.cumsum(-1)
+    spans = 1 + (mass < SPAN_MASS * mass[..., -1:] - 1e-6).sum(-1)
     even = (SPAN_MASS * visible - 1e-6).ceil()
     yield layer.tally((spans * counts[:, None]).sum(-1), counts.sum(-1), (even * counts).sum(-1))
