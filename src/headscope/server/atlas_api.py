@@ -45,26 +45,29 @@ Id = Annotated[str, Path(description="The atlas's id, as the settings tell it.",
 
 def add_atlases(app: FastAPI, workbench: Workbench, busy: Responses) -> None:
     """The addresses under `/api/atlases`."""
-    atlases, catalogue, jobs, parts = workbench.atlases, workbench.catalogue, workbench.jobs, workbench.parts
-    memory, limits = workbench.memory, workbench.options.limits
-    stream: Responses = {
-        200: {"content": {NDJSON: {"schema": {"type": "string"}}}, "description": "A RunEvent a line."}
-    }
-    binary = {"content": {BYTES: {"schema": {"type": "string", "format": "binary"}}}, "description": "The part."}
-    options = [
-        {"name": name, "in": "query", "required": False, "schema": {"type": "string"}, "description": description}
-        for name, description in PART_OPTIONS.items()
-    ]
 
     @app.get("/api/atlases")
     def offers() -> list[AtlasOffer]:
         """The atlases that this server offers."""
-        return atlases.offers()
+        return workbench.atlases.offers()
+
+    _add_jobs(app, workbench, busy)
+    _add_page(app, workbench)
+    _add_parts(app, workbench)
+
+
+def _add_jobs(app: FastAPI, workbench: Workbench, busy: Responses) -> None:
+    atlases, jobs, memory = workbench.atlases, workbench.jobs, workbench.memory
+    stream: Responses = {
+        200: {"content": {NDJSON: {"schema": {"type": "string"}}}, "description": "A RunEvent a line."}
+    }
 
     @app.post("/api/atlases", responses=stream | busy, response_class=Response)
     async def build(wanted: Annotated[AtlasBuildRequest, BoundedLists(_MOST_TEXTS)]) -> Response:
         """Make an atlas of texts. Ends with its id; closing the connection stops it."""
-        work = build_job(wanted, atlases, catalogue, memory, limits)
+        # In a thread: names of folders are looked up.
+        about = (wanted, atlases, workbench.catalogue, memory, workbench.options.limits)
+        work = await asyncio.to_thread(build_job, *about)
         return RunStream(jobs, jobs.submit(work.key, work.run))
 
     @app.post("/api/atlases/{id}/tasks", responses=stream | busy, response_class=Response)
@@ -73,6 +76,8 @@ def add_atlases(app: FastAPI, workbench: Workbench, busy: Responses) -> None:
         work = task_job(wanted, atlases.find(id), memory)
         return RunStream(jobs, jobs.submit(work.key, work.run))
 
+
+def _add_page(app: FastAPI, workbench: Workbench) -> None:
     html: Responses = {200: {"content": {"text/html": {"schema": {"type": "string"}}}, "description": "A file."}}
 
     @app.post("/api/atlases/{id}/page", responses=html, response_class=Response)
@@ -80,15 +85,24 @@ def add_atlases(app: FastAPI, workbench: Workbench, busy: Responses) -> None:
         id: Id, wanted: Annotated[AtlasPageRequest, BoundedLists(_MOST_HEADS)], request: Request
     ) -> Response:
         """One HTML file that shows an atlas without a server."""
-        offered = atlases.find(id)
+        offered = workbench.atlases.find(id)
         atlas = await asyncio.to_thread(offered.atlas)
 
         def compute() -> bytes:
             return AtlasView(atlas, wanted.selection, tuple(wanted.heads)).html().encode()
 
-        work = parts.get(f"atlas {offered.id}", f"page {wanted}", compute, size=offered.working_bytes())
+        size = offered.working_bytes()
+        work = workbench.parts.get(f"atlas {offered.id}", f"page {wanted}", compute, size=size)
         headers = {"Content-Disposition": 'attachment; filename="headscope-atlas.html"'}
         return Response(await while_connected(request.receive, work), media_type="text/html", headers=headers)
+
+
+def _add_parts(app: FastAPI, workbench: Workbench) -> None:
+    binary = {"content": {BYTES: {"schema": {"type": "string", "format": "binary"}}}, "description": "The part."}
+    options = [
+        {"name": name, "in": "query", "required": False, "schema": {"type": "string"}, "description": description}
+        for name, description in PART_OPTIONS.items()
+    ]
 
     @app.get(
         "/api/atlases/{id}/parts/{key}",
@@ -98,17 +112,17 @@ def add_atlases(app: FastAPI, workbench: Workbench, busy: Responses) -> None:
     )
     async def part(id: Id, key: Annotated[str, Path(max_length=40)], request: Request) -> Response:
         """One part of an atlas, as `headscope.views.contract` lists them, in the format of `headscope.views.wire`."""
-        offered = atlases.find(id)
+        offered = workbench.atlases.find(id)
         query = request.url.query
         whole = f"{key}?{query}" if query else key
         atlas = await asyncio.to_thread(offered.atlas)
         if key == "atlas" and atlas.index["has_vectors"]:
-            _warm_up(jobs, offered)
+            _warm_up(workbench.jobs, offered)
 
         def compute() -> bytes:
             return atlas_part(atlas, whole, offered.names).encode()
 
-        work = parts.get(f"atlas {offered.id}", whole, compute, size=offered.working_bytes())
+        work = workbench.parts.get(f"atlas {offered.id}", whole, compute, size=offered.working_bytes())
         return Response(await while_connected(request.receive, work), media_type=BYTES, headers=FOREVER)
 
 
