@@ -45,6 +45,7 @@ from headscope.pruning.sweep import UNTOUCHED, PointPlan, SweepRun, make_points
 from headscope.pruning.sweep_folder import copy_model
 from headscope.reports.copying_scores import copying_scores
 from headscope.reports.corpus_subset import corpus_subset
+from headscope.reports.pruning.survivor_roles import points_to_measure
 
 # Seconds between two looks at what is finished.
 PAUSE = 10
@@ -97,6 +98,10 @@ class StudyRun:
             make_points(list(work.values()), cancel=stop, progress=lambda about: self.after(about.note, original))
         except Cancelled:
             self.note("out of time")
+        if self.study.measures_roles and not stop.is_set():
+            sweep = Sweep.open(self.folder)
+            for point in points_to_measure(sweep.points):
+                measure_roles(sweep, original, point, self.data / TREEBANK, self.size.role_examples)
 
     def after(self, name: str, original: hs.Model) -> None:
         """Say what a point scores; measure the roles of its heads where that is part of the study."""

@@ -45,12 +45,13 @@ class Size:
     ranking_examples: int
     role_examples: int
     precision: Any = "fp32"
+    passage_characters: int = 400
 
 
 SIZES = {
     "tiny": Size(4, 2, 4, 4, 4, 40, 8, 8, 0.5, 2, 4, 20),
     "small": Size(80, 80, 0, 320, 16, 1_500, 64, 150, 0.25, 3, 32, 300),
-    "full": Size(500, 250, 3000, 500, 512, None, 300, 1000, 0.05, 3, 200, 300, "bf16"),
+    "full": Size(500, 250, 3000, 500, 512, None, 300, 1000, 0.05, 3, 200, 300, "bf16", 1600),
 }
 
 
@@ -121,12 +122,13 @@ def prepare_gpt(data: Path, study: Study, size: Size) -> tuple[hs.Model, Learnin
     )
 
 
-def passages(data: Path, split: str, n: int, n_characters: int = 1600) -> list[str]:
-    """A sample of documents in parts of at most so many characters: about the model's 512 positions."""
+def passages(data: Path, split: str, n: int, n_characters: int) -> list[str]:
+    """A sample of documents in parts of at most so many characters: 1,600 are about the model's 512 positions."""
     file = passage_file(data, split)
     if file.exists():
-        return sample(read_xz(file).split(DOCUMENT_END), n)
-    texts = language_model_documents(data, tatoeba_sentences(data)[0], split)
+        texts = read_xz(file).split(DOCUMENT_END)
+    else:
+        texts = language_model_documents(data, tatoeba_sentences(data)[0], split)
     parts = [text[start : start + n_characters] for text in texts for start in range(0, len(text), n_characters)]
     return sample([part for part in parts if part.strip()], n)
 
@@ -138,7 +140,8 @@ def passage_file(data: Path, split: str) -> Path:
 def write_passages(data: Path, folder: Path) -> None:
     """Write all that `gpt` reads at full size into another folder of data."""
     for split, n in (("train", STUDIES["gpt"].n_train), ("valid", None), ("test", None)):
-        write_xz(passage_file(folder, split), DOCUMENT_END.join(passages(data, split, n or N_HELD_OUT)))
+        texts = passages(data, split, n or N_HELD_OUT, SIZES["full"].passage_characters)
+        write_xz(passage_file(folder, split), DOCUMENT_END.join(texts))
 
 
 def prepare_bert(data: Path, study: Study, size: Size) -> tuple[hs.Model, LearningTask]:

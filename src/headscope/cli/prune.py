@@ -113,6 +113,9 @@ class Training:
     start: Annotated[StartWeights, typer.Option(help="Begin with the trained weights, or draw them anew.")] = "trained"
     batch_size: Annotated[int, typer.Option(help="Examples per step.", min=1)] = 32
     rate: Annotated[float, typer.Option(help="Highest learning rate of the weights.")] = 1e-4
+    gate_rate: Annotated[
+        float, typer.Option(help="Highest learning rate of the gates: raise it for fewer than 100 steps.")
+    ] = 0.05
     precision: Annotated[TrainedPrecision, typer.Option(help="Precision of training (autocast).")] = "fp32"
     seed: Annotated[int, typer.Option(help="Seed of data order, dropout and gates.")] = 0
 
@@ -183,7 +186,7 @@ def prune(
 
 
 def _options(training: Training, comparisons: Comparisons, data: TaskData) -> "PruneOptions":
-    from headscope.pruning import PruneOptions
+    from headscope.pruning import GateOptions, PruneOptions
     from headscope.tasks import FitOptions
 
     tuning_steps = training.steps // 2 if training.tuning_steps is None else training.tuning_steps
@@ -200,6 +203,7 @@ def _options(training: Training, comparisons: Comparisons, data: TaskData) -> "P
     baselines: Any = tuple(name.strip() for name in (comparisons.baselines or "").split(",") if name.strip())
     return PruneOptions(
         parameters=training.parameters,
+        gates=GateOptions(rate=training.gate_rate),
         training=fit(training.steps, start=training.start),
         tuning=fit(tuning_steps) if tuning_steps else None,
         dev_metric=data.metric_on_dev(),

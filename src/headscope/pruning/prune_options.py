@@ -1,5 +1,6 @@
 """Settings of pruning: gates, training, fine-tuning, baselines."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
@@ -68,6 +69,18 @@ class PruneOptions:
     def tuned_parameters(self) -> str:
         """What fine-tuning trains: the encoder beside a frozen decoder, else all weights."""
         return "encoder" if self.parameters == "encoder" else "all"
+
+    def gates_fall(self) -> float:
+        """How far log α can fall in training: AdamW changes a gate by about its rate at each step."""
+        rate = self.training.rate if self.gates.rate is None else self.gates.rate
+        return rate * sum(self.training.rate_factor(step) for step in range(self.training.steps))
+
+    def steps_to_close(self) -> int | None:
+        """The least steps in which a gate could close, where those of `training` are too few; else None."""
+        start = self.gates.log_alpha
+        if isinstance(start, str) or start < self.gates_fall():
+            return None
+        return math.ceil(self.training.steps * start / self.gates_fall()) + 1
 
     def l0_settings(self, lambda_by_type: Mapping[str, float], seed: int) -> dict[str, Any]:
         """All that decides an L0 point."""

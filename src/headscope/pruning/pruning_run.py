@@ -58,6 +58,7 @@ def prune(
     options = options or PruneOptions()
     choices = _check(model, task, keep, lambdas, options)
     run = SweepRun(model, task, _open(model, task, folder), options, cancel=cancel, progress=progress)
+    _warn_of_few_steps(options, keep, choices)
     try:
         run.make([run.untouched()])
         run.make(_plans(run, _l0_plans(run, choices) if keep is None else _keep_plans(run, keep)))
@@ -104,8 +105,8 @@ def find_keep(run: SweepRun, keep: float, seed: int) -> PointPlan:
         run.make([plan])
         n_open = run.n_open(run.sweep.point(plan.id).mask)
         trials.append((value, n_open, plan.id))
-        if abs(n_open - target) <= options.keep_tolerance * n_heads:
-            break
+        if abs(n_open - target) <= options.keep_tolerance * n_heads or options.steps_to_close() is not None:
+            break  # found; or no λ can close a gate in so few steps
         low, high = (value, high) if n_open > target else (low, value)
         value = _WIDER * low if high == math.inf else high / _WIDER if low == 0.0 else math.sqrt(low * high)
     value, n_open, source = min(trials, key=lambda trial: abs(trial[1] - target))
@@ -186,6 +187,24 @@ def _check(
         if not values or any(not 0 <= value < math.inf for value in values.values()):
             raise InputError(f"λ is a penalty in nats per open head, at least 0, got {choice}.")
     return choices
+
+
+def _warn_of_few_steps(options: PruneOptions, keep: float | None, choices: Sequence[Lambda]) -> None:
+    """Say before hours of training that no gate can close in it."""
+    least = options.steps_to_close()
+    penalties = [
+        value for choice in choices for value in (choice.values() if isinstance(choice, Mapping) else [choice])
+    ]
+    if least is None or (keep == 1 if keep is not None else not any(penalties)):
+        return
+    rest = "" if keep is None else " Heads are removed by log α instead, whatever λ is."
+    warnings.warn(
+        f"no gate can close in {options.training.steps} steps: log α begins at {options.gates.log_alpha:g} and falls "
+        f"by at most {options.gates_fall():.2g}.{rest} Train for {least} steps or more, or raise the learning rate of "
+        "the gates.",
+        HeadscopeWarning,
+        stacklevel=3,
+    )
 
 
 def _open(model: Model, task: LearningTask, folder: Path | str) -> Sweep:

@@ -194,10 +194,25 @@ def test_the_chosen_point_is_known_without_its_model_and_a_stopped_copy_is_writt
 
 
 def test_a_search_that_ends_far_off_warns(tmp_path: Path) -> None:
-    options = no_tuning(gates=GateOptions(rate=1e-6), keep_trials=2)
-    with pytest.warns(HeadscopeWarning, match=r"no λ of 2 left 2 of 4 heads open.*2 heads were removed"):
+    options = no_tuning(gates=GateOptions(log_alpha=-3.0, rate=1e-6), keep_trials=2)  # closed, and they stay so
+    with pytest.warns(HeadscopeWarning, match=r"no λ of 2 left 2 of 4 heads open.*2 heads were added"):
         sweep = run(tmp_path, keep=0.5, options=options)
     assert sweep.points[-1].total() == (2, 4)
+
+
+def test_too_few_steps_for_any_gate_to_close_are_said_at_once(tmp_path: Path) -> None:
+    gates = GateOptions(rate=0.1)  # log α falls from 2 by at most 0.1 in each of 4 steps
+    few = PruneOptions(training=replace(TRAINING, steps=4, schedule="constant"), gates=gates)
+    assert few.gates_fall() == pytest.approx(0.4) and few.steps_to_close() == 21
+    assert replace(few, training=replace(few.training, steps=21)).steps_to_close() is None
+    assert replace(few, gates=GateOptions(rate=0.1, log_alpha="glorot")).steps_to_close() is None
+    options = no_tuning(training=few.training, gates=gates)
+    with pytest.warns(HeadscopeWarning) as caught:
+        sweep = run(tmp_path, keep=0.5, options=options)
+    first, second = (str(warning.message) for warning in caught)
+    assert first.startswith("no gate can close in 4 steps: log α begins at 2 and falls by at most 0.4.")
+    assert "no λ of 1 left 2 of 4 heads open" in second
+    assert [point.id for point in sweep.points] == ["none", "l0-0.02-s0", "l0-keep0.5-s0"]  # no other λ was tried
 
 
 def baselines(folder: Path, lambda_by_type: dict[str, float], **options) -> list[PrunePoint]:
