@@ -117,9 +117,8 @@ def prepare_gpt(data: Path, study: Study, size: Size) -> tuple[hs.Model, Learnin
     n_held_out = [min(n or N_HELD_OUT, N_HELD_OUT) for n in (size.n_dev, size.n_test)]
     numbers = dict(zip(("train", "valid", "test"), (size.n_train or study.n_train, *n_held_out), strict=True))
     model = hs.load("builtin:gpt", dtype=torch.float32, device="cpu")
-    return model, tasks.language_modelling(
-        *(passages(data, split, min(n or 400, 4000)) for split, n in numbers.items())
-    )
+    splits = [passages(data, split, n or N_HELD_OUT, size.passage_characters) for split, n in numbers.items()]
+    return model, tasks.language_modelling(*splits)
 
 
 def passages(data: Path, split: str, n: int, n_characters: int) -> list[str]:
