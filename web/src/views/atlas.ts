@@ -63,7 +63,7 @@ class AtlasView implements AtlasMounted, Acting {
       zoom: (factor) => this.acts.zoomAt(factor, { x: this.stage.size.width / 2, y: this.stage.size.height / 2 }),
       fit: () => this.fit(),
     });
-    this.stage.picture.append(this.legend.element, this.tools.element);
+    this.stage.frame.append(this.legend.element, this.tools.element);
     this.panel = new SentencePanel(host, this.store, (spot) => this.acts.point(spot));
     this.panel.closed = () => {
       this.acts.opensExamples = false;
@@ -206,7 +206,7 @@ class AtlasView implements AtlasMounted, Acting {
     const { selection } = scene;
     const { clientWidth: width, clientHeight: height } = this.element;
     const isOpen = selection.sentence && selection.place !== "" && selection.token !== null;
-    const { picture } = this.stage;
+    const { frame } = this.stage;
     const { element } = this.panel;
     if (isOpen && !element.isConnected) this.element.append(element);
     if (!isOpen) element.remove();
@@ -216,8 +216,8 @@ class AtlasView implements AtlasMounted, Acting {
       : isBeside
         ? Math.min(620, Math.round(width * 0.44))
         : Math.round(height * (height < 700 ? 0.62 : 0.55));
-    picture.style.width = `${isBeside ? width - taken : width}px`;
-    picture.style.height = `${isBeside ? height : height - taken}px`;
+    frame.style.width = `${isBeside ? width - taken : width}px`;
+    frame.style.height = `${isBeside ? height : height - taken}px`;
     const edge = "1px solid var(--line)";
     const beside = { left: `${width - taken}px`, top: "0", width: `${taken}px`, height: "100%" };
     const below = { left: "0", top: `${height - taken}px`, width: "100%", height: `${taken}px` };

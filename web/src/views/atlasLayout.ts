@@ -6,8 +6,8 @@ import type { Size } from "./atlasCamera";
 
 export const SIDE = 100;
 const GAP = 10;
-const BLOCK = 46; // between blocks, with room for a title
-const TITLE = 22;
+const BLOCK = 34; // between blocks
+const TITLE = 52; // over the names of the heads
 
 export interface Cell extends Box {
   place: AtlasPlaceProps;

@@ -38,6 +38,8 @@ export interface Frame {
 }
 
 export class AtlasStage {
+  /** The picture, with what lies on it. */
+  readonly frame = document.createElement("div");
   readonly picture = document.createElement("div");
   readonly surface: Surface;
   readonly painter = new CloudPainter();
@@ -53,17 +55,13 @@ export class AtlasStage {
     private readonly element: HTMLElement,
     sharpen: () => void,
   ) {
-    const { picture, over } = this;
-    Object.assign(picture.style, {
-      position: "absolute",
-      left: "0",
-      top: "0",
-      overflow: "hidden",
-      touchAction: "none",
-    });
+    const { frame, picture, over } = this;
+    Object.assign(frame.style, { position: "absolute", left: "0", top: "0" });
+    Object.assign(picture.style, { position: "absolute", inset: "0", overflow: "hidden", touchAction: "none" });
     picture.style.userSelect = "none";
     picture.setAttribute("role", "img");
-    element.append(picture);
+    frame.append(picture);
+    element.append(frame);
     this.surface = new Surface(picture, sharpen);
     Object.assign(over.style, { position: "absolute", left: "0", top: "0", pointerEvents: "none" });
     Object.assign(over.style, { width: "100%", height: "100%" });
@@ -125,7 +123,7 @@ export class AtlasStage {
 
   destroy(): void {
     this.surface.destroy();
-    this.picture.remove();
+    this.frame.remove();
   }
 
   private sized(width: number, height: number): Raster {

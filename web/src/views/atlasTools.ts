@@ -51,8 +51,6 @@ export class ToolBox {
     Object.assign(this.grips.style, ROW);
     this.element.append(this.grips, zoom, all);
     this.element.addEventListener("keydown", (event) => this.rove(event));
-    this.element.addEventListener("pointerdown", (event) => event.stopPropagation());
-    this.element.addEventListener("dblclick", (event) => event.stopPropagation());
     this.rest();
   }
 
