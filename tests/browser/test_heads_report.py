@@ -6,7 +6,9 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 import headscope as hs
+from headscope.faithfulness import HeadTests
 from headscope.reports import HeadsReport, heads
+from headscope.reports.trust_report import trust
 
 IMAGES = Path(hs.__file__).parent / "builtin" / "images"
 TEXTS = [
@@ -111,4 +113,26 @@ def test_patches_of_a_case_are_named_as_in_the_workbench_from_one(browser: Brows
     )
     expect(page.locator("#card .thumbs span").first).to_have_text("aeroplane.png")
     expect(page.locator("#choose-x")).to_have_value("patch_distance")
+    page.close()
+
+
+def test_badges_of_trust_stand_beside_the_roles(browser: Browser, gpt: hs.Model, tmp_path: Path) -> None:
+    tests = HeadTests(n_permutations=1, adversary=None)
+    verdicts = trust(gpt, TEXTS * 4, folder=tmp_path / "trust", heads=["L3"], tests=tests)
+    report = heads(gpt, TEXTS, tmp_path / "heads", relevance=False, importance=False, trust=verdicts)
+    page = browser.new_page(viewport={"width": 1280, "height": 800})
+    page.goto(report.page.as_uri())
+    page.wait_for_selector("body[data-ready=true]")
+    verdict, sentence = verdicts.heads["L3H2"].verdict, verdicts.heads["L3H2"].sentences[0]
+    expect(page.locator("#grid .badge")).to_have_count(8)
+    cell = page.locator("#grid .cell[data-head=L3H2]")
+    assert verdict in (cell.get_attribute("aria-label") or "")
+    cell.hover()
+    expect(page.locator("#tip")).to_contain_text(verdict)
+    cell.click()
+    expect(page.locator("#card .badge")).to_contain_text(verdict)
+    expect(page.locator("#card")).to_contain_text(sentence)
+    page.get_by_role("button", name="Trust", exact=True).click()
+    expect(page.locator("#table-body tr").first.locator(".badge")).to_be_visible()
+    expect(page.locator("#table-body .badge")).to_have_count(8)
     page.close()

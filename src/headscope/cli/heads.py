@@ -1,5 +1,6 @@
 """`headscope heads`: reports what every head of a model does over a corpus, as HTML, Parquet and JSON."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -29,6 +30,9 @@ def heads(
         bool, typer.Option("--no-importance", help="Skip gate gradients and ablation, the slowest part.")
     ] = False,
     sample: Annotated[int, typer.Option(help="Number of examples used for relevance and importance.", min=2)] = 16,
+    trust: Annotated[
+        Path | None, typer.Option(help="Folder written by `headscope trust`, whose verdicts to show beside the roles.")
+    ] = None,
     *,
     corpus_format: CorpusFormat,
     corpus_options: CorpusOptions,
@@ -51,6 +55,7 @@ def heads(
             relevance=not no_relevance,
             importance=not no_importance,
             sample=sample,
+            trust=trust,
             progress=progress,
             **run_options,
         )

@@ -28,6 +28,8 @@ from headscope.reports.findings import Answer, outcome
 from headscope.reports.relevance_sample import RelevanceSample, take_sample
 from headscope.reports.report_page import page, plain, script_and_style
 from headscope.reports.score_table import scores_table
+from headscope.reports.trust_of_heads import trust_of_heads
+from headscope.reports.trust_report import TrustReport
 from headscope.runs.engine import Engine
 from headscope.runs.manifest import digest_of
 from headscope.runs.run_folder import Folder
@@ -126,7 +128,7 @@ class HeadsReport:
 
     @classmethod
     def _of(cls, folder: Path, data: dict[str, Any]) -> "HeadsReport":
-        about = {name: data.get(name) for name in ("model", "weights", "corpus", "notes", "absent", "sample")}
+        about = {name: data.get(name) for name in ("model", "weights", "corpus", "notes", "absent", "sample", "trust")}
         verdicts = ByHead(
             (_head(name), Verdict.from_json(_head(name), verdict)) for name, verdict in data["roles"].items()
         )
@@ -149,6 +151,7 @@ def heads(
     importance: bool = True,
     sample: int = N_SAMPLE,
     extra: Iterable[runs.Measure] = (),
+    trust: TrustReport | str | Path | None = None,
     engine: "str | Engine" = "local",
     truncate: bool = False,
     progress: OnProgress | None = None,
@@ -158,13 +161,15 @@ def heads(
 
     Relevance, and importance (gate gradients, ablation), are measured on `sample` examples; a model that has no rule
     for them is reported without, and the reason. `every` takes each n-th example, for files that are sorted; `extra`
-    are further measures for the run. `truncate` cuts what is too long for the model, which is otherwise an error. The
+    are further measures for the run; `trust` a report of `hs.trust` on this model, or its folder, whose verdicts the
+    page shows beside the roles. `truncate` cuts what is too long for the model, which is otherwise an error. The
     run is kept in `folder` and goes on where it was stopped; without a folder it is kept in a temporary one.
     """
     script_and_style()  # what is missing for the page is said before hours of measuring, not after
     if folder is not None:
         check_folder(as_path(folder, "the folder of a report"))
     loaded = load(model) if isinstance(model, str) else model
+    verdicts = None if trust is None else trust_of_heads(trust, loaded)
     examples = corpus_subset(source, limit, every)
     place = Path(tempfile.mkdtemp(prefix="headscope-heads-")) if folder is None else Path(folder)
     work = _Work(loaded, place, progress, cancel)
@@ -184,6 +189,7 @@ def heads(
     scores |= alignment_scores(loaded, whole, first, every, progress=progress, cancel=cancel)
     methods = [name for name, is_wanted in zip(_METHODS, (relevance, importance, importance), strict=True) if is_wanted]
     report = _report(work, run, examples, first, scores, _measure_sample(work, run, first, sample, methods))
+    report.about["trust"] = verdicts
     _write(report)
     return report
 

@@ -33,12 +33,15 @@ _STACKS = {
 
 def page(report: "HeadsReport") -> str:
     """The page, complete."""
+    from headscope.reports.trust_of_heads import trust_note  # which writes its own page with this module
+
     about = report.about
     corpus = about["corpus"]
     where = f"{about['model']} on {corpus['name']}"
+    notes = [trust_note(about["trust"])] if about.get("trust") else []
     summary = (
         f"{len(report.roles)} heads over {corpus['n_examples']:,} examples of {corpus['name']} ({corpus['about']}). "
-        f"{' '.join(about['notes'])}"
+        f"{' '.join([*about['notes'], *notes])}"
     )
     footer = (
         f"Headscope {__version__}. Criteria of roles are those of the papers where they state one; heads.json and "
@@ -95,7 +98,14 @@ def data_of(report: "HeadsReport") -> dict[str, Any]:
         "cases": [[asdict(case) for case in report.cases.get(head, [])] for head in heads],
         "thumbnails": report.thumbnails,
         "absent": report.about["absent"],
+        "trust": _trust(report, heads),
     }
+
+
+def _trust(report: "HeadsReport", heads: list[Head]) -> list[dict[str, Any] | None] | None:
+    """The verdict of each head by a report of trust, None for heads that it has not tested."""
+    trust = report.about.get("trust")
+    return None if trust is None else [trust["heads"].get(str(head)) for head in heads]
 
 
 def _marks(finding: Finding | None) -> dict[str, str]:

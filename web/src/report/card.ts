@@ -9,6 +9,7 @@ import { byId, dot, make } from "./elements";
 import { familyColour } from "./families";
 import { figure, intervalOf, isKnown } from "./figures";
 import type { ReportPage } from "./reportPage";
+import { trustBadge } from "./trustBadges";
 
 const FINDINGS = 5;
 
@@ -34,7 +35,13 @@ export function drawCard(page: ReportPage): void {
     parts.push(make("p", { class: "note" }, [nothing]));
     if (nearest) parts.push(make("h3", {}, ["Nearest"]), findingBox(nearest));
   }
-  card.replaceChildren(...parts, ...thumbnailsOf(page, head), ...casesOf(page, head), allScores(page, head));
+  card.replaceChildren(
+    ...parts,
+    ...trustOf(page, head),
+    ...thumbnailsOf(page, head),
+    ...casesOf(page, head),
+    allScores(page, head),
+  );
   card.scrollTop = 0;
 }
 
@@ -62,6 +69,13 @@ function findingBox({ role, score, baseline, low, high, n_samples, criterion, so
     bar,
     make("div", { class: "small" }, [evidence]),
   ]);
+}
+
+function trustOf({ contents }: ReportPage, head: number): HTMLElement[] {
+  const trust = contents.trust(head);
+  if (!trust) return [];
+  const sentences = trust.sentences.map((sentence) => make("p", { class: "small" }, [sentence]));
+  return [make("h3", {}, ["Does its attention explain the output?"]), make("p", {}, [trustBadge(trust)]), ...sentences];
 }
 
 function thumbnailsOf(page: ReportPage, head: number): HTMLElement[] {

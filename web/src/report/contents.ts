@@ -68,6 +68,12 @@ export interface Stack {
   layers: { site: string; heads: number[] }[];
 }
 
+/** What `headscope trust` found of a head. */
+export interface HeadTrust {
+  verdict: "supported" | "mixed" | "not supported" | "not tested";
+  sentences: string[];
+}
+
 export interface ReportJson {
   heads: string[];
   siteOf: string[];
@@ -79,6 +85,8 @@ export interface ReportJson {
   cases: Case[][];
   thumbnails: Thumbnails[];
   absent: Record<string, string>;
+  /** Of each head; null of those that were not asked for, or where nothing was tested. */
+  trust: (HeadTrust | null)[] | null;
 }
 
 /** The same, looked up by name. Heads are known by their index. */
@@ -105,6 +113,10 @@ export class Contents {
 
   verdict(head: number): Verdict {
     return this.json.roles[head] as Verdict;
+  }
+
+  trust(head: number): HeadTrust | null {
+    return this.json.trust?.[head] ?? null;
   }
 
   /** The first of these measures that the report has, else its first. */

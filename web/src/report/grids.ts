@@ -7,6 +7,7 @@ import { byId, make } from "./elements";
 import { familyColour, inkOn } from "./families";
 import { figure, isKnown, rangeOf } from "./figures";
 import { measureMenu, type ReportPage, tipOf } from "./reportPage";
+import { trustSign, trustText } from "./trustBadges";
 
 /** How a head is drawn. */
 interface Cell {
@@ -14,6 +15,7 @@ interface Cell {
   colour: string | null;
   ink?: string;
   text?: string;
+  sign?: HTMLElement | null;
   label: string;
   tip: string[];
 }
@@ -78,9 +80,11 @@ function cellsBy(page: ReportPage, measure: Measure): (head: number) => Cell {
   const scale = new ColourScale(page.theme, rangeOf(measure.values));
   return (head) => {
     const score = measure.values[head];
+    const trust = page.contents.trust(head);
     return {
       colour: isKnown(score) ? scale.css(score) : null,
-      label: `${page.contents.name(head)}, ${measure.label} ${figure(score)}`,
+      sign: trust && trustSign(trust),
+      label: `${page.contents.name(head)}, ${measure.label} ${figure(score)}${trust ? `, ${trustText(trust)}` : ""}`,
       tip: tipOf(page, head, measure),
     };
   };
@@ -139,7 +143,7 @@ function cellAt(page: ReportPage, head: number | undefined, cell: (head: number)
   if (head === undefined) return make("span");
   const { tip, contents } = page;
   const name = contents.name(head);
-  const { colour, ink, text = "", label, tip: lines } = cell(head);
+  const { colour, ink, text = "", sign = null, label, tip: lines } = cell(head);
   const style = [colour ? `background:${colour}` : "", ink ? `color:${ink}` : ""].filter(Boolean).join(";");
   const attributes = {
     class: colour ? "cell" : "cell none",
@@ -149,7 +153,7 @@ function cellAt(page: ReportPage, head: number | undefined, cell: (head: number)
     "aria-label": label,
     tabindex: -1,
   };
-  return make("button", attributes, [text], {
+  return make("button", attributes, [sign, text], {
     click: () => page.choose({ head: name }),
     pointerenter: (event) => tip.show(event, lines),
     pointerleave: () => tip.hide(),

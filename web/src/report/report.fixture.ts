@@ -51,4 +51,5 @@ export const REPORT: ReportJson = {
   cases: [[], [], [], []],
   thumbnails: [],
   absent: {},
+  trust: null,
 };

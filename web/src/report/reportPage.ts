@@ -6,6 +6,7 @@ import type { Contents, Measure } from "./contents";
 import { make } from "./elements";
 import { figure, intervalOf, isKnown } from "./figures";
 import type { Tip } from "./tip";
+import { trustText } from "./trustBadges";
 
 export interface ReportPage {
   readonly contents: Contents;
@@ -18,7 +19,8 @@ export interface ReportPage {
 
 /** Who a head is, and what it scores. */
 export function tipOf({ contents }: ReportPage, head: number, measure?: Measure): string[] {
-  const lines = [`${contents.name(head)}: ${contents.verdict(head).role}`];
+  const trust = contents.trust(head);
+  const lines = [`${contents.name(head)}: ${contents.verdict(head).role}`, trust ? trustText(trust) : ""];
   if (!measure) return lines;
   const interval = intervalOf(measure, head);
   lines.push(`${measure.label} ${figure(measure.values[head], measure.unit)}${interval && ` (${interval})`}`);

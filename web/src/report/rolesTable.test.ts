@@ -17,6 +17,16 @@ describe("the table of roles", () => {
     expect(sortedHeads(contents, "", "", { by: "also", isDown: true })).toEqual([1, 3, 0, 2]);
   });
 
+  test("is sorted by trust, the best first, and those that were not asked for last", () => {
+    const trust = (["not supported", "supported", null, "mixed"] as const).map(
+      (verdict) => verdict && { verdict, sentences: [] },
+    );
+    const tested = new Contents({ ...REPORT, trust });
+    expect(sortedHeads(tested, "", "", { by: "trust", isDown: true })).toEqual([1, 3, 0, 2]);
+    expect(sortedHeads(tested, "", "", { by: "trust", isDown: false })).toEqual([0, 3, 1, 2]);
+    expect(sortedHeads(contents, "", "", { by: "trust", isDown: true })).toEqual([0, 1, 2, 3]);
+  });
+
   test("is filtered by family, and by words in the name of a head or in any of its roles", () => {
     expect(sortedHeads(contents, "none", "", BY_HEAD)).toEqual([0, 2]);
     expect(sortedHeads(contents, "", " NSUBJ ", BY_HEAD)).toEqual([1]);

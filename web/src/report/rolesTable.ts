@@ -6,8 +6,9 @@ import { byId, dot, make } from "./elements";
 import { familyColour } from "./families";
 import { figure, isKnown } from "./figures";
 import type { ReportPage } from "./reportPage";
+import { trustBadge, VERDICTS } from "./trustBadges";
 
-type ColumnName = "head" | "role" | "score" | "baseline" | "interval" | "also";
+type ColumnName = "head" | "role" | "trust" | "score" | "baseline" | "interval" | "also";
 
 export interface Sorting {
   by: ColumnName;
@@ -17,6 +18,7 @@ export interface Sorting {
 const COLUMNS: { name: ColumnName; label: string; kind: string }[] = [
   { name: "head", label: "Head", kind: "" },
   { name: "role", label: "Role", kind: "" },
+  { name: "trust", label: "Trust", kind: "" },
   { name: "score", label: "Score", kind: "n" },
   { name: "baseline", label: "Baseline", kind: "n" },
   { name: "interval", label: "95 % interval", kind: "n wide" },
@@ -24,12 +26,17 @@ const COLUMNS: { name: ColumnName; label: string; kind: string }[] = [
 ];
 
 /** What a column is sorted by. */
-function valueIn(name: ColumnName, head: number, { role, findings }: Verdict): number | string | null {
+function valueIn(name: ColumnName, head: number, contents: Contents): number | string | null {
+  const { role, findings } = contents.verdict(head);
   switch (name) {
     case "head":
       return head;
     case "role":
       return role;
+    case "trust": {
+      const trust = contents.trust(head);
+      return trust && VERDICTS.length - VERDICTS.indexOf(trust.verdict);
+    }
     case "score":
       return findings[0]?.score ?? null;
     case "baseline":
@@ -44,7 +51,7 @@ function valueIn(name: ColumnName, head: number, { role, findings }: Verdict): n
 /** The heads of the table, in its order; what has no value comes last, whichever way it is sorted. */
 export function sortedHeads(contents: Contents, family: string, words: string, { by, isDown }: Sorting): number[] {
   const wanted = words.trim().toLowerCase();
-  const values = contents.allHeads.map((head) => valueIn(by, head, contents.verdict(head)));
+  const values = contents.allHeads.map((head) => valueIn(by, head, contents));
   return contents.allHeads
     .filter((head) => {
       const verdict = contents.verdict(head);
@@ -89,9 +96,14 @@ export class RolesTable {
   draw(): void {
     const { contents } = this.page;
     const heads = sortedHeads(contents, this.family.value, this.words.value, this.sorting);
-    byId("table-head").replaceChildren(...COLUMNS.map((column) => this.title(column)));
+    byId("table-head").replaceChildren(...this.columns.map((column) => this.title(column)));
     byId("table-body").replaceChildren(...heads.map((head) => this.row(head)));
     byId("table-note").textContent = `${heads.length} of ${contents.json.heads.length} heads`;
+  }
+
+  /** Trust has a column where it was tested. */
+  private get columns() {
+    return COLUMNS.filter(({ name }) => name !== "trust" || this.page.contents.json.trust);
   }
 
   private title({ name, label, kind }: (typeof COLUMNS)[number]): HTMLElement {
@@ -113,9 +125,11 @@ export class RolesTable {
     const verdict = contents.verdict(head);
     const best = verdict.findings[0];
     const colour = css(familyColour(theme, verdict.family));
+    const trust = contents.trust(head);
     const cells = [
       make("td", { class: "name" }, [make("button", {}, [name])]),
       make("td", {}, [dot(colour, "display:inline-block;margin-right:6px;"), verdict.role]),
+      contents.json.trust && make("td", {}, [trust && trustBadge(trust)]),
       make("td", { class: "n" }, [best ? figure(best.score) : ""]),
       make("td", { class: "n" }, [best ? figure(best.baseline) : ""]),
       make("td", { class: "n wide" }, [best && isKnown(best.low) ? `${figure(best.low)} to ${figure(best.high)}` : ""]),
