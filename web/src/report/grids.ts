@@ -7,7 +7,7 @@ import { byId, make } from "./elements";
 import { familyColour, inkOn } from "./families";
 import { figure, isKnown, rangeOf } from "./figures";
 import { measureMenu, type ReportPage, tipOf } from "./reportPage";
-import { trustSign, trustText } from "./trustBadges";
+import { TRUST_KEY, trustSign, trustText } from "./trustBadges";
 
 /** How a head is drawn. */
 interface Cell {
@@ -33,7 +33,8 @@ export function drawGrid(page: ReportPage): void {
   );
   const baseline = isKnown(measure.baseline) ? `, baseline ${figure(measure.baseline, measure.unit)} on average` : "";
   const examples = `${measure.n_samples.toLocaleString("en")} examples${baseline}.`;
-  byId("grid-note").textContent = [measure.about, examples].filter(Boolean).join(". ");
+  const badges = page.contents.json.trust ? ` Badges say whether its attention explains the output: ${TRUST_KEY}.` : "";
+  byId("grid-note").textContent = [measure.about, examples].filter(Boolean).join(". ") + badges;
 }
 
 /** Relevance, confidence and roles of the same heads at the same places, as in Voita et al. (2019), figure 2. */

@@ -12,6 +12,9 @@ const SIGNS: Record<HeadTrust["verdict"], string> = {
 /** The best first. */
 export const VERDICTS = Object.keys(SIGNS) as HeadTrust["verdict"][];
 
+/** All signs with their words. */
+export const TRUST_KEY = VERDICTS.map((verdict) => `${SIGNS[verdict]} ${verdict}`).join(", ");
+
 export function trustText({ verdict }: HeadTrust): string {
   return `${SIGNS[verdict]}\u00a0${verdict}`; // no line ends between them
 }

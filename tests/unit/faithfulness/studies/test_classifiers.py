@@ -8,6 +8,7 @@ import torch
 
 import headscope as hs
 from headscope.errors import InputError
+from headscope.faithfulness.kendall_tau import rank_agreement
 from headscope.faithfulness.studies.classifier_tasks import (
     BaseAnswers,
     ClassifierOptions,
@@ -138,6 +139,32 @@ def test_tests_of_texts_say_why_a_text_was_not_tested(encoder, texts) -> None:
     assert short and all(line["tau_gradient"] is None and "tokens to rank" in line["reason"] for line in short)
     row = summary(lines, "leave_one_out")
     assert row["texts"] == len(lines) - len(short) and -1 <= row["mean"] <= 1 and 0 <= row["significant"] <= 1
+
+
+def test_each_ranking_has_its_own_name(texts) -> None:
+    """The published code swaps the names of the two: here each is worked out on a text, by its definition."""
+    parameters = pick(classifiers("bilstm", 1), 0)
+    lines = classifier_tests(parameters, texts, n_texts=5, n_permutations=5)
+    line = next(line for line in lines if line["words"] == 6)
+    batch = texts.batch(texts.test, [line["place"]])
+    classified = classify(parameters, batch.inputs, batch.mask, batch.attended)
+    weights, words = classified.attention[:, 0, 0], range(1, 7)
+    inputs = batch.inputs.clone().requires_grad_()
+    frozen = classify(parameters, inputs, batch.mask, batch.attended, classified.attention)
+    slope = torch.autograd.grad(frozen.logits[0, 0].sigmoid(), inputs)[0]
+    gradient = (slope * inputs.detach()).sum(-1).abs()
+    change = torch.zeros_like(weights)
+    for word in words:
+        others = [place for place in range(8) if place != word]
+        inner = torch.tensor([[False, *[True] * 5, False]])
+        shorter = classify(parameters, batch.inputs[:, others], batch.mask[:, others], inner)
+        change[0, word] = (shorter.logits.sigmoid() - classified.logits.sigmoid()).abs()[0, 0]
+    expected = {"tau_gradient": gradient, "tau_leave_one_out": change}
+    taus = {
+        name: float(rank_agreement(weights[:, words], values[:, words]).tau[0]) for name, values in expected.items()
+    }
+    assert {name: line[name] for name in taus} == pytest.approx(taus)
+    assert taus["tau_gradient"] != taus["tau_leave_one_out"]
 
 
 def test_numbers_are_one_word() -> None:
