@@ -17,8 +17,19 @@ from triton.experimental.gluon.language.nvidia.hopper import (
     warpgroup_mma_wait,
 )
 
-BLOCK_KEYS = gl.constexpr(128)
-BLOCK_ROWS = gl.constexpr(64)  # of one group of warps
+from headscope.attention.hopper_sums import (
+    BLOCK_KEYS,
+    BLOCK_ROWS,
+    by_thread,
+    eighth,
+    halves,
+    of_rows,
+    peak_of,
+    pinned,
+    strongest,
+    sums,
+)  # fmt: skip
+
 FORBIDDEN = gl.constexpr(-1.0e30)
 LN2 = gl.constexpr(0.6931471805599453)
 
@@ -99,99 +110,6 @@ def _producer(
 
 
 @gluon.jit
-def _by_thread(x, n: gl.constexpr):
-    """[64, n] as [64, 4, n / 4]: the last axis lies within one thread, the middle one over the four of a row."""
-    y = gl.permute(gl.reshape(x, [BLOCK_ROWS, n // 8, 4, 2]), (0, 2, 1, 3))
-    return gl.reshape(y, [BLOCK_ROWS, 4, n // 4])
-
-
-@gluon.jit
-def _peak(s):
-    """Row maxima whose last five bits say, counted down, in which of 32 groups of four columns they stand; and those
-    of the groups."""
-    groups = gl.permute(gl.reshape(s, [BLOCK_ROWS, BLOCK_KEYS // 16, 2, 4, 2]), (0, 3, 1, 2, 4))
-    largest = gl.max(gl.reshape(groups, [BLOCK_ROWS, 4, BLOCK_KEYS // 16, 4]), 3)
-    k = gl.arange(0, BLOCK_KEYS // 16, layout=gl.SliceLayout(0, gl.SliceLayout(1, largest.type.layout)))
-    bits = (largest.to(gl.int32, bitcast=True) & -32) | gl.expand_dims(gl.expand_dims(28 - 4 * k, 0), 1)
-    of_thread = gl.max(bits.to(gl.float32, bitcast=True), 2)
-    lane = gl.arange(0, 4, layout=gl.SliceLayout(0, of_thread.type.layout))
-    bits = of_thread.to(gl.int32, bitcast=True) | gl.expand_dims(3 - lane, 0)
-    row = gl.max(bits.to(gl.float32, bitcast=True), 1)
-    return gl.convert_layout(row, gl.SliceLayout(1, s.type.layout), assert_trivial=True), largest
-
-
-@gluon.jit
-def _eighth(classes):
-    """A little less than the eighth largest of each row's 32: no more than its eighth largest score."""
-    value = gl.max(gl.max(classes, 2), 1)
-    for _ in gl.static_range(7):
-        classes = gl.where(classes == gl.expand_dims(gl.expand_dims(value, 1), 2), -1.0e38, classes)
-        value = gl.max(gl.max(classes, 2), 1)
-    return gl.where(value < -1.0e29, -1.0e29, value - gl.abs(value) * 1.0e-5)
-
-
-@gluon.jit
-def _sums(p, x, first, rows, sign, n: gl.constexpr, diagonal: gl.constexpr):
-    """Sums of p, of p · x and of p · |query − key| over the columns that a thread holds: [64, 4] each."""
-    of_thread = _by_thread(p, n)
-    total = gl.sum(of_thread, 2)
-    mean = gl.sum(of_thread * _by_thread(x, n), 2)
-    k = gl.arange(0, n // 4, layout=gl.SliceLayout(0, gl.SliceLayout(1, of_thread.type.layout)))
-    column = gl.expand_dims(gl.expand_dims((k // 2) * 8 + k % 2, 0), 1).to(gl.float32)
-    if diagonal:
-        row = gl.convert_layout(rows, gl.SliceLayout(2, of_thread.type.layout), assert_trivial=True)
-        far = gl.sum(of_thread * gl.abs(gl.expand_dims(row, 2) - first - column), 2)
-    else:  # all keys on one side of the queries: one product a column
-        far = gl.sum(of_thread * column, 2)
-        far = ((gl.convert_layout(rows, far.type.layout, assert_trivial=True) - first) * total - far) * sign
-    return total, mean, far
-
-
-@gluon.jit
-def _pinned(total):
-    """The same, past a branch that is never taken: else the wait for the last product moves before the softmax."""
-    return gl.inline_asm_elementwise(
-        "{ .reg .pred q; setp.lt.f32 q, $1, 0fBF800000; @q exit; mov.b32 $0, $1; }",
-        "=f,f", [total], dtype=gl.float32, is_pure=False, pack=1,
-    )  # fmt: skip
-
-
-@gluon.jit
-def _halves(x):
-    """The first and the last 64 columns."""
-    return gl.split(gl.permute(gl.reshape(x, [BLOCK_ROWS, 2, BLOCK_KEYS // 2]), (0, 2, 1)))
-
-
-@gluon.jit
-def _of_rows(values, layout: gl.constexpr):
-    return gl.expand_dims(gl.convert_layout(values, gl.SliceLayout(1, layout), assert_trivial=True), 1)
-
-
-@gluon.jit
-def _strongest(q, key_at, peak, block, scale, first_row, length, step, dim: gl.constexpr, causal: gl.constexpr):
-    """Of the four columns that a peak names, the one with the largest score, and that score in base 2."""
-    layout: gl.constexpr = gl.BlockedLayout([1, 8], [32 * 8 // dim, dim // 8], [4, 1], [1, 0])
-    row: gl.constexpr = gl.SliceLayout(1, layout)
-    code = 31 - (peak.to(gl.int32, bitcast=True) & 31)
-    first = gl.convert_layout(block + (code // 4) * 16 + 2 * (code % 4), row)
-    vectors = q.load(layout).to(gl.float32)
-    rows = first_row + gl.arange(0, BLOCK_ROWS, layout=row)
-    dims = gl.expand_dims(gl.arange(0, dim, layout=gl.SliceLayout(0, layout)), 0)
-    best = gl.full([BLOCK_ROWS], -1.0e38, gl.float32, row)
-    place = first
-    for u in gl.static_range(4):
-        column = first + (u % 2) + 8 * (u // 2)
-        seen = column < length
-        if causal:
-            seen = seen & (column <= rows)
-        at = gl.expand_dims(gl.minimum(column, length - 1).to(gl.int64) * step, 1)
-        score = gl.where(seen, gl.sum(vectors * gl.load(key_at + at + dims).to(gl.float32), 1), -1.0e38)
-        place = gl.where(score > best, column, place)
-        best = gl.maximum(score, best)
-    return place, best * scale, rows
-
-
-@gluon.jit
 def _consumer(
     w, buffers, barriers, out, key_at, figures, strides, scale, sizes,
     dim: gl.constexpr, stages: gl.constexpr, causal: gl.constexpr, ragged: gl.constexpr, delayed: gl.constexpr,
@@ -243,14 +161,14 @@ def _consumer(
             if causal:
                 seen = gl.expand_dims(rows, 1) >= first + columns
             s = gl.where(seen, s, FORBIDDEN)
-            peak, classes = _peak(s)
+            peak, classes = peak_of(s)
             x = s * scale - gl.expand_dims(peak * scale, 1)
             p = gl.exp2(x)
-            quad: gl.constexpr = gl.sum(_by_thread(p, BLOCK_KEYS), 2).type.layout
+            quad: gl.constexpr = gl.sum(by_thread(p, BLOCK_KEYS), 2).type.layout
             lane = gl.expand_dims(gl.arange(0, 4, layout=gl.SliceLayout(0, quad)), 0)
             row_of = gl.expand_dims(first_row + gl.arange(0, BLOCK_ROWS, layout=gl.SliceLayout(1, quad)), 1)
             row_of = (row_of - 2 * lane).to(gl.float32)
-            total, mean, far = _sums(p, x, first.to(gl.float32), row_of, 1.0, BLOCK_KEYS, True)
+            total, mean, far = sums(p, x, first.to(gl.float32), row_of, 1.0, BLOCK_KEYS, True)
             best = gl.full([BLOCK_ROWS], 0, gl.int32, row_layout) + first
             weights = gl.convert_layout(p.to(dtype), p_layout, assert_trivial=True)
             acc = warpgroup_mma_init(gl.zeros([BLOCK_ROWS, dim], gl.float32, o_layout))
@@ -269,7 +187,7 @@ def _consumer(
                 done = warpgroup_mma_wait(0, deps=(warpgroup_mma(weights, v, acc, is_async=True),))
                 mbarrier.arrive(v_empty.index(last))
                 s = gl.where((gl.expand_dims(rows, 1) > -1) & (first + columns < length), s, FORBIDDEN)
-                largest, groups = _peak(s)
+                largest, groups = peak_of(s)
                 if keep:
                     classes = gl.maximum(classes, groups)
                 new_peak = gl.maximum(peak, largest)
@@ -277,13 +195,13 @@ def _consumer(
                 shift = (peak - new_peak) * scale
                 x = s * scale - gl.expand_dims(new_peak * scale, 1)
                 p = gl.exp2(x)
-                more, more_mean, more_far = _sums(p, x, first.to(gl.float32), row_of, -1.0, BLOCK_KEYS, False)
-                shrink = _of_rows(gl.exp2(shift), quad)
-                mean = (mean + _of_rows(shift, quad) * total) * shrink + more_mean
+                more, more_mean, more_far = sums(p, x, first.to(gl.float32), row_of, -1.0, BLOCK_KEYS, False)
+                shrink = of_rows(gl.exp2(shift), quad)
+                mean = (mean + of_rows(shift, quad) * total) * shrink + more_mean
                 far = far * shrink + more_far
                 total = total * shrink + more
                 peak = new_peak
-                acc = warpgroup_mma_init(done * _of_rows(gl.exp2(shift), o_layout))
+                acc = warpgroup_mma_init(done * of_rows(gl.exp2(shift), o_layout))
                 weights = gl.convert_layout(p.to(dtype), p_layout, assert_trivial=True)
                 step += 1
 
@@ -308,7 +226,7 @@ def _consumer(
                     sign = gl.where(first < first_row, 1.0, -1.0)
                 s = warpgroup_mma_wait(1, deps=(s_token,))
                 mbarrier.arrive(k_empty.index(slot))
-                largest, groups = _peak(s)
+                largest, groups = peak_of(s)
                 if keep:
                     classes = gl.maximum(classes, groups)
                 new_peak = gl.maximum(peak, largest)
@@ -318,28 +236,28 @@ def _consumer(
                     used = peak
                     jump = gl.maximum(jump, largest - peak)
                 shift = (relative - used) * scale
-                shrink = _of_rows(gl.exp2(shift), quad)
-                mean = (mean + _of_rows(shift, quad) * total) * shrink
+                shrink = of_rows(gl.exp2(shift), quad)
+                mean = (mean + of_rows(shift, quad) * total) * shrink
                 far = far * shrink
                 total = total * shrink
-                s_left, s_right = _halves(s)
+                s_left, s_right = halves(s)
                 half: gl.constexpr = s_left.type.layout
-                level = _of_rows(used * scale, half)
+                level = of_rows(used * scale, half)
                 x_left = s_left * scale - level
                 left = gl.exp2(x_left)
-                part, part_mean, part_far = _sums(
+                part, part_mean, part_far = sums(
                     left, x_left, first.to(gl.float32), row_of, sign, BLOCK_KEYS // 2, False
                 )
-                total = _pinned(total + gl.convert_layout(part, quad, assert_trivial=True))
+                total = pinned(total + gl.convert_layout(part, quad, assert_trivial=True))
                 mean += gl.convert_layout(part_mean, quad, assert_trivial=True)
                 far += gl.convert_layout(part_far, quad, assert_trivial=True)
                 done = warpgroup_mma_wait(0, deps=(o_token,))
                 mbarrier.arrive(v_empty.index(last))
-                acc = warpgroup_mma_init(done * _of_rows(gl.exp2(shift), o_layout))
+                acc = warpgroup_mma_init(done * of_rows(gl.exp2(shift), o_layout))
                 x_right = s_right * scale - level
                 right = gl.exp2(x_right)
                 middle = (first + BLOCK_KEYS // 2).to(gl.float32)
-                part, part_mean, part_far = _sums(right, x_right, middle, row_of, sign, BLOCK_KEYS // 2, False)
+                part, part_mean, part_far = sums(right, x_right, middle, row_of, sign, BLOCK_KEYS // 2, False)
                 total += gl.convert_layout(part, quad, assert_trivial=True)
                 mean += gl.convert_layout(part_mean, quad, assert_trivial=True)
                 far += gl.convert_layout(part_far, quad, assert_trivial=True)
@@ -364,7 +282,7 @@ def _consumer(
             at, real = head * length + row, row < length
             gl.store(lse_at + at, level * LN2, mask=real)
             keys = key_at + b * key_batch + (h // n_each) * key_head
-            place, score, row_p = _strongest(q, keys, peak, best, scale, first_row, length, key_step, dim, causal)
+            place, score, row_p = strongest(q, keys, peak, best, scale, first_row, length, key_step, dim, causal)
             fence_async_shared()
             mbarrier.arrive(q_empty.index(w))
             surprisal = gl.maximum(gl.convert_layout(level, place.type.layout) - score, 0.0)
@@ -375,12 +293,12 @@ def _consumer(
             gl.store(entropy_at + at, entropy, mask=real)
             gl.store(distance_at + at, gl.maximum(gl.sum(far, 1) / whole, 0.0), mask=real)
             if keep:
-                bound = _eighth(classes)
+                bound = eighth(classes)
                 row = first_row + gl.arange(0, BLOCK_ROWS, layout=bound.type.layout)
                 gl.store(bound_at + head * length + row, bound, mask=row < length)
             done = warpgroup_mma_wait(0, deps=(o_token,))
             mbarrier.arrive(v_empty.index(last))
-            done = done * _of_rows(1.0 / whole, o_layout)
+            done = done * of_rows(1.0 / whole, o_layout)
             row_o = first_row + gl.arange(0, BLOCK_ROWS, layout=gl.SliceLayout(1, o_layout))
             dims = gl.expand_dims(gl.arange(0, dim, layout=gl.SliceLayout(0, o_layout)), 0)
             at_o = out + b * out_batch + h * out_head + gl.expand_dims(row_o.to(gl.int64) * out_row, 1) + dims
@@ -418,50 +336,16 @@ def attend_rows(
     figures = (lse_at, entropy_at, max_at, distance_at, argmax_at, bound_at)
     sizes = (length, n_heads, n_each, n_all, n_tiles, n_programs)
     strides = (out_batch, out_row, out_head, key_batch, key_head, key_step)
+    # fmt: off
     gl.warp_specialize(
         [
-            (
-                _consumer,
-                (
-                    0,
-                    buffers,
-                    barriers,
-                    out,
-                    key_at,
-                    figures,
-                    strides,
-                    scale,
-                    sizes,
-                    dim,
-                    stages,
-                    causal,
-                    ragged,
-                    delayed,
-                    keep,
-                ),
-            ),
-            (
-                _consumer,
-                (
-                    1,
-                    buffers,
-                    barriers,
-                    out,
-                    key_at,
-                    figures,
-                    strides,
-                    scale,
-                    sizes,
-                    dim,
-                    stages,
-                    causal,
-                    ragged,
-                    delayed,
-                    keep,
-                ),
-            ),
+            (_consumer, (0, buffers, barriers, out, key_at, figures, strides, scale, sizes,
+                         dim, stages, causal, ragged, delayed, keep)),
+            (_consumer, (1, buffers, barriers, out, key_at, figures, strides, scale, sizes,
+                         dim, stages, causal, ragged, delayed, keep)),
             (_producer, (query, key, value, buffers, barriers, sizes, dim, stages, causal)),
         ],
         [4, 1],
         [240, 24],
     )
+    # fmt: on
