@@ -107,7 +107,7 @@ export function headingLabels(
         ...small,
         text,
         x: Math.max(6, at.x),
-        y: Math.max(10, at.y - 12),
+        y: Math.max(10, at.y - 8),
         align: "left",
         width: 300,
         isBold: true,

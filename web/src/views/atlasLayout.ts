@@ -52,7 +52,7 @@ function arranged(blocks: [string, AtlasPlaceProps[]][], isAcross: boolean): Atl
   let [left, top] = [0, 0];
   blocks.forEach(([title, places], block) => {
     const above = blocks.length > 1 ? TITLE : 0;
-    if (above) layout.headings.push({ text: title, kind: "title", x: left, y: top + 6 });
+    if (above) layout.headings.push({ text: title, kind: "title", x: left, y: top + 20 });
     const layers = [...new Set(places.map(({ layer }) => layer))].sort((a, b) => a - b);
     const heads = [...new Set(places.map(({ head }) => head ?? 0))].sort((a, b) => a - b);
     for (const place of places) {

@@ -29,7 +29,7 @@ const SMALLER = 84;
 
 export class SentencePanel {
   readonly element = document.createElement("section");
-  private readonly title = document.createElement("h3");
+  private readonly title = document.createElement("h2");
   private readonly line = document.createElement("p");
   private readonly place = document.createElement("div");
   private readonly average = document.createElement("figure");
