@@ -451,6 +451,7 @@ export class Workbench
     const { open, selection } = this.charts;
     const at = open?.atlas.places.find(({ address }) => address === selection.place);
     if (!at || at.head === null || open?.atlas.model !== this.modelOnScreen || !this.shown) return;
+    this.#opening = ""; // the head to open with was chosen here
     Object.assign(next, fitted({ ...next, site: at.site, head: at.head, heads: [at.head] }, this.shown.trace));
   }
 
