@@ -98,7 +98,7 @@ def test_a_run_that_cannot_be_done_says_why(client: TestClient, run) -> None:
     last = run(client, text="word " * 3000)[-1]
     assert last["state"] == "failed" and last["error"] == "TooLongError"
     assert (
-        "positions for 1024" in last["message"] and last["hint"] == "Shorten the text, or run the first 1,024 tokens."
+        "positions for 1,024" in last["message"] and last["hint"] == "Shorten the text, or run the first 1,024 tokens."
     )
     assert last["cut_to"] == "1,024 tokens"
     assert run(client, text="word " * 3000, truncate=True)[-1]["state"] == "done"
