@@ -75,8 +75,9 @@ def _text(rows: list[dict[str, Any]]) -> str:
             continue
         text = str(row["text"]).replace(_BLANK, " ").strip()
         plain = text.removeprefix(_JOINER)
-        is_placed = row["start"] is not None and row["start"] >= 0
-        goes_on = row["start"] <= end if is_placed else text != plain
+        start = -1 if row["start"] is None else row["start"]
+        is_placed = start >= 0
+        goes_on = start <= end if is_placed else text != plain
         parts.append(plain if goes_on else f" {plain}")
         end = row["end"] if is_placed else end
     return "".join(parts).strip()

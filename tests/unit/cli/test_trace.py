@@ -170,7 +170,7 @@ def test_a_cut_text_is_warned_of_once_on_stderr(call, refusal, models: Path) -> 
         (["{models}/gpt", TEXT, "--edit", "silence(L0H0)"], "put it in quotes"),
         (["{models}/gpt", TEXT, "--edit", 'block("L0H0", "dog", "cat")'], "no token reads 'dog'"),
         (["{models}/gpt", TEXT, "--generate", "3", "--target", "a"], "--generate takes a text"),
-        (["{models}/gpt", TEXT, "--generate", "0"], "at least 1"),
+        (["{models}/gpt", TEXT, "--generate", "0"], "from 1 to"),
         (["{models}/gpt", TEXT, "--device", "abacus"], "there is no device 'abacus'"),
         (["{models}/gpt", TEXT, "--dtype", "float7"], "there is no dtype"),
         (["{models}/gpt", TEXT, "--record", "everything"], "'rows', 'summary', 'heads', 'full'"),

@@ -73,7 +73,7 @@ def stack(models: list[dict[str, Tensor]], device: torch.device | str = "cpu") -
 
 def training_device(name: str | None) -> torch.device:
     """The device with this name (None: the CPU), if there is one that can train a stack."""
-    check_device(name)
+    check_device(name or "cpu")
     device = torch.device(name or "cpu")
     if device.type == "mps":
         raise InputError("studies train on the CPU or on CUDA: mps has no double precision, in which they sum.")

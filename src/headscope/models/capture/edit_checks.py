@@ -7,7 +7,7 @@ from typing import Any
 from torch import Tensor
 
 from headscope.arguments import instances
-from headscope.errors import InterventionError, UnknownHeadError
+from headscope.errors import InputError, InterventionError, UnknownHeadError
 from headscope.interventions import Intervention
 from headscope.interventions.edits import (
     Apply,
@@ -30,7 +30,10 @@ def intervention_list(interventions: "Sequence[Intervention] | Intervention | No
     """One intervention, several or none, as a list of what are indeed interventions."""
     if interventions is None:
         return []
-    return instances(interventions, Intervention, "interventions", "make them with hs.silence, hs.scale, …")
+    try:
+        return instances(interventions, Intervention, "interventions", "make them with hs.silence, hs.scale, …")
+    except InputError as error:
+        raise InterventionError(str(error)) from None
 
 
 def resolve(interventions: Sequence[Intervention], layout: Layout) -> Resolved:
