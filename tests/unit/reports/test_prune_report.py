@@ -23,6 +23,7 @@ from headscope.reports.pruning.conclusions import (
     types_conclusion,
 )
 from headscope.reports.pruning.curves import panels_of, tuned_where_there_are
+from headscope.reports.pruning.role_survival import RoleSurvival, role_survival
 from headscope.reports.pruning.survivor_roles import SurvivorRoles, points_to_measure
 from headscope.reports.pruning.sweep_page import data_of
 from headscope.sites import Head, Site
@@ -201,13 +202,27 @@ def with_roles(point: PrunePoint, n_with_role: int) -> SurvivorRoles:
 def test_roles_of_survivors_are_compared_with_those_of_random_survivors() -> None:
     chosen = with_roles(l0("a-tuned", LITTLE, 1.0, like="a", **TUNED), 2)
     drawn = [with_roles(random_point(f"r{n}", LITTLE, 1.0, "a", **TUNED), n) for n in (0, 1)]
-    whole = with_roles(made_point("none", WHOLE, 2.0, method="none"), 2)
+    whole = with_roles(made_point("none", WHOLE, 2.0, method="none"), 3)  # both of the encoder, one of the decoder
     assert roles_conclusion(whole, [chosen], drawn) == (
         "Of 3 survivors of L0 2 have a role, of as many random survivors 0 to 1 (2 seeds). L0's survivors have a role "
-        "more often than under every random seed at 1 of 1 point, less often at 0. In the untouched model 2 of 6 have "
-        "one."
+        "more often than under every random seed at 1 of 1 point, less often at 0. In the untouched model 3 of 6 have "
+        "one. Of 3 survivors of L0 0 had a role before pruning; of as many heads of each layer, drawn at random, 0.5 "
+        "would (P = 1)."
     )
     assert "no random survivors" in roles_conclusion(None, [chosen], [])
+
+
+def test_chance_keeps_as_many_heads_of_each_layer() -> None:
+    """Two layers of four heads, two of the first with a role. Both survive beside another two of the second layer:
+    chance leaves both in 1 of 6 draws of the first, and the second adds none."""
+
+    def point(first: tuple, second: tuple) -> PrunePoint:
+        return l0("a", HeadMask({Site("main", 0): row(*first), Site("main", 1): row(*second)}), 1.0)
+
+    whole = with_roles(point((1, 1, 1, 1), (1, 1, 1, 1)), 2)
+    assert role_survival(whole, point((1, 1, 0, 0), (0, 0, 1, 1))) == RoleSurvival(4, 2, 1.0, pytest.approx(1 / 6))
+    assert role_survival(whole, point((1, 0, 1, 0), (0, 0, 0, 0))) == RoleSurvival(2, 1, 1.0, pytest.approx(5 / 6))
+    assert role_survival(whole, point((0, 0, 1, 1), (1, 1, 1, 1))) == RoleSurvival(6, 0, 1.0, pytest.approx(1.0))
 
 
 # The report

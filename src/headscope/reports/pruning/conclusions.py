@@ -15,6 +15,7 @@ from headscope.reports.pruning.curves import (
     type_label,
     types_label,
 )
+from headscope.reports.pruning.role_survival import role_survival
 from headscope.reports.pruning.survivor_roles import SurvivorRoles
 from headscope.sites import Site
 
@@ -98,20 +99,18 @@ def layers_conclusion(points: Sequence[PrunePoint], name: str) -> str:
 def roles_conclusion(
     whole: SurvivorRoles | None, chosen: Sequence[SurvivorRoles], drawn: Sequence[SurvivorRoles]
 ) -> str:
-    """Whether survivors have a role more often than random survivors of as many heads."""
-    before = "" if whole is None else f" In the untouched model {_role_share(whole)}."
+    """Whether survivors have a role more often than random survivors of as many heads, and had one more often."""
+    pruned = [roles for roles in chosen if 0 < roles.point.total()[0] < roles.point.total()[1]]
+    before = "" if whole is None else f" In the untouched model {_role_share(whole)}.{_survival(whole, pruned)}"
     comparisons = []
-    for roles in chosen:
-        rivals = [other.n_with_role() for other in rivals_of(roles, drawn)]
-        if rivals and 0 < roles.point.total()[0] < roles.point.total()[1]:
+    for roles in pruned:
+        if rivals := [other.n_with_role() for other in rivals_of(roles, drawn)]:
             comparisons.append((roles, rivals))
     if not comparisons:
         return "There are no random survivors of as many heads to compare with: add random to the baselines." + before
     more = sum(roles.n_with_role() > max(rivals) for roles, rivals in comparisons)
     fewer = sum(roles.n_with_role() < min(rivals) for roles, rivals in comparisons)
-    example, rivals = min(
-        comparisons, key=lambda pair: abs(pair[0].point.total()[0] / pair[0].point.total()[1] - _SHARE)
-    )
+    example, rivals = min(comparisons, key=lambda pair: _from_a_third(pair[0]))
     n_kept = example.point.total()[0]
     spread = _number(rivals[0]) if len(set(rivals)) == 1 else f"{min(rivals)} to {max(rivals)}"
     return (
@@ -119,6 +118,23 @@ def roles_conclusion(
         f"({_count(len(rivals), 'seed')}). L0's survivors have a role more often than under every random seed at "
         f"{more} of {_count(len(comparisons), 'point')}, less often at {fewer}.{before}"
     )
+
+
+def _survival(whole: SurvivorRoles, pruned: Sequence[SurvivorRoles]) -> str:
+    """How many survivors had a role before, beside what chance would leave within the same layers."""
+    if not pruned:
+        return ""
+    survival = role_survival(whole, min(pruned, key=_from_a_third).point)
+    p_value = f"P = {survival.p_value:.2g}" if survival.p_value >= 1e-4 else "P < 0.0001"
+    return (
+        f" Of {_count(survival.n_survivors, 'survivor')} of L0 {survival.n_with_role} had a role before pruning; of as "
+        f"many heads of each layer, drawn at random, {survival.by_chance:.1f} would ({p_value})."
+    )
+
+
+def _from_a_third(roles: SurvivorRoles) -> float:
+    n_kept, n_heads = roles.point.total()
+    return abs(n_kept / n_heads - _SHARE)
 
 
 def rivals_of(roles: SurvivorRoles, drawn: Sequence[SurvivorRoles]) -> list[SurvivorRoles]:
