@@ -111,14 +111,13 @@ def test_labels_of_a_translation_are_the_decoders_input_one_step_on() -> None:
 def test_bleu_is_sacrebleus_own() -> None:
     sacrebleu = pytest.importorskip("sacrebleu")
     model = hs.load("builtin:translate")
-    sources = ["The cat is black.", "I love you.", "Where is the station?", "He reads a book every day."]
-    targets = ["Кошка чёрная.", "Я тебя люблю.", "Где вокзал?", "Он читает книгу каждый день."]
-    task = tasks.translation(dev=list(zip(sources, targets, strict=True)), num_beams=2, max_target=20)
-    written = [model.generate(text, num_beams=2, max_new_tokens=20).text for text in sources]
-    assert task.translate(model, "dev", batch_size=4) == written
+    sources, targets = ["I love you very much.", "Where is the station?"], ["Я тебя очень люблю.", "Где вокзал?"]
+    task = tasks.translation(dev=list(zip(sources, targets, strict=True)), num_beams=2, max_target=12)
+    written = [model.generate(text, num_beams=2, max_new_tokens=12).text for text in sources]
+    assert task.translate(model, "dev", batch_size=2) == written
     score = task.evaluate(model, "dev", interval=True)
     assert score.value == pytest.approx(sacrebleu.corpus_bleu(written, [targets]).score)
-    assert score.n == 4 and score.interval is not None
+    assert score.n == 2 and score.interval is not None
 
 
 def test_without_sacrebleu_the_extra_is_named(monkeypatch) -> None:
