@@ -37,7 +37,7 @@ def as_path(value: Any, name: str) -> Path:
 def instance(value: Any, kind: type[Value], name: str, remedy: str) -> Value:
     """An object of a kind; `remedy` says how one comes by it."""
     if not isinstance(value, kind):
-        raise InputError(f"{name} must be a {kind.__name__}, got {_short(value)}: {remedy}.")
+        raise InputError(f"{name} must be of type {kind.__name__}, got {_short(value)}: {remedy}.")
     return value
 
 

@@ -137,7 +137,8 @@ def continue_inputs(
     **options: Any,
 ) -> Continuation:
     """Have the model write after the prompt, or write its target."""
-    _check_generation(model, prompt, interventions, max_new_tokens)
+    _check_generation(model, interventions, max_new_tokens)
+    max_new_tokens = _room(model, prompt, max_new_tokens)
     forward = Pass.of(model, [prompt], interventions)
     start = StartIds()
     options |= _own_options(model)
@@ -159,21 +160,16 @@ def continue_inputs(
     return Continuation(inputs, new, [])
 
 
-def _check_generation(
-    model: "Model", prompt: Inputs, interventions: Sequence[Intervention], max_new_tokens: int
-) -> None:
+def _check_generation(model: "Model", interventions: Sequence[Intervention], max_new_tokens: int) -> None:
     """Refuse models that write nothing, lengths that do not fit, and edits that have no meaning while text grows."""
     if not hasattr(model.module, "generate") or not getattr(model.module, "can_generate", lambda: True)():
         raise InputError(
             f"{type(model.module).__name__} cannot generate text: it has no language-model head. Give a target."
         )
     whole_number(max_new_tokens, "max_new_tokens", 1, MOST_NEW_TOKENS)
-    most = _room(model, prompt, max_new_tokens)
-    if most < max_new_tokens:
-        raise InputError(
-            f"max_new_tokens={max_new_tokens} is more than {model.name} has positions for after this input: "
-            f"at most {most}."
-        )
+    most = longest_target(model, most=max_new_tokens)
+    if is_whisper(model.module) and most < max_new_tokens:
+        raise InputError(f"max_new_tokens={max_new_tokens} is more than its decoder has positions for: at most {most}.")
     for intervention in interventions:
         if isinstance(intervention.edit, Mean) and intervention.edit.mean is None:
             raise InterventionError(
@@ -184,12 +180,13 @@ def _check_generation(
 
 def _room(model: "Model", prompt: Inputs, most: int) -> int:
     """How many tokens the model can write after a prompt: `most`, or fewer where its positions end before."""
-    if model.is_encoder_decoder:
-        return longest_target(model, most=most)
     limit, ids = Intake.of(model.processor, model.module).limit("text"), prompt.model_inputs.get("input_ids")
-    if limit is None or not limit.is_hard or ids is None:
+    if model.is_encoder_decoder or limit is None or not limit.is_hard or ids is None:
         return most
-    return max(0, min(most, limit.positions - ids.shape[0]))
+    room = limit.positions - ids.shape[0]
+    if room < 1:
+        raise InputError(f"the input fills all {limit.positions} positions of {model.name}: it can write nothing more.")
+    return min(most, room)
 
 
 def _own_options(model: "Model") -> dict[str, Any]:

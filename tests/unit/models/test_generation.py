@@ -80,8 +80,20 @@ def test_what_cannot_generate_says_so():
     model = Model(FAMILIES["gpt2"].build(), tiny_tokenizer())
     with pytest.raises(InterventionError, match="fixed mean"):
         model.generate("the cat", interventions=[hs.mean_ablate("L0H0")])
-    with pytest.raises(InputError, match="at least 1"):
-        model.generate("the cat", max_new_tokens=0)
+    for number in (0, 10**9):
+        with pytest.raises(InputError, match="whole number from 1 to 100,000"):
+            model.generate("the cat", max_new_tokens=number)
+
+
+def test_a_text_ends_where_the_positions_of_the_model_end():
+    model = Model(FAMILIES["gpt2"].build(), tiny_tokenizer())
+    n_positions = model.config.n_positions
+    trace = model.generate("the cat", max_new_tokens=2 * n_positions).trace
+    assert len(trace.tokens["main"]) <= n_positions
+    full = model.read("the " * (n_positions - 1))
+    assert len(full.tokens["main"]) == n_positions
+    with pytest.raises(InputError, match=f"fills all {n_positions} positions"):
+        model.generate(full, max_new_tokens=1)
 
 
 def test_every_step_has_its_candidates():

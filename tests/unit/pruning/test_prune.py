@@ -290,6 +290,7 @@ def test_a_finished_sweep_is_read_and_more_points_are_added(tmp_path: Path) -> N
         run(tmp_path, gpt(seed=3), lambdas=0.0, options=no_tuning())
 
 
+@pytest.mark.filterwarnings("ignore:no gate can close:headscope.errors.HeadscopeWarning")
 def test_runs_that_differ_in_what_is_pruned_or_ranked_share_a_folder(tmp_path: Path) -> None:
     quick = no_tuning(training=replace(TRAINING, steps=1))
     model, task = marian(), pairs_task()

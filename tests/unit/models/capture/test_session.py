@@ -226,7 +226,7 @@ def test_an_unknown_attention_argument_is_refused_not_ignored():
         ([hs.set_neuron("L7", "mlp", 0, 0.0)], UnknownHeadError, "neurons"),
         ([hs.set_neuron("L0", "mlp", 9999, 0.0)], InterventionError, "128 neurons coordinates"),
         ([hs.set_neuron("L0", "residual", 9999, 0.0)], InterventionError, "32 residual coordinates"),
-        (["silence"], InterventionError, "must be a list of Interventions"),
+        (["silence"], InterventionError, "must be of type Intervention"),
     ],
 )
 def test_edits_are_checked_before_the_run(edits, error, error_text):
