@@ -230,8 +230,12 @@ def test_an_edit_of_an_mlp_marks_the_layer_and_no_head(bench: Workbench) -> None
     expect(bench.status).to_contain_text("edited: MLP of L2")
     expect(bench.label("edited")).to_have_count(1)  # under the name of the layer; heads have a tag of that text
     x, y = bench.head_at("L2H1")  # once the measures are there: they move the rows
-    name = bench.label("L2").bounding_box()
-    tag = bench.label("edited").bounding_box()
+    name = tag = None
+    for _ in range(100):  # labels that are being laid out anew have no box
+        name, tag = bench.label("L2").bounding_box(), bench.label("edited").bounding_box()
+        if name and tag:
+            break
+        bench.page.wait_for_timeout(50)
     assert name and tag and abs(name["y"] - tag["y"]) < 20 and tag["x"] < bench.heads()["L2H0"][0]
     bench.page.mouse.move(x, y)
     expect(bench.page.get_by_role("tooltip")).to_contain_text("edited: MLP of L2")
