@@ -220,6 +220,22 @@ def test_patches_and_attention_over_their_picture(own_bench):
     expect(own_bench.page.get_by_role("note", name="Legend")).to_contain_text("hue of the patch")
 
 
+def test_pictures_are_coloured_by_the_class_that_the_model_predicts(own_bench, atlases):
+    show(own_bench, "pictures", cloud="L1H2", labels="0")
+    plain = picture(own_bench)
+    own_bench.page.get_by_label("Colour by").select_option(label="predicted class")
+    own_bench.links_to(paint="predicted")
+    own_bench.ready()
+    legend = own_bench.page.get_by_role("note", name="Legend")
+    expect(legend).to_contain_text("class that the model predicts")
+    predicted = set(atlases["pictures"].tokens().column("predicted").to_pylist())
+    for name in predicted:
+        expect(legend).to_contain_text(name)
+    assert picture(own_bench) != plain
+    to_patch(own_bench)
+    expect(tip(own_bench)).to_contain_text(re.compile(f"predicted class: ({'|'.join(predicted)})"))
+
+
 def to_patch(bench) -> None:
     """Put the pointer on some patch near the middle."""
     box = box_of(bench)

@@ -55,7 +55,7 @@ class PointCapture(Measure):
         self.folder, self.space, self.heads = folder, space, heads
         # Vectors do not depend on the scale. It is here so that a folder whose index is lost is refused with another:
         # its maps and scores are of this one.
-        self.settings: dict[str, Any] = {"space": space, "heads": heads, "scale": scale, "format": 2}
+        self.settings: dict[str, Any] = {"space": space, "heads": heads, "scale": scale, "format": 3}
         self.record = _RECORDS[space]
         self._scaling: dict[str, float] = {}
         self._forget()
@@ -89,8 +89,9 @@ class PointCapture(Measure):
     def update(self, batch: CorpusBatch) -> Tallies:
         """Keep the tokens, and vectors that only a trace has."""
         self._shard = batch.seed[1]
-        for place, example, inputs in zip(batch.places, batch.examples, batch.inputs, strict=True):
-            self._tokens.add(place, example, inputs.tokens)
+        classes = batch.classes or [None] * len(batch)
+        for place, example, inputs, predicted in zip(batch.places, batch.examples, batch.inputs, classes, strict=True):
+            self._tokens.add(place, example, inputs.tokens, predicted)
             pictures = [seen for seen in inputs.seen.values() if isinstance(seen, Picture)]
             if pictures:
                 self._pictures[place] = pictures[0]

@@ -31,6 +31,7 @@ COLUMNS: dict[str, str] = {
     "end": "int32",
     "frequency": "int32",
     "label": "string",
+    "predicted": "string",
     "patch_row": "int32",
     "patch_column": "int32",
     "hue": "float32",
@@ -47,10 +48,14 @@ class TokenRows:
     def __bool__(self) -> bool:
         return bool(self._rows)
 
-    def add(self, place: int, example: Example, tokens_by_stack: Mapping[str, Tokens]) -> None:
-        """Take in the tokens of one example."""
+    def add(
+        self, place: int, example: Example, tokens_by_stack: Mapping[str, Tokens], predicted: str | None = None
+    ) -> None:
+        """Take in the tokens of one example, and the class that the model chose for it."""
         self._rows[place] = [
-            row for stack, tokens in tokens_by_stack.items() for row in _rows_of(example, place, stack, tokens)
+            {**row, "predicted": predicted}
+            for stack, tokens in tokens_by_stack.items()
+            for row in _rows_of(example, place, stack, tokens)
         ]
 
     def parquet(self) -> bytes:

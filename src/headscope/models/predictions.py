@@ -61,6 +61,16 @@ def answers_of(model: "Model", batch: Batch, outputs: Any, session: Session) -> 
     return answers
 
 
+def predicted_classes(model: "Model", outputs: Any) -> list[str]:
+    """The likeliest class of each example; empty where the model does not choose one class for the whole input."""
+    logits = logits_of(model, outputs)
+    labels = getattr(model.config, "id2label", None) or {}
+    chooses_several = getattr(model.config, "problem_type", None) in ("regression", "multi_label_classification")
+    if logits is None or logits.ndim != 2 or logits.shape[-1] < 2 or chooses_several:
+        return []
+    return [str(labels.get(index, index)) for index in logits.argmax(-1).tolist()]
+
+
 def _positions(
     model: "Model", batch: Batch, logits: Tensor, example: int, session: Session, *, is_class: bool
 ) -> tuple[str, list[int], list[int]]:

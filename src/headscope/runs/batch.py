@@ -19,8 +19,8 @@ from headscope.traces import Inputs, Tokens, Trace
 class CorpusBatch:
     """Examples that share one forward pass, padded on the right.
 
-    `places` are their numbers within the shard, `real[stack]` [example, position] says what is not padding. `traces`
-    are there once the pass is over, if a measure asked for them.
+    `places` are their numbers within the shard, `real[stack]` [example, position] says what is not padding. Once
+    the pass is over there are `classes`, those that a classifier chose, and `traces`, if a measure asked for them.
     """
 
     examples: Sequence[Example]
@@ -29,6 +29,7 @@ class CorpusBatch:
     real: dict[str, Tensor]
     seed: tuple[int, ...] = (0,)
     traces: list[Trace] = field(default_factory=list)
+    classes: Sequence[str] = ()
     _known: dict[Any, Any] = field(default_factory=dict)
 
     def __len__(self) -> int:

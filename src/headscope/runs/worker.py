@@ -173,8 +173,7 @@ class Worker:
             observers=[_LayerWatcher(self, batch, watch)],
             cancel=cancel,
         )
-        if wanted is not None:
-            batch = replace(batch, traces=passed.traces())
+        batch = replace(batch, classes=passed.classes(), traces=[] if wanted is None else passed.traces())
         for measure in self.measures:
             counts.append((measure.name, measure.update(batch)))
         for name, counted in counts:

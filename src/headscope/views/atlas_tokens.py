@@ -89,13 +89,15 @@ def _kind(table: Any) -> TokenKind:
 
 
 def _coded(table: Any) -> list[str]:
-    return ["label", "segment", *(name for name in table.column_names if name.startswith("tag_"))]
+    return ["label", "predicted", "segment", *(name for name in table.column_names if name.startswith("tag_"))]
 
 
 def _has_values(table: Any, name: str) -> bool:
     """Whether a column is not empty; a segment counts where there is more than one."""
     if name in _ALWAYS:
         return True
+    if name not in table.column_names:  # an atlas from before there was this column
+        return False
     column = table.column(name)
     if name == "segment":
         return len(column.unique()) > 1

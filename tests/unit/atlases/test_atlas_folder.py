@@ -7,10 +7,13 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
+import transformers as hf
+from tiny_models import tiny_bert_tokenizer
 
 import headscope as hs
 from headscope import files
@@ -62,6 +65,23 @@ def test_tokens_are_a_table(atlas) -> None:
     assert count == next(token["frequency"] for token in tokens if token["text"].strip() == "the")
     [(least,)] = atlas.sql("select min(lifted_spearman) from scores").fetchall()
     assert least == pytest.approx(-1.0)
+
+
+def test_tokens_have_the_class_that_a_classifier_predicts_for_their_text(atlas) -> None:
+    tokenizer = tiny_bert_tokenizer()
+    torch.manual_seed(0)
+    sizes: Any = {"hidden_size": 16, "num_attention_heads": 2, "intermediate_size": 32, "num_hidden_layers": 1}
+    labels = dict(enumerate("abc"))
+    config = hf.BertConfig(vocab_size=len(tokenizer), id2label=labels, initializer_range=1.0, **sizes)
+    model = hs.Model(hf.BertForSequenceClassification(config).eval(), tokenizer)
+    tokens = hs.atlas(model, TEXTS, points=None, map=None, scores=False).tokens()
+    by_example = set(zip(tokens.column("example").to_pylist(), tokens.column("predicted").to_pylist(), strict=True))
+    answers = [model.run(text).predictions(1)[0].text for text in TEXTS]
+    assert sorted(by_example) == list(enumerate(answers)) and len(set(answers)) > 1
+    config.problem_type = "multi_label_classification"
+    several = hs.atlas(model, TEXTS, points=None, map=None, scores=False)
+    for other in (several, atlas):  # several classes, or next tokens
+        assert set(other.tokens().column("predicted").to_pylist()) == {None}
 
 
 def test_cross_attention_joins_the_decoder_with_the_encoder(marian, tmp_path) -> None:

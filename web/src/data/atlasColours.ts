@@ -56,7 +56,11 @@ const NUMBERS: Record<string, { title: string; ends?: [string, string]; isLog?: 
   brightness: { title: "brightness of the patch", ends: ["dark", "light"] },
 };
 
-const KINDS: Record<string, string> = { tag_upos: "part of speech", tag_xpos: "part of speech (treebank's own)" };
+const KINDS: Record<string, string> = {
+  predicted: "class that the model predicts",
+  tag_upos: "part of speech",
+  tag_xpos: "part of speech (treebank's own)",
+};
 
 /** Colour the points of a set. */
 export function coloured(set: PointSet, tokens: Record<string, AtlasTokens>, options: ColourOptions): Colouring {

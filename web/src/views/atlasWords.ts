@@ -98,6 +98,8 @@ export function pointLines(scene: AtlasScene, map: HeadMap, point: number): stri
   if (isPatch) lines.push(`row ${tokens.at("patch_row", row)}, column ${tokens.at("patch_column", row)}`);
   else if (!tokens.has("patch_row")) lines.push(contextOf(tokens, row));
   lines.push(`example ${tokens.at("example", row) + 1}, position ${position} of 0–${tokens.at("length", row) - 1}`);
+  const predicted = tokens.tables.predicted?.[tokens.at("predicted", row)];
+  if (predicted !== undefined) lines.push(`predicted class: ${predicted}`);
   if (map === scene.whole) {
     for (const [name, label] of [
       ["norm", "norm"],

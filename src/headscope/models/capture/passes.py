@@ -22,7 +22,7 @@ from headscope.models.capture.session import Observer, Session
 from headscope.models.capture.to_traces import traces_of
 from headscope.models.inputs.batch import Batch, collate
 from headscope.models.inputs.token_replacement import replace_tokens
-from headscope.models.predictions import answers_of, logits_of
+from headscope.models.predictions import answers_of, logits_of, predicted_classes
 from headscope.progress import Cancel, OnProgress
 from headscope.traces import Inputs, Tokens, Trace
 
@@ -48,6 +48,10 @@ class Passed:
     def logits(self) -> Tensor | None:
         """Logits [batch, position, candidate], or [batch, class]; None where the model gives none."""
         return logits_of(self.model, self.outputs)
+
+    def classes(self) -> list[str]:
+        """The class that the model chooses for each example; empty where it does not classify inputs."""
+        return predicted_classes(self.model, self.outputs)
 
     def traces(self, notes: Sequence[str] = ()) -> list[Trace]:
         """One trace per example, without padding; the session must have recorded."""

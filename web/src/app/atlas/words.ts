@@ -21,6 +21,7 @@ export const COORDINATES: { value: AtlasSelection["coordinates"]; text: string; 
 
 const COLUMNS: Record<string, string> = {
   label: "label",
+  predicted: "predicted class",
   segment: "text of the pair",
   patch_row: "patch row",
   patch_column: "patch column",
