@@ -13,6 +13,7 @@ import lzma
 import sys
 import time
 from pathlib import Path
+from statistics import fmean
 
 import torch
 
@@ -31,6 +32,16 @@ TEXT = (
     "The doctor asked the nurse a question about the patient, and she said that he was feeling much better than before."
 )
 _STEPS = 160
+# The figures of a row, by their titles, and how outcomes are written.
+_COLUMNS = {
+    "τ gradient": "tau_gradient",
+    "τ left out": "tau_left_out",
+    "permuted": "change_permuted",
+    "uniform": "change_uniform",
+    "head off": "change_silenced",
+    "farthest": "farthest",
+}
+_OUTCOMES = {"pass": "yes", "fail": "no", "unclear": "?", "not tested": "–"}
 
 
 def main() -> None:
@@ -117,18 +128,20 @@ def choose(texts) -> list[str]:
 
 
 def print_table(report: hs.TrustReport) -> None:
-    """The verdicts and main figures as Markdown."""
+    """The verdicts and main figures as Markdown: the tables of docs/trust.md."""
     print(report)
-    print("| head | verdict | agrees | needed | exclusive | τ gradient | τ left out | permuted | uniform | farthest |")
-    print("|---|---|---|---|---|---|---|---|---|---|")
+    print(f"| head | verdict | agrees | needed | exclusive | {' | '.join(_COLUMNS)} |")
+    print("|---" * (5 + len(_COLUMNS)) + "|")
     whole = [] if report.whole is None else [report.whole]
     for trust in [*report.heads.values(), *report.layers, *whole]:
-        names = ("tau_gradient", "tau_left_out", "change_permuted", "change_uniform", "farthest")
-        figures = " | ".join(number(trust.figures[name]) for name in names)
-        outcomes = " | ".join(part.outcome for part in trust.parts)
+        figures = " | ".join(number(trust.figures[name]) for name in _COLUMNS.values())
+        outcomes = " | ".join(_OUTCOMES[part.outcome] for part in trust.parts)
         print(f"| {trust.name} | {trust.verdict} | {outcomes} | {figures} |")
-    yardstick = next(iter(report.heads.values())).figures["yardstick"]
+    heads = report.heads.values()
+    yardstick = next(iter(heads)).figures["yardstick"]
     print(f"gradient with leave-one-out: {number(yardstick)}")
+    for name in ("comprehensiveness", "random_comprehensiveness", "sufficiency", "random_sufficiency"):
+        print(f"{name}, mean of heads: {number(fmean(trust.figures[name] for trust in heads))}")
 
 
 if __name__ == "__main__":

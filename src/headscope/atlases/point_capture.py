@@ -37,6 +37,7 @@ _RECORDS: dict[AtlasSpace, Record | None] = {
 _MOST = 6e4
 # Half precision of queries and keys, or of the model, moves no weight by more than this.
 _SAME_WEIGHT = 0.02
+_WHAT = {"value_norm": "value"}
 _COARSER = "its positions are not the tokens of the input"
 # Vectors of one layer, by the name of what they are and the number of the example: [head or group, token, dim].
 _Parts = dict[str, dict[int, list[Tensor]]]
@@ -188,7 +189,8 @@ class PointCapture(Measure):
         vectors = vectors.detach().float()
         if not torch.isfinite(vectors).all():
             site, _, what = name.partition("/")
-            raise InputError(f"{site}: a {what} vector holds NaN or infinity, so its points cannot be drawn.")
+            self._absent.setdefault(site, f"a {_WHAT.get(what, what)} vector of it holds NaN or infinity")
+            return
         kind = torch.float32 if float(vectors.abs().max()) > _MOST else torch.float16
         self._parts.setdefault(name, {}).setdefault(place, []).append(vectors.to("cpu", kind))
 

@@ -106,7 +106,10 @@ class Atlases:
 
     def new_folder(self) -> Path:
         """A folder for an atlas that is made from texts; it goes with the server."""
-        return Path(tempfile.mkdtemp(dir=self._temporary()))
+        try:
+            return Path(tempfile.mkdtemp(dir=self._temporary()))
+        except OSError as error:
+            raise LoadError(f"could not make a temporary folder: {error.strerror or error}.") from error
 
     def take(self, folder: Path, title: str, model: str) -> OfferedAtlas:
         """Offer an atlas that was made from texts. The oldest of those makes room."""

@@ -304,6 +304,28 @@ def test_a_full_disk_loses_nothing(gpt, tmp_path, monkeypatch) -> None:
     Atlas.open(folder).draw()
 
 
+def test_a_disk_that_fills_up_while_an_atlas_is_made_loses_nothing(gpt, tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(build_atlas, "_SHARD_TOKENS", 12)
+    expected = hashes(hs.atlas(gpt, TEXTS, tmp_path / "whole", points=None).folder)
+    place, folder, n_written = files.place_file, tmp_path / "atlas", 0
+
+    def filling(*paths: Path) -> None:
+        nonlocal n_written
+        n_written += 1
+        if n_written > 5:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        place(*paths)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(files, "place_file", filling)
+        with pytest.raises(LoadError, match=r"could not write .*No space left on device"):
+            hs.atlas(gpt, TEXTS, folder, points=None)
+    written = hashes(folder)
+    assert 0 < len(written) < len(expected) and not any("partial" in name for name in written)
+    hs.atlas(gpt, TEXTS, folder, points=None)
+    assert hashes(folder) == expected
+
+
 def test_a_corpus_with_nothing_in_it_is_refused(gpt, tmp_path) -> None:
     with pytest.raises(InputError, match="there is nothing to draw"):
         hs.atlas(gpt, [], tmp_path / "atlas")
@@ -335,18 +357,27 @@ def test_a_head_whose_queries_are_all_equal_is_drawn_and_listed_as_dead(gpt, mon
     assert ("dead", "L0H0") in [(anomaly.kind, anomaly.head) for anomaly in atlas.anomalies()]
 
 
-def test_nan_is_refused(gpt) -> None:
+@pytest.mark.parametrize("layer", [0, 1])
+def test_layers_with_nan_are_left_out_and_named(gpt, layer: int) -> None:
     model = hs.Model(gpt.module, gpt.processor, name="tiny gpt")
-    bias = model.module.transformer.h[1].attn.c_attn.bias
+    bias = model.module.transformer.h[layer].attn.c_attn.bias
     before = bias.detach().clone()
     try:
         with torch.no_grad():
             bias[0] = torch.nan
-        with pytest.raises(HeadscopeError, match="NaN"):
-            hs.atlas(model, TEXTS, points=None)
+        if layer == 0:  # and so is all that comes after it
+            with pytest.raises(InputError, match="nothing to draw of tiny gpt: L0: a query vector of it holds NaN"):
+                hs.atlas(model, TEXTS, points=None)
+            return
+        atlas = hs.atlas(model, TEXTS, points=None)
     finally:
         with torch.no_grad():
             bias.copy_(before)
+    assert {address[:2] for address in atlas.addresses} == {"L0"}
+    assert atlas.index["absent"] == {"L1": "a query vector of it holds NaN or infinity"}
+    assert all(np.isfinite(score.pearson) for score in atlas.scores().values()) and atlas.anomalies() is not None
+    with pytest.raises(UnknownHeadError, match="L1H2 is not in this atlas: a query vector of it holds NaN"):
+        atlas.map("L1H2")
 
 
 def test_a_model_without_queries_and_keys_is_refused(longformer) -> None:

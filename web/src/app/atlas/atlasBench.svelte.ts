@@ -57,6 +57,8 @@ export class AtlasBench {
   /** The heads that gather them, once they are ranked. */
   ranking = $state.raw<AtlasSearchProps | null>(null);
   isRanking = $state(false);
+  /** From a search to its ranking. */
+  #isSearching = $state(false);
   searchProblem = $state.raw<SourceError | null>(null);
   picked = $state.raw<PickedPoints[]>([]);
   view = $state.raw<AtlasMounted | null>(null);
@@ -70,7 +72,7 @@ export class AtlasBench {
   #searching: AbortController | null = null;
   #searched = "";
   /** The atlas that is open or on its way, by its id. */
-  #opening = "";
+  #opening = $state("");
 
   constructor(private readonly page: AtlasPage) {}
 
@@ -124,7 +126,7 @@ export class AtlasBench {
 
   /** Nothing is under way, and what there is to see is on screen. */
   get isSettled(): boolean {
-    if (this.progress || this.isRanking) return false;
+    if (this.progress || this.#isSearching || this.#opening !== (this.open?.atlas.id ?? "")) return false;
     return (
       this.problem !== null || this.isMapAbsent || this.viewProblem !== null || (this.open !== null && this.isDrawn)
     );
@@ -188,9 +190,14 @@ export class AtlasBench {
   }
 
   async build(wanted: AtlasBuildRequest) {
-    const id = await this.#make("atlas", (hear, signal) => buildAtlas(wanted, hear, signal));
-    const offer = this.offers.find((candidate) => candidate.id === id);
-    if (offer) this.select({ atlas: offer.name });
+    await this.#make(
+      "atlas",
+      (hear, signal) => buildAtlas(wanted, hear, signal),
+      (id) => {
+        const offer = this.offers.find((candidate) => candidate.id === id);
+        if (offer) this.select({ atlas: offer.name });
+      },
+    );
   }
 
   cancel() {
@@ -236,6 +243,7 @@ export class AtlasBench {
   #take(open: OpenAtlas) {
     const isOther = this.open?.atlas.name !== open.atlas.name;
     this.open = open;
+    this.#opening = open.atlas.id;
     this.scores = null;
     this.anomalies = null;
     if (isOther) {
@@ -298,6 +306,7 @@ export class AtlasBench {
     this.searchProblem = null;
     this.ranking = null;
     this.isRanking = false;
+    this.#isSearching = wanted !== "";
     if (!wanted || !open) {
       this.hits = null;
       return;
@@ -316,14 +325,18 @@ export class AtlasBench {
       this.hits = null;
       this.searchProblem = problemOf(thrown);
     } finally {
-      if (this.#searching === stop) this.isRanking = false;
+      if (this.#searching === stop) {
+        this.isRanking = false;
+        this.#isSearching = false;
+      }
     }
   }
 
   async #make(
     what: "map" | "scores" | "atlas",
     work: (hear: (event: RunEvent) => void, signal: AbortSignal) => Promise<string>,
-  ): Promise<string> {
+    finish: (id: string) => void = () => {},
+  ) {
     this.#stop?.abort();
     const stop = new AbortController();
     this.#stop = stop;
@@ -337,14 +350,12 @@ export class AtlasBench {
       }, stop.signal);
     } catch (thrown) {
       if (this.#stop === stop && !isAborted(thrown)) this.makeProblem = problemOf(thrown);
-    } finally {
-      if (this.#stop === stop) {
-        this.making = "";
-        this.progress = null;
-      }
     }
     await this.#refresh();
-    return id;
+    if (id) finish(id);
+    if (this.#stop !== stop) return;
+    this.making = "";
+    this.progress = null;
   }
 
   /** What was made has other ids: also what is done of something that was stopped. */
