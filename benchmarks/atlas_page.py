@@ -137,8 +137,7 @@ def main() -> None:
         atlases = {
             name: (folder / name / "atlas").rename(folder / f"{name}-atlas") for name in ("matrix", "million", "bert")
         }
-        options = ["--max-memory", "16GB"]  # as if vectors were there to be read
-        options += [option for path in atlases.values() for option in ("--atlas", str(path))]
+        options = [option for path in atlases.values() for option in ("--atlas", str(path))]
         with Server(folder / "log", *options) as server, sync_playwright() as playwright:
             browser = playwright.chromium.launch(executable_path=chromium.stdout.strip(), args=FLAGS)
             rows = [

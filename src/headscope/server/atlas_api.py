@@ -14,6 +14,7 @@ from headscope.server.messages import AtlasBuildRequest, AtlasOffer, AtlasPageRe
 from headscope.server.request_bodies import BoundedLists
 from headscope.server.streamed_responses import NDJSON, RunStream, while_connected
 from headscope.server.workbench import Workbench
+from headscope.views.atlas_keys import parse_atlas_key
 from headscope.views.atlas_parts import atlas_part
 from headscope.views.atlas_views import AtlasView
 
@@ -91,7 +92,7 @@ def _add_page(app: FastAPI, workbench: Workbench) -> None:
         def compute() -> bytes:
             return AtlasView(atlas, wanted.selection, tuple(wanted.heads)).html().encode()
 
-        size = offered.working_bytes()
+        size = await asyncio.to_thread(offered.working_bytes, "page")
         work = workbench.parts.get(f"atlas {offered.id}", f"page {wanted}", compute, size=size)
         headers = {"Content-Disposition": 'attachment; filename="headscope-atlas.html"'}
         return Response(await while_connected(request.receive, work), media_type="text/html", headers=headers)
@@ -122,7 +123,9 @@ def _add_parts(app: FastAPI, workbench: Workbench) -> None:
         def compute() -> bytes:
             return atlas_part(atlas, whole, offered.names).encode()
 
-        work = workbench.parts.get(f"atlas {offered.id}", whole, compute, size=offered.working_bytes())
+        asked = parse_atlas_key(whole)
+        size = await asyncio.to_thread(offered.working_bytes, asked.kind, asked.points if asked.kind == "maps" else 0)
+        work = workbench.parts.get(f"atlas {offered.id}", whole, compute, size=size)
         return Response(await while_connected(request.receive, work), media_type=BYTES, headers=FOREVER)
 
 

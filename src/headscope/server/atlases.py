@@ -10,6 +10,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +28,11 @@ from headscope.views.atlas_parts import AtlasNames
 PACKED = "atlas.zip"
 MOST_MADE = 4
 """Atlases made from texts that are kept: the oldest makes room."""
-# What a part works with, for each number of a point's vector; and how many numbers a vector has where none is read.
-_BYTES_A_NUMBER, _USUAL_DIM = 40, 128
+# What a part works with, rounded up from what was measured with a million points: for each row of the table of tokens,
+# each point on a map, and each number of a vector.
+_BYTES_A_TOKEN, _BYTES_A_POINT, _BYTES_A_NUMBER = 800, 32, 40
+_OF_VECTORS = ("lines", "distances", "aggregate", "pattern", "neighbours", "search", "columns", "page")
+"""Parts that read the vectors of a head, where the atlas has some."""
 
 
 @dataclass(eq=False)
@@ -70,10 +74,22 @@ class OfferedAtlas:
         finally:
             self.version += 1
 
-    def working_bytes(self) -> int:
-        """The most memory that one part takes while it is computed: the vectors of a head, a few times over."""
-        n_tokens = self.atlas().n_tokens
-        return 2 * max(n_tokens.values()) * _USUAL_DIM * _BYTES_A_NUMBER
+    def working_bytes(self, kind: str, points: int = 0) -> int:
+        """The most memory that a part of this kind takes while it is computed.
+
+        That is the table of tokens, one map, the sample of `points` points of every map, and a head's vectors.
+        """
+        atlas = self.atlas()
+        n_points = 2 * max(atlas.n_tokens.values())
+        n_drawn = n_points + len(atlas) * min(points, n_points)
+        n_numbers = n_points * self._dim if kind in _OF_VECTORS and atlas.index["has_vectors"] else 0
+        n_tokens = sum(atlas.n_tokens.values())
+        return n_tokens * _BYTES_A_TOKEN + n_drawn * _BYTES_A_POINT + n_numbers * _BYTES_A_NUMBER
+
+    @cached_property
+    def _dim(self) -> int:
+        """How many numbers the longest vectors have."""
+        return max(shape[2] for shape in self.atlas().vector_files().shapes().values())
 
 
 class Atlases:

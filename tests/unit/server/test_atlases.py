@@ -10,10 +10,10 @@ import pytest
 from starlette.testclient import TestClient
 
 import headscope as hs
-from headscope.atlases import Atlas, build_atlas
+from headscope.atlases import Atlas, build_atlas, import_attentionviz
 from headscope.errors import Cancelled, LoadError
 from headscope.server import atlas_api
-from headscope.server.atlases import MOST_MADE, mirror
+from headscope.server.atlases import MOST_MADE, OfferedAtlas, mirror
 from headscope.views.wire import Part, decode
 
 TEXTS = ["the cat sat on the mat.", "it was tired.", "the dog read the book to her.", "he read it."]
@@ -120,6 +120,36 @@ def test_bad_keys_are_refused_in_words(start, folder: Path, key: str, status: in
     client = start(atlases=(folder,))
     answer = client.get(f"/api/atlases/{offer_of(client)['id']}/parts/{key}")
     assert (answer.status_code, answer.json()["error"]) == (status, error)
+
+
+def imported(folder: Path, n_tokens: int) -> Path:
+    """An imported atlas of one head: maps and norms alone."""
+    points = np.random.default_rng(0).normal(size=(2 * n_tokens, 2)).tolist()
+    words = [
+        {"value": "w", "type": role, "pos_int": place % 40, "length": 40, "position": 0.5, "sentence": "w w"}
+        for role in ("query", "key") for place in range(n_tokens)
+    ]  # fmt: skip
+    folder.mkdir()
+    (folder / "tokens.json").write_text(json.dumps({"tokens": words}))
+    of_head = {"layer": 0, "head": 0, "tokens": [{"tsne_x": x, "tsne_y": y, "norm": 1.0} for x, y in points]}
+    (folder / "layer0_head0.json").write_text(json.dumps(of_head))
+    import_attentionviz(folder, folder / "atlas")
+    return folder / "atlas"
+
+
+def test_a_part_takes_the_memory_that_it_needs(start, folder: Path, tmp_path: Path) -> None:
+    def offered(place: Path) -> OfferedAtlas:
+        atlas = Atlas(place)
+        return OfferedAtlas("key", "name", "title", "", lambda: atlas, atlas.index)
+
+    large = offered(imported(tmp_path / "large", 10_000))
+    assert large.working_bytes("atlas") == large.working_bytes("columns") < 10**7  # there are no vectors to read
+    own = offered(folder)
+    n_tokens = own.atlas().n_tokens["main"]
+    dim = own.atlas().vectors("L0H0").vectors[0].shape[1]
+    assert own.working_bytes("columns") - own.working_bytes("atlas") == 2 * n_tokens * dim * 40
+    some, more = (own.working_bytes("maps", points) for points in (10, 10**9))
+    assert some < more == own.working_bytes("maps", 2 * n_tokens)
 
 
 def test_a_catastrophic_regex_is_quick(start, folder: Path) -> None:
