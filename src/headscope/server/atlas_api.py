@@ -123,8 +123,9 @@ def _add_parts(app: FastAPI, workbench: Workbench) -> None:
         def compute() -> bytes:
             return atlas_part(atlas, whole, offered.names).encode()
 
-        asked = parse_atlas_key(whole)
-        size = await asyncio.to_thread(offered.working_bytes, asked.kind, asked.points if asked.kind == "maps" else 0)
+        part_key = parse_atlas_key(whole)
+        points = part_key.points if part_key.kind == "maps" else 0
+        size = await asyncio.to_thread(offered.working_bytes, part_key.kind, points)
         work = workbench.parts.get(f"atlas {offered.id}", whole, compute, size=size)
         return Response(await while_connected(request.receive, work), media_type=BYTES, headers=FOREVER)
 
