@@ -22,6 +22,9 @@ except ImportError:  # Windows has no such locks: two writers at once in one fol
 
 # Names of what is being written begin with this; a process that is killed leaves them behind.
 UNFINISHED = ".headscope-"
+# What was begun may be removed if nobody has it locked, and if it is this old (in seconds): a folder is locked at once,
+# a file is written in one go and has no lock.
+_FOLDER_LOCKED_AFTER, _FILE_WRITTEN_AFTER = 2.0, 60.0
 # A file that was changed this recently (in ns) may change again without a change of its time stamps.
 _RECENT = 2 * 10**9
 _MOST_VERIFIED = 2**16
@@ -74,33 +77,86 @@ def place_file(partial: Path, path: Path) -> None:
     with partial.open("rb+") as file:
         os.fsync(file.fileno())
     partial.replace(target)
+    _sync_folder(target.parent)
 
 
 @contextlib.contextmanager
 def new_folder(path: Path) -> Iterator[Path]:
     """A folder to fill, which becomes `path` when the block ends without an error.
 
-    `path` is absent, or an empty folder or a link to one: link and mode stay.
+    `path` is absent, or an empty folder or a link to one: link and mode stay. What killed processes had begun beside it
+    is removed.
     """
     target = _target(path)
     partial = target.with_name(f"{UNFINISHED}{secrets.token_hex(8)}.partial")
     try:
+        remove_unfinished(target.parent)
         partial.mkdir(parents=True)
-        yield partial
-        mode = _default_mode(partial)
-        for file in partial.rglob("*"):
-            if file.is_file():
-                file.chmod(mode)  # some libraries write files that only their owner may read
-        if target.exists():
-            partial.chmod(stat.S_IMODE(target.stat().st_mode))
-            target.rmdir()  # fails, and nothing is lost, if something was put there meanwhile
-        partial.rename(target)
+        with lock(partial):
+            yield partial
+            _finish_files(partial)
+            if target.exists():
+                partial.chmod(stat.S_IMODE(target.stat().st_mode))
+                target.rmdir()  # fails, and nothing is lost, if something was put there meanwhile
+            partial.rename(target)
+        _sync_folder(target.parent)
     except OSError as error:
         if isinstance(error, HeadscopeError):
             raise
         raise LoadError(f"could not write {path}: {error.strerror or error}. Nothing was written there.") from error
     finally:
         shutil.rmtree(partial, ignore_errors=True)
+
+
+def unfinished(folder: Path) -> list[Path]:
+    """What processes that were killed had begun to write into this folder, and left behind."""
+    with contextlib.suppress(OSError):
+        return [partial for partial in sorted(folder.glob(f"{UNFINISHED}*.partial")) if _is_left_behind(partial)]
+    return []
+
+
+def remove_unfinished(folder: Path, *, is_locked: bool = False) -> None:
+    """Remove that. Of a folder that the caller has locked, all that was begun: nobody else writes there."""
+    for partial in sorted(folder.glob(f"{UNFINISHED}*.partial")) if is_locked else unfinished(folder):
+        if partial.is_dir():
+            shutil.rmtree(partial, ignore_errors=True)
+        else:
+            partial.unlink(missing_ok=True)
+
+
+def _is_left_behind(partial: Path) -> bool:
+    if fcntl is None:
+        return False  # who is at work cannot be known
+    try:
+        age = time.time() - partial.lstat().st_mtime
+        if not partial.is_dir():
+            return age > _FILE_WRITTEN_AFTER
+        with lock(partial, wait=False):
+            return age > _FOLDER_LOCKED_AFTER
+    except (OSError, HeadscopeError):  # gone, or somebody is writing it
+        return False
+
+
+def _finish_files(folder: Path) -> None:
+    """Give files the mode of new ones (some libraries write files that only their owner may read), all on disk."""
+    mode = _default_mode(folder)
+    for path in (*folder.rglob("*"), folder):
+        if path.is_dir():
+            _sync_folder(path)
+        elif path.is_file():
+            path.chmod(mode)
+            with path.open("rb+") as file:
+                os.fsync(file.fileno())
+
+
+def _sync_folder(folder: Path) -> None:
+    """Have the names in a folder on disk: without that a new file may be gone after a power cut."""
+    with contextlib.suppress(OSError):  # Windows opens no folders, and some network disks sync none
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
 
 
 def _target(path: Path) -> Path:

@@ -1,8 +1,11 @@
 """Writing files: whole or not at all, through links, with the mode that is due; and folders of others left alone."""
 
+import contextlib
 import errno
 import os
 import stat
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -282,6 +285,79 @@ def test_a_model_that_cannot_be_written_leaves_nothing(tmp_path, monkeypatch):
     with pytest.raises(LoadError, match="No space left on device"):
         bake(tmp_path / "baked")
     assert not list(tmp_path.iterdir())
+
+
+# What killed processes leave, and power cuts
+
+
+KILLED = """
+import sys
+from pathlib import Path
+from headscope.files import new_folder
+with new_folder(Path(sys.argv[1])) as partial:
+    (partial / "weights").write_bytes(bytes(1000))
+    print("begun", flush=True)
+    sys.stdin.read()
+"""
+
+
+@contextlib.contextmanager
+def writer(path: Path) -> Iterator[subprocess.Popen]:
+    """A process that has begun a folder and waits; killed at the end."""
+    command = [sys.executable, "-c", KILLED, str(path)]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert process.stdout is not None and process.stdout.readline() == b"begun\n"
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def make_older(folder: Path, seconds: float) -> None:
+    for path in folder.iterdir():
+        os.utime(path, (time.time() - seconds, time.time() - seconds))
+
+
+def test_the_next_folder_clears_what_a_killed_process_began_beside_it(tmp_path):
+    with writer(tmp_path / "model"):
+        pass
+    make_older(tmp_path, 3)
+    assert len(files.unfinished(tmp_path)) == 1
+    with files.new_folder(tmp_path / "model") as partial:
+        (partial / "weights").touch()
+    assert [path.name for path in tmp_path.iterdir()] == ["model"]
+
+
+def test_a_folder_that_a_living_process_fills_is_left_alone(tmp_path):
+    with writer(tmp_path / "model"):
+        make_older(tmp_path, 24 * 3600)
+        assert files.unfinished(tmp_path) == []
+        with files.new_folder(tmp_path / "other"):
+            pass
+        assert len(list(tmp_path.glob(".headscope-*.partial/weights"))) == 1
+
+
+def test_a_file_that_somebody_may_still_be_writing_is_left_alone(tmp_path):
+    (tmp_path / ".headscope-0123456789abcdef.partial").touch()
+    assert files.unfinished(tmp_path) == []
+    make_older(tmp_path, 61)
+    files.remove_unfinished(tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads the names of open files from /proc")
+def test_names_are_on_disk_before_a_write_is_over(tmp_path, monkeypatch):
+    synced: list[str] = []
+    monkeypatch.setattr(os, "fsync", lambda handle: synced.append(str(Path(f"/proc/self/fd/{handle}").readlink())))
+    files.write_file(tmp_path / "a", b"1")
+    assert synced[-1] == str(tmp_path) and ".partial" in synced[-2]
+    synced.clear()
+    with files.new_folder(tmp_path / "folder") as partial:
+        (partial / "inner").mkdir()
+        (partial / "inner" / "weights").touch()
+    assert {"weights", "inner", partial.name} <= {Path(name).name for name in synced[:-1]}
+    assert synced[-1] == str(tmp_path)
 
 
 # Checksums

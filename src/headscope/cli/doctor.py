@@ -1,6 +1,7 @@
 """`headscope doctor`: checks the installation, or that observing a model changes and misreads nothing."""
 
 import importlib
+import itertools
 import os
 import platform
 import shutil
@@ -21,12 +22,15 @@ from headscope.cli.models import builtin_models
 from headscope.cli.shared_options import MODEL_HELP, Debug, Json
 from headscope.cli.verification_table import show_verification, verification_report
 from headscope.errors import HeadscopeError
+from headscope.files import unfinished
 
 EXAMPLE = "Example: headscope doctor builtin:gpt"
 SIGNS = {"ok": ("✓", "green"), "broken": ("✗", "red"), "note": ("–", "yellow")}
 # Each brings the packages of its name; the others are for those who work on Headscope itself.
 EXTRAS = ("serve", "notebook", "atlas", "tasks", "ray", "gpu", "offload")
 LITTLE_MEMORY, LITTLE_DISK = 2e9, 2e9
+# Folders of the current one that are looked into.
+MOST_FOLDERS = 1000
 
 
 @dataclass(frozen=True)
@@ -71,6 +75,7 @@ def _check_installation(json: bool) -> bool:
         ("Looking at the hub's settings", _hub),
         ("Running models", _models),
         ("Looking at extras", _extras),
+        ("Looking for unfinished files", _unfinished_files),
     ):
         with working(what):
             checks += _run_checks(what, look)
@@ -189,6 +194,25 @@ def _disk() -> HealthCheck:
     if free < LITTLE_DISK:
         return HealthCheck("disk", "note", f"{free / 1e9:.1f} GB free at {here}", "little: traces may not fit")
     return HealthCheck("disk", "ok", f"{free / 1e9:.1f} GB free at {here}")
+
+
+def _unfinished_files() -> list[HealthCheck]:
+    """What stopped runs left behind in this folder and in the folders of it: a model may be some gigabytes."""
+    here = Path.cwd()
+    folders = [here, *(path for path in itertools.islice(here.iterdir(), MOST_FOLDERS) if path.is_dir())]
+    left = [partial for folder in folders for partial in unfinished(folder)]
+    if not left:
+        return [HealthCheck("unfinished files", "ok", f"none in {here} and its folders")]
+    advice = "of commands that were killed: delete them, or repeat the command, which does"
+    return [
+        HealthCheck("unfinished files", "note", f"{partial} ({_size(partial) / 1e6:.1f} MB)", advice)
+        for partial in left
+    ]
+
+
+def _size(path: Path) -> int:
+    files = path.rglob("*") if path.is_dir() else [path]
+    return sum(file.stat().st_size for file in files if file.is_file())
 
 
 def _hub() -> list[HealthCheck]:

@@ -82,8 +82,7 @@ class SweepRun:
                 raise
             except HeadscopeError:
                 return False
-            for leftover in folder.glob(f"{files.UNFINISHED}*.partial"):
-                leftover.unlink(missing_ok=True)  # of a process that was killed
+            files.remove_unfinished(folder, is_locked=True)
             self._check_settings(plan)
             if plan.id not in self.sweep.read()["points"]:
                 started = time.monotonic()

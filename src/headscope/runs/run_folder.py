@@ -8,7 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from headscope.errors import HeadscopeError, HeadscopeWarning, LoadError
-from headscope.files import UNFINISHED, lock, read_json, refuse_foreign, take_checksum, with_checksum, write_file
+from headscope.files import (
+    lock,
+    read_json,
+    refuse_foreign,
+    remove_unfinished,
+    take_checksum,
+    with_checksum,
+    write_file,
+)
 from headscope.runs.manifest import FORMAT, FORMER_MEASURES, UNVERIFIED, VERSION, differences, digest_of, measure_names
 from headscope.runs.shard import REMEDY, Shard
 
@@ -106,8 +114,7 @@ class Folder:
     def done_shards(self, manifest: dict[str, Any]) -> set[int]:
         """The numbers of the shards that are done; one that is damaged is taken away, to be computed again."""
         done = set()
-        for leftover in self.path.glob(f"{UNFINISHED}*.partial"):
-            leftover.unlink(missing_ok=True)
+        remove_unfinished(self.path, is_locked=True)
         for index, shard in enumerate(self.shards(manifest)):
             if not shard.is_there:
                 continue

@@ -1,4 +1,6 @@
 import json
+import os
+import shutil
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -132,3 +134,15 @@ def test_settings_of_the_hub_are_told(monkeypatch: pytest.MonkeyPatch, tmp_path:
     assert cache.detail == f"{tmp_path} (1 models)" and "offline" in hub.detail
     monkeypatch.delenv("HF_HUB_OFFLINE")
     assert command._hub()[1].state == "ok"
+
+
+def test_what_killed_commands_left_is_listed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    left = tmp_path / "models" / ".headscope-0123456789abcdef.partial"
+    left.mkdir(parents=True)
+    (left / "weights").write_bytes(bytes(2_000_000))
+    os.utime(left, (0, 0))
+    monkeypatch.chdir(tmp_path)
+    (check,) = command._unfinished_files()
+    assert check.state == "note" and check.detail == f"{left} (2.0 MB)" and "delete" in check.advice
+    shutil.rmtree(left)
+    assert command._unfinished_files()[0].state == "ok"
