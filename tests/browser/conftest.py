@@ -23,6 +23,7 @@ TEXTS = [
 ]
 ROOT = Path(__file__).parents[2]
 PICTURES = ROOT / ".pictures"
+AXE = ROOT / "web" / "node_modules" / "axe-core" / "axe.min.js"
 FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"]
 FLAGS += ["--disable-background-networking", "--disable-component-update"]
 WINDOW: Any = {"viewport": {"width": 1440, "height": 860}, "color_scheme": "light", "reduced_motion": "reduce"}
@@ -46,6 +47,13 @@ def browser() -> Iterator[Browser]:
         chromium = playwright.chromium.launch(executable_path=process.stdout.strip(), args=FLAGS)
         yield chromium
         chromium.close()
+
+
+@pytest.fixture(scope="session")
+def axe() -> str:
+    if not AXE.is_file():
+        (pytest.fail if os.environ.get("CI") else pytest.skip)("axe-core is absent: run `scripts/web npm ci`")
+    return AXE.read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="session")

@@ -1,6 +1,5 @@
 """The page by keyboard and by screen reader: few tab stops, changes are announced, and axe-core finds nothing grave."""
 
-import os
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -10,41 +9,13 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 import headscope as hs
+from browser.axe import in_both_themes, violations
 from browser.workbench import Workbench
 from headscope.reports import heads
 
-AXE = Path(__file__).parents[2] / "web" / "node_modules" / "axe-core" / "axe.min.js"
 TEXT = "The doctor asked the nurse a question. She"
 SCALES = ["model", "head", "neuron", "activations"]
 MOST_STOPS = 10
-
-
-@pytest.fixture(scope="session")
-def axe() -> str:
-    if not AXE.is_file():
-        (pytest.fail if os.environ.get("CI") else pytest.skip)("axe-core is absent: run `scripts/web npm ci`")
-    return AXE.read_text(encoding="utf-8")
-
-
-def violations(page: Page, axe: str) -> list[str]:
-    """What axe-core calls serious or critical, with the first elements of each."""
-    if not page.evaluate("typeof window.axe === 'object'"):
-        page.evaluate(axe)
-    result: dict[str, Any] = page.evaluate("axe.run(document, { resultTypes: ['violations'] })")
-    return [
-        f"{violation['id']}: {[node['html'][:160] for node in violation['nodes'][:3]]}"
-        for violation in result["violations"]
-        if violation["impact"] in ("serious", "critical")
-    ]
-
-
-def in_both_themes(page: Page, axe: str) -> dict[str, list[str]]:
-    problems = {}
-    for theme in ("light", "dark"):
-        page.emulate_media(color_scheme=theme)
-        page.wait_for_selector(f"[data-theme={theme}]", state="attached")
-        problems[theme] = violations(page, axe)
-    return problems
 
 
 def focused(page: Page) -> str:

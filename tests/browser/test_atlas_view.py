@@ -11,6 +11,7 @@ import pytest
 from playwright.sync_api import expect
 
 import headscope as hs
+from browser.axe import in_both_themes, violations
 from browser.server import Server
 from browser.workbench import around, is_drawn
 
@@ -313,6 +314,23 @@ def test_distances_against_logits(own_bench, atlases):
     logits = products / np.sqrt(query.shape[1])
     for row in rows:
         assert np.abs(logits - float(row[-1].replace("−", "-"))).min() < 0.01
+
+
+@pytest.mark.parametrize(
+    ("name", "selection"),
+    [
+        ("texts", {}),
+        ("texts", {"cloud": "L2H1", "point": "query:4", "on": "sentence", "search": "the"}),
+        ("texts", {"cloud": "L2H1", "plot": "distances"}),
+        ("pictures", {"cloud": "L1H2", "point": "query:20", "on": "pictures,sentence"}),
+    ],
+)
+def test_axe_finds_nothing_in_the_atlas(own_bench, axe, name, selection):
+    show(own_bench, name, **selection)
+    assert in_both_themes(own_bench.page, axe) == {"light": [], "dark": []}
+    own_bench.page.get_by_role("button", name="Show: points and labels").click()
+    own_bench.page.get_by_text("Make an atlas", exact=True).click()
+    assert violations(own_bench.page, axe) == []
 
 
 def test_in_the_dark_nothing_is_white(own_bench):
