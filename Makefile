@@ -6,13 +6,14 @@ WORKERS ?= 2
 export PYTHON WORKERS
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test quick check families clean
+.PHONY: help demo test quick check families hostile clean
 
 help:
 	@echo "make demo    set up .venv, build the page and open the workbench"
 	@echo "make test    set up .venv, then run every check and every test"
 	@echo "make quick   the unit tests alone"
 	@echo "make families  every model type of Transformers, built tiny and compared (ten minutes); writes docs/models.md"
+	@echo "make hostile  the whole trial of damaged files, killed writers and wrong calls (twenty minutes)"
 	@echo "make check   format, lint, types and layers alone, of Python and of the page"
 	@echo "make clean   remove .venv and everything that was built"
 
@@ -38,6 +39,11 @@ check:
 families:
 	@sh scripts/setup dev
 	@OMP_NUM_THREADS=1 .venv/bin/python tests/families.py --workers $(WORKERS)
+
+hostile:
+	@sh scripts/setup dev
+	@.venv/bin/python scripts/web
+	@HEADSCOPE_HOSTILE=whole sh scripts/test tests/hostile
 
 clean:
 	@rm -rf .venv .pytest_cache .ruff_cache .import_linter_cache .pictures build dist src/headscope/static web/node_modules

@@ -3,9 +3,10 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from PIL import Image, UnidentifiedImageError
+from PIL import Image
 
 from headscope.corpora.example import CorpusProblem, Example
+from headscope.pictures import DamagedPictureError, opened_picture
 
 SUFFIXES = {".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff"}
 
@@ -20,9 +21,9 @@ def read_images(folder: Path) -> Iterator[Example | CorpusProblem]:
     for path in image_files(folder):
         inside = path.relative_to(folder)
         try:
-            with Image.open(path):
+            with opened_picture(path):
                 pass
-        except (UnidentifiedImageError, OSError, Image.DecompressionBombError) as error:
-            yield CorpusProblem(inside.as_posix(), None, f"not an image that can be read ({type(error).__name__})")
+        except (DamagedPictureError, Image.DecompressionBombError) as error:
+            yield CorpusProblem(inside.as_posix(), None, f"not an image that can be read ({error})")
             continue
         yield Example(inside.as_posix(), image=path, label=inside.parts[0] if len(inside.parts) > 1 else None)

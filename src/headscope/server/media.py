@@ -21,6 +21,7 @@ from headscope.errors import InputError
 from headscope.models.inputs.accepted import Intake
 from headscope.models.inputs.sounds import read_channels, read_wave
 from headscope.models.loading import BUILTIN
+from headscope.pictures import DamagedPictureError, opened_picture
 from headscope.server.digit_pictures import DIGITS
 from headscope.server.errors import Refused
 from headscope.server.memory import Cache, Memory
@@ -197,15 +198,14 @@ def _readable(data: bytes) -> Iterator[Image.Image]:
     unreadable = f"Give one of these: {', '.join(FORMATS)}; or a .wav file for a model that takes sound."
     try:
         # (How warnings are shown is left alone: that is for the whole process, and a run may be recording its own.)
-        with Image.open(io.BytesIO(data), formats=FORMATS) as opened:
+        with opened_picture(io.BytesIO(data), FORMATS) as opened:
             yield opened
-    except UnidentifiedImageError as error:
-        raise Refused(
-            422, "NotAnImage", "this file is no picture and no sound that can be read.", unreadable
-        ) from error
     except Image.DecompressionBombError as error:
         raise Refused(413, "TooLarge", f"the picture has too many pixels: {error}") from error
-    except (OSError, ValueError, SyntaxError, EOFError, IndexError) as error:
+    except DamagedPictureError as error:
+        if isinstance(error.__cause__, UnidentifiedImageError):
+            message = "this file is no picture and no sound that can be read."
+            raise Refused(422, "NotAnImage", message, unreadable) from error
         message = f"the picture cannot be read to its end: {error}."
         raise Refused(
             422, "DamagedImage", message, "Save or download it again; the file seems to be cut off."

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from PIL import Image, ImageOps, UnidentifiedImageError
+from PIL import Image, ImageOps
 from torch import Tensor
 
 from headscope.errors import InputError, TooLongError
@@ -15,6 +15,7 @@ from headscope.models.inputs.display_media import picture_of, sound_of, spectrog
 from headscope.models.inputs.paths import existing_file
 from headscope.models.inputs.reading_warnings import warn_reader
 from headscope.models.inputs.sounds import samples_of
+from headscope.pictures import DamagedPictureError, opened_picture
 from headscope.traces.media import Picture, Seen
 from headscope.traces.tokens import Token, Tokens
 
@@ -34,10 +35,10 @@ def picture(source: Any, n_channels: int = 3) -> Image.Image:
     if isinstance(source, str | Path):
         path = existing_file(source)
         try:
-            with Image.open(path) as opened:
+            with opened_picture(path) as opened:
                 opened.load()
                 source = ImageOps.exif_transpose(opened)
-        except (UnidentifiedImageError, OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
+        except (DamagedPictureError, Image.DecompressionBombError) as error:
             raise InputError(
                 f"{str(path)!r} cannot be read as an image ({error}): give a PNG, JPEG or the like."
             ) from error
