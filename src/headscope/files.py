@@ -80,6 +80,14 @@ def place_file(partial: Path, path: Path) -> None:
     _sync_folder(target.parent)
 
 
+def make_folder(path: Path) -> None:
+    """Make a folder, and those that it is in, unless it is there."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise LoadError(f"could not make the folder {path}: {error.strerror or error}.") from error
+
+
 @contextlib.contextmanager
 def new_folder(path: Path) -> Iterator[Path]:
     """A folder to fill, which becomes `path` when the block ends without an error.

@@ -61,17 +61,15 @@ class Steps:
 def progress_bars(*, console: "Console | None" = None) -> Iterator[OnProgress]:
     """A bar for each stage, with rate and time left: `with hs.progress_bars() as bars: hs.heads(…, progress=bars)`.
 
-    Nothing is drawn where the console is neither a terminal nor a notebook.
+    Notes are lines below the bars. Nothing is drawn where the console is neither a terminal nor a notebook.
     """
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
-    from rich.progress import Progress as Bars
+
+    from headscope.progress_display import BarsWithNotes
 
     console = Console(highlight=False) if console is None else console
-    columns = [TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[rate]}")]
-    columns += [TimeRemainingColumn(), TextColumn("{task.fields[note]}", markup=False)]
     is_hidden = not (console.is_terminal or console.is_jupyter)
-    with Bars(*columns, console=console, disable=is_hidden) as bars:
+    with BarsWithNotes(console=console, disable=is_hidden) as bars:
         tasks: dict[str, Any] = {}
 
         def report(progress: Progress) -> None:

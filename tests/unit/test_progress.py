@@ -59,6 +59,16 @@ def test_a_note_says_how_the_work_is_going():
     assert "loss [1.21]" in screen.getvalue()
 
 
+def test_a_narrow_terminal_shows_the_counts_and_the_note():
+    screen = io.StringIO()
+    note = "l0-0.017-s0, loss 1.234, dev loss 1.235, open encoder 12/32, decoder 23/32, cross 29/32"
+    with progress_bars(console=Console(file=screen, force_terminal=True, width=80)) as bars:
+        bars(Progress("training", 128, 1000, note))
+    lines = [" ".join(line.split()) for line in screen.getvalue().splitlines()]
+    assert any("128/1000" in line for line in lines)
+    assert note in " ".join(lines)
+
+
 def test_a_stage_that_begins_anew_starts_its_bar_again():
     screen = io.StringIO()
     with progress_bars(console=Console(file=screen, force_terminal=True, width=100)) as bars:

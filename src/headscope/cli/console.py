@@ -31,6 +31,8 @@ _OPTIONS = (
     (r"`?\btrust_remote_code=True`?", "--trust-remote-code"),
     (r"`?\brecord=['\"](\w+)['\"]`?", r"--record \1"),
     (r"`?\bon_error=['\"](\w+)['\"]`?", r"--on-error \1"),
+    (r"`?\bdtype=['\"](\w+)['\"]`?", r"--dtype \1"),
+    (r"`?\bprecision=['\"](\w+)['\"]`?", r"--precision \1"),
 )
 _JOINERS = "\u200c\u200d"  # not printable by themselves, but parts of Persian words and of emoji
 

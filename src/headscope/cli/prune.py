@@ -169,16 +169,17 @@ def prune(
     loaded = loading.model(model)
     task.check(loaded)
 
-    with note_what_is_kept(output), progress_bars() as progress:
+    measured_on = (None, None) if corpus is None else (loaded, corpus)
+    sweep = None
+    with note_what_is_kept(output):
         try:
-            sweep = prune_heads(
-                loaded, task, output, keep=choice.keep, lambdas=lambdas, options=options, progress=progress
-            )
-        except (KeyboardInterrupt, Cancelled):
-            _note_best(output)
+            with progress_bars() as progress:
+                settings: Any = {"keep": choice.keep, "lambdas": lambdas, "options": options, "progress": progress}
+                sweep = prune_heads(loaded, task, output, **settings)
+                finished = prune_report(sweep, *measured_on, progress=progress)
+        except (KeyboardInterrupt, Cancelled):  # here the bars are gone, which would draw over the note
+            _note_best(output, is_finished=sweep is not None)
             raise
-        measured_on = (None, None) if corpus is None else (loaded, corpus)
-        finished = prune_report(sweep, *measured_on, progress=progress)
     if print_options.json:
         print_json(_document(sweep, finished))
     else:
@@ -256,13 +257,16 @@ def _check_folder(output: Path) -> None:
 # What is printed
 
 
-def _note_best(output: Path) -> None:
-    """After Ctrl-C: the report of what is finished, and which point is the best so far."""
+def _note_best(output: Path, *, is_finished: bool) -> None:
+    """After Ctrl-C: which point is the best so far, and the report of what is there. It is written already where all
+    points are finished, and roles were being measured.
+    """
     from headscope.pruning import Sweep
     from headscope.reports import prune_report
 
     try:
-        prune_report(output)
+        if not is_finished:
+            prune_report(output)
         sweep = Sweep.open(output)
         best = sweep.chosen
     except HeadscopeError as problem:  # stopped before there was anything, or a full disk
@@ -311,14 +315,16 @@ def _document(sweep: "Sweep", report: "PruneReport") -> dict[str, Any]:
 
 
 def _show(sweep: "Sweep", report: "PruneReport", model: str) -> None:
-    from headscope.reports.pruning.conclusions import cost, score_text
+    from headscope.reports.pruning.conclusions import METRIC_LABELS, cost, score_text
 
     metric = report.about["metric"]
-    title = Text(f"Heads of {printable(report.about['model'])} and {metric}")
+    label, _ = METRIC_LABELS[metric]
+    title = Text(f"Heads of {printable(report.about['model'])} and {label}")
     table = Table(title=title, title_justify="left", title_style="bold")
+    table.add_column("point", overflow="fold")
     types = _types(report)
-    for name in ("point", "heads kept", *types, metric, "95 % interval"):
-        table.add_column(name, justify="left" if name == "point" else "right")
+    for name in ("heads kept", *types, label, "95 % interval"):
+        table.add_column(name, justify="right")
     for point in report.points:
         low_high = point.score.interval
         interval = "" if low_high is None else " to ".join(score_text(metric, value) for value in low_high)
@@ -329,12 +335,23 @@ def _show(sweep: "Sweep", report: "PruneReport", model: str) -> None:
     print_text(table)
     for panel in report.panels:
         print_text(cost(panel, report.baseline))
-    about = {"baked": "all weights, heads folded away", "slim": "smaller weights"}
+    about = {"baked": "the original's size, with the pruned heads folded away", "slim": _gain(report)}
     for name, folder in _smaller_models(sweep).items():
         print_text(Text.assemble((f"{name}: ", "bold"), f"{folder} ({about[name]})"))
     print_text(Text.assemble(("page: ", "bold"), str(report.page)))
     if any(point.total()[0] < point.total()[1] for point in report.points):
         print_text(Text.assemble(("workbench: ", "bold"), f"headscope serve {model} --sweep {sweep.folder}"))
+
+
+def _gain(report: "PruneReport") -> str:
+    """How much smaller and faster the slim model is."""
+    smaller = report.smaller
+    if smaller is None or smaller.slim is None:
+        return ""
+    original, slim = smaller.baked, smaller.slim
+    sizes = f"{slim.parameters:,} of {original.parameters:,} parameters"
+    operations = f"{100 * slim.flops.total / original.flops.total:.0f} % of the operations"
+    return f"{sizes}, {operations}, {original.seconds / slim.seconds:.2f} times as fast with {smaller.timed_on}"
 
 
 def _types(report: "PruneReport") -> list[str]:

@@ -9,7 +9,7 @@ from typing import Any, get_args
 from headscope import files
 from headscope.errors import Cancelled, CaptureError, HeadscopeWarning, InputError, InterventionError
 from headscope.models import Model
-from headscope.progress import Cancel, OnProgress
+from headscope.progress import Cancel, OnProgress, Steps
 from headscope.pruning.attention_types import layers_of
 from headscope.pruning.l0_training import gated_layers
 from headscope.pruning.prune_options import PruneOptions
@@ -99,12 +99,14 @@ def find_keep(run: SweepRun, keep: float, seed: int) -> PointPlan:
     n_heads = run.n_kept(1.0)
     low, high, value = 0.0, math.inf, _FIRST_LAMBDA * (len(run.layers) if options.gates.penalty == "mean" else 1)
     trials: list[tuple[float, int, str]] = []
+    steps = Steps("finding λ", options.keep_trials, run.progress, run.cancel)
     while len(trials) < options.keep_trials:
         value = float(f"{value:.3g}")
         plan = run.l0({layer.type: value for layer in run.layers}, seed)
         run.make([plan])
         n_open = run.n_open(run.sweep.point(plan.id).mask)
         trials.append((value, n_open, plan.id))
+        steps.add(note=f"λ = {value:g} keeps {n_open} of {n_heads} heads; wanted: {target}")
         if abs(n_open - target) <= options.keep_tolerance * n_heads or options.steps_to_close() is not None:
             break  # found; or no λ can close a gate in so few steps
         low, high = (value, high) if n_open > target else (low, value)
@@ -114,13 +116,22 @@ def find_keep(run: SweepRun, keep: float, seed: int) -> PointPlan:
         change = f"{n_open - target} heads were removed" if n_open > target else f"{target - n_open} heads were added"
         warnings.warn(
             f"no λ of {len(trials)} left {target} of {n_heads} heads open: {change} by log α after λ = {value:g}. "
-            "Train longer, raise the learning rate of the gates, or try more λ (keep_trials).",
+            f"Train longer, or {_other_remedy(low, high)}.",
             HeadscopeWarning,
             stacklevel=3,
         )
     tried = [[trial_value, trial_open] for trial_value, trial_open, _ in trials]
     search = {"lambda": value, "open": n_open, "target": target, "of": n_heads, "trials": tried}
     return run.exactly(keep, source, seed, search)
+
+
+def _other_remedy(low: float, high: float) -> str:
+    """What helps beside more steps where λ was sought between these bounds."""
+    if high == math.inf:
+        return "raise the learning rate of the gates: the largest λ left too many heads open"
+    if low == 0.0:
+        return "lower the learning rate of the gates: the smallest λ left too few heads open"
+    return "try more λ (PruneOptions: keep_trials)"
 
 
 def _plans(run: SweepRun, l0_plans: Sequence[PointPlan]) -> list[PointPlan]:
@@ -162,10 +173,8 @@ def _by_type(run: SweepRun, choice: Lambda) -> dict[str, float]:
 def _check(
     model: Model, task: LearningTask, keep: float | None, lambdas: Lambda | Sequence[Lambda], options: PruneOptions
 ) -> list[Lambda]:
-    """Refuse what cannot work before anything is computed; the λ as a list."""
+    """Refuse what cannot work before anything is written; the λ as a list."""
     task.check(model)
-    task.data("train")
-    task.data("dev")
     if options.dev_metric is not None:
         task.check_metric(options.dev_metric)
     choices: list[Lambda] = [lambdas] if isinstance(lambdas, int | float | Mapping) else list(lambdas)
@@ -173,20 +182,38 @@ def _check(
         raise InputError("prune takes either keep=… (a share of the heads) or lambdas=… (penalties), and one of them.")
     if keep is not None and not 0 <= keep <= 1:
         raise InputError(f"keep is a share of the heads, from 0 to 1, got {keep}.")
-    if options.parameters != "gates":
-        choose_parameters(model, options.parameters)
+    trained = {options.parameters, options.tuned_parameters() if options.tuning else "gates"} - {"gates"}
+    for parameters in trained:
+        choose_parameters(model, parameters)
+    _check_lambdas(model, choices, options)
+    _check_data(model, task)
+    return choices
+
+
+def _check_lambdas(model: Model, choices: Sequence[Lambda], options: PruneOptions) -> None:
     types = list(dict.fromkeys(layer.type for layer in gated_layers(model, options)))
     for choice in choices:
         values = choice if isinstance(choice, Mapping) else dict.fromkeys(types, choice)
         unknown = [name for name in values if name not in types]
         if unknown:
+            frozen = ", beside a frozen decoder" if options.parameters == "encoder" else ""
             raise InputError(
-                f"there is a λ for {unknown[0]!r}, and no gates: heads of type {', '.join(types)} are pruned here "
-                f"({model.name}, with parameters={options.parameters!r} and types={options.types})."
+                f"there is a λ for {unknown[0]!r}, and no gates: the heads of {model.name} that are pruned here are of "
+                f"type {', '.join(types)}{frozen}."
             )
         if not values or any(not 0 <= value < math.inf for value in values.values()):
             raise InputError(f"λ is a penalty in nats per open head, at least 0, got {choice}.")
-    return choices
+
+
+def _check_data(model: Model, task: LearningTask) -> None:
+    """Read all data: what cannot be read leaves no folder that refuses the data that was meant."""
+    splits: tuple[Split, ...] = ("train", "dev") if task.test is None else ("train", "dev", "test")
+    for split in splits:
+        data = task.data(split)
+        if next(iter(data), None) is None:
+            raise InputError(f"the {split} data ({data.name}) have no examples.")
+        if task.keeps_inputs:
+            task.inputs(model, split)
 
 
 def _warn_of_few_steps(options: PruneOptions, keep: float | None, choices: Sequence[Lambda]) -> None:

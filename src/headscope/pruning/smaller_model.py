@@ -63,6 +63,12 @@ class SmallerModels:
     point: str = ""
     mask_sha256: str = ""
 
+    @property
+    def timed_on(self) -> str:
+        """The input that was timed, and where: models without tokens take one size alone."""
+        inputs = f"{self.batch} × {self.length} tokens" if self.length else f"a batch of {self.batch}"
+        return f"{inputs} on {self.device}"
+
     @classmethod
     def open(cls, folder: Path | str) -> "SmallerModels":
         """What is known of the smaller models in a folder."""

@@ -13,7 +13,7 @@ import torch
 from headscope import files
 from headscope.errors import HeadscopeError, InputError, LoadError
 from headscope.models import Model
-from headscope.progress import Cancel, OnProgress, Steps, stop_if
+from headscope.progress import Cancel, OnProgress, Progress, Steps, stop_if
 from headscope.pruning.allocation import group_sizes, heads_of, keep_highest, keep_like, unit_layers
 from headscope.pruning.head_mask import HeadMask
 from headscope.pruning.l0_training import gated_layers, train_gates, tune
@@ -74,7 +74,7 @@ class SweepRun:
         """Make a point unless it is there; False where another process is making it."""
         stop_if(self.cancel)
         folder = self.sweep.point_folder(plan.id)
-        folder.mkdir(parents=True, exist_ok=True)
+        files.make_folder(folder)
         with contextlib.ExitStack() as stack:
             try:
                 stack.enter_context(files.lock(folder, wait=False))
@@ -125,7 +125,7 @@ class SweepRun:
 
         def make() -> PrunePoint:
             model = copy_model(self.model)
-            settings = {"folder": self.sweep.point_folder(name) / _FIT, "seed": seed, **self._hooks()}
+            settings = {"folder": self.sweep.point_folder(name) / _FIT, "seed": seed, **self._hooks(name)}
             trained = train_gates(model, self.task, lambda_by_type, options, **settings)
             point = self._point(name, "l0", trained.mask, model)
             about = {"parameters": options.parameters, "start": options.training.start, "seed": seed}
@@ -244,7 +244,7 @@ class SweepRun:
         return keep_highest(self.whole, scores, len(set(source.mask.heads_kept()) & set(scores)), group_sizes=sizes)
 
     def _tune(self, model: Model, name: str, mask: HeadMask, steps: int, seed: int) -> tuple[dict[str, Any], ...]:
-        settings = {"folder": self.sweep.point_folder(name) / _FIT, "steps": steps, "seed": seed, **self._hooks()}
+        settings = {"folder": self.sweep.point_folder(name) / _FIT, "steps": steps, "seed": seed, **self._hooks(name)}
         return tune(model, self.task, mask, self.options, **settings)
 
     def _tuning_settings(self, steps: int, seed: int) -> dict[str, Any]:
@@ -274,8 +274,10 @@ class SweepRun:
         settings: dict[str, Any] = {"batch_size": self.options.training.batch_size, **self._hooks()}
         return self.task.evaluate(model, "dev", mask.interventions(), **settings)
 
-    def _hooks(self) -> dict[str, Any]:
-        return {"cancel": self.cancel, "progress": self.progress}
+    def _hooks(self, name: str = "") -> dict[str, Any]:
+        """How to stop, and whom to tell about progress: with the name of the point that is trained."""
+        progress = self.progress if not name or self.progress is None else _with_name(self.progress, name)
+        return {"cancel": self.cancel, "progress": progress}
 
 
 def make_points(
@@ -298,6 +300,15 @@ def make_points(
             continue
         waiting.remove(free)
         steps.add(note=free[1].id)
+
+
+def _with_name(progress: OnProgress, name: str) -> OnProgress:
+    """Progress whose notes begin with the name of a point."""
+
+    def report(about: Progress) -> None:
+        progress(replace(about, note=f"{name}, {about.note}") if about.note else about)
+
+    return report
 
 
 def _changed(original: Model, model: Model) -> dict[str, torch.Tensor]:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import torch
 from safetensors.torch import load, save
@@ -19,6 +19,7 @@ from headscope.pruning.attention_types import PrunableLayer
 from headscope.pruning.head_mask import HeadMask, parse_sites
 from headscope.sites import Site
 from headscope.tasks.score import Score
+from headscope.tasks.task_names import Split
 from headscope.tasks.trained_parameters import frozen_checksum
 
 INDEX = "prune.json"
@@ -147,7 +148,7 @@ class Sweep:
         about |= {"higher_is_better": higher_is_better, "layers": rows, "data": dict(data), "options": dict(options)}
         about = json.loads(json.dumps(about))  # as it will be read: tuples are lists then
         refuse_other_files(sweep.folder)
-        sweep.folder.mkdir(parents=True, exist_ok=True)
+        files.make_folder(sweep.folder)
         with files.lock(sweep.folder):
             if (sweep.folder / INDEX).exists():
                 sweep._check_same(about)
@@ -295,14 +296,9 @@ class Sweep:
         before = self.read()
         changed = [name for name in about if before.get(name) != about[name]]
         if changed:
-            name = changed[0]
-            old, new = before.get(name), about[name]
-            if isinstance(old, dict) and isinstance(new, dict):
-                key = next(key for key in {**old, **new} if old.get(key) != new.get(key))
-                name, old, new = key, old.get(key), new.get(key)
             raise InputError(
-                f"{self.folder} holds a sweep with other settings ({name} was {old}, now {new}): resume it with the "
-                "same, or choose another folder."
+                f"{self.folder} holds a sweep with other settings ({_difference(changed[0], before, about)}): resume "
+                "it with the same, or choose another folder."
             )
 
 
@@ -335,6 +331,26 @@ def _plain(data: Any) -> Any:
     if isinstance(data, dict):
         return {name: _plain(value) for name, value in data.items()}
     return [_plain(value) for value in data] if isinstance(data, list | tuple) else data
+
+
+def _difference(name: str, before: Mapping[str, Any], about: Mapping[str, Any]) -> str:
+    """How two sweeps differ in a setting, in words."""
+    old, new = before.get(name), about[name]
+    if isinstance(old, dict) and isinstance(new, dict):
+        name = next(key for key in {**old, **new} if old.get(key) != new.get(key))
+        old, new = old.get(name), new.get(name)
+    if name in get_args(Split):
+        old, new = (_data_name(data) for data in (old, new))
+        return f"its {name} data were {old}, now {'others of that name' if new == old else new}"
+    if name == "weights":
+        return "it is of a model of this name with other weights"
+    return f"{name} was {old}, now {new}"
+
+
+def _data_name(data: Mapping[str, Any] | None) -> str:
+    if data is None:
+        return "none"
+    return f"{data['name']} ({data['n']:,} {'example' if data['n'] == 1 else 'examples'})"
 
 
 def _score_to_json(score: Score) -> dict[str, Any]:

@@ -34,7 +34,7 @@ class FitFolder:
         """Make the folder, and refuse one that holds something else."""
         ours = {INDEX, *(path.name for path in self._tensor_files())}
         files.refuse_foreign(self.path, "a fit", ours=ours)
-        self.path.mkdir(parents=True, exist_ok=True)
+        files.make_folder(self.path)
 
     def read(self) -> dict[str, Any]:
         """What `write` wrote beside the tensors."""

@@ -44,8 +44,14 @@ class FitOptions:
                 raise InputError(f"{name} is at least 1, got {getattr(self, name)}.")
         if self.batch_tokens is not None and self.batch_tokens < 1:
             raise InputError(f"batch_tokens is at least 1, got {self.batch_tokens}.")
-        if self.warmup < 0 or self.rate <= 0 or self.clip <= 0 or self.weight_decay < 0:
-            raise InputError("rate and clip are above 0; warmup and weight_decay are at least 0.")
+        are_finite = all(map(math.isfinite, (self.rate, self.clip, self.weight_decay)))
+        if not are_finite or self.rate <= 0 or self.clip <= 0 or self.weight_decay < 0 or self.warmup < 0:
+            raise InputError(
+                f"rate ({self.rate}) and clip ({self.clip}) are above 0, weight_decay ({self.weight_decay}) and warmup "
+                f"({self.warmup}) at least 0, and none is infinite."
+            )
+        if not 0 <= self.seed < 2**32:
+            raise InputError(f"seed is from 0 to 2^32 − 1, got {self.seed}.")
         for name, choices in (("schedule", Schedule), ("precision", Precision), ("select", Select), ("start", Start)):
             if getattr(self, name) not in get_args(choices):
                 raise InputError(f"{name} is one of {', '.join(get_args(choices))}; got {getattr(self, name)!r}.")

@@ -50,6 +50,7 @@ def choose_parameters(model: Model, choice: Choice) -> list[ParameterGroup]:
     else:
         raise InputError("parameters are 'all', 'encoder', names, tensors, or ParameterGroups; not several of these.")
     _check(groups)
+    _check_precision(model, groups)
     return groups
 
 
@@ -87,6 +88,16 @@ def _check(groups: Sequence[ParameterGroup]) -> None:
         for name, parameter in group.parameters.items():
             if not parameter.is_leaf or not parameter.is_floating_point():
                 raise InputError(f"{name!r} cannot be trained: give a leaf tensor of floating-point numbers.")
+
+
+def _check_precision(model: Model, groups: Sequence[ParameterGroup]) -> None:
+    dtypes = {parameter.dtype for group in groups for parameter in group.parameters.values()}
+    halves = dtypes & {torch.float16, torch.bfloat16}
+    if halves:
+        raise InputError(
+            f"the weights of {model.name} are {str(halves.pop()).removeprefix('torch.')}, in which small updates are "
+            "lost: load it with dtype='float32', and train with precision='bf16' or 'fp16'."
+        )
 
 
 def named(groups: Sequence[ParameterGroup]) -> dict[str, Tensor]:

@@ -158,12 +158,6 @@ class TrainingRun:
         self.task.check(self.model)
         self.task.data("train")
         self.task.data("dev")
-        halves = {str(p.dtype) for p in self.trained.values() if p.dtype in (torch.float16, torch.bfloat16)}
-        if halves:
-            raise InputError(
-                f"the weights of {self.model.name} are {halves.pop()}, in which small updates are lost: load it with "
-                "dtype=torch.float32, and train with precision='bf16' or 'fp16'."
-            )
 
     @contextmanager
     def _seeded(self) -> Iterator[None]:
@@ -281,7 +275,8 @@ class TrainingRun:
             number = float(value.detach())
             raise HeadscopeError(
                 f"the {what} is {number} at step {self.step + 1}. The model has the best weights so far, and "
-                f"{self.folder.path} the checkpoint of step {last}. Lower the rate or change the precision."
+                f"{self.folder.path} the checkpoint of step {last}. Lower the rate or change the precision, in another "
+                "folder."
             )
 
     def _evaluate(self) -> None:

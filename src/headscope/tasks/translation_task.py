@@ -92,7 +92,8 @@ def bleu(written: Sequence[str], references: Sequence[str], *, interval: bool = 
         raise MissingExtraError("BLEU needs sacrebleu: pip install 'headscope[tasks]'.") from error
     resamples = N_BOOTSTRAP if interval and len(written) > 1 else 1
     result = BLEU().corpus_score(list(written), [list(references)], n_bootstrap=resamples)
-    bounds = (result._mean - result._ci, result._mean + result._ci) if resamples > 1 else None
+    low, high = (min(max(result._mean + sign * result._ci, 0.0), 100.0) for sign in (-1, 1))
+    bounds = (low, high) if resamples > 1 else None
     return Score("bleu", float(result.score), len(written), bounds)
 
 

@@ -8,18 +8,20 @@ import pytest
 
 from headscope import choices, pruning, reports
 from headscope.errors import Cancelled
-from headscope.pruning import Sweep
+from headscope.progress import Progress
+from headscope.pruning import SmallerModels, Sweep
 from headscope.pruning.prune_options import Trained
 from headscope.tasks import all_tasks
 from headscope.tasks.fit_options import Precision, Start
 
 TRAIN = "the cat sat\na dog sat on it\nshe was tired\nit was a cat\n"
+DEV = "the dog was tired\nshe sat\n"
 
 
 @pytest.fixture
 def data(tmp_path: Path) -> list[str]:
     (tmp_path / "train.txt").write_text(TRAIN)
-    (tmp_path / "dev.txt").write_text("the dog was tired\nshe sat\n")
+    (tmp_path / "dev.txt").write_text(DEV)
     return ["--train", str(tmp_path / "train.txt"), "--dev", str(tmp_path / "dev.txt"), "--task", "language_modelling"]
 
 
@@ -44,6 +46,9 @@ def test_heads_are_pruned_and_the_smaller_model_and_the_report_are_written(call,
     chosen = Sweep.open(output).chosen
     assert chosen is not None and f"{chosen.id} (chosen)" in result.stdout
     assert "8/8" in result.stdout and str(output / "report.html") in result.stdout
+    slim = SmallerModels.open(output).slim
+    assert slim is not None and f"{slim.parameters:,} of {slim.parameters:,} parameters, 100 %" in result.stdout
+    assert "times as fast with 8 × 32 tokens on cpu" in " ".join(result.stdout.split())
     assert "gpt" in (output / "report.html").read_text().partition("<h1>")[2][:80]
     # The same command resumes: everything is there, and the document for machines lists it.
     document = json.loads(call(*command, "--json").stdout)
@@ -59,7 +64,7 @@ def test_roles_are_measured_on_dev_unless_told_otherwise(call, models, data, tmp
         sources.append(source)
         raise Cancelled("it was stopped on request.")
 
-    monkeypatch.setattr(pruning, "prune", lambda *arguments, **options: None)
+    monkeypatch.setattr(pruning, "prune", lambda *arguments, **options: Sweep(tmp_path))
     monkeypatch.setattr(reports, "prune_report", stop_at_report)
     other = tmp_path / "other.txt"
     other.write_text(TRAIN)
@@ -80,6 +85,8 @@ def test_what_cannot_be_done_is_refused_before_the_model_is_loaded(refusal, data
     assert "encoder=0.05,cross=0.01" in refused("--lambda", "cross=much")
     assert "no metric 'bleu': choose one of bits_per_byte" in refused("--keep", 0.5, "--metric", "bleu")
     assert "no metric 'f1'" in refused("--keep", 0.5, "--dev-metric", "f1")
+    assert "rate (nan)" in refused("--keep", 0.5, "--rate", "nan")
+    assert "seed is from 0" in refused("--keep", 0.5, "--seed", -1)
     assert "got 'magic'" in refused("--keep", 0.5, "--baselines", "magic")
     assert "nothing.txt" in refused("--keep", 0.5, "--test", tmp_path / "nothing.txt")
     (tmp_path / "x").mkdir()
@@ -113,3 +120,33 @@ def test_when_stopped_the_best_so_far_is_kept(call, models, data, quick, tmp_pat
     assert "The best so far is l0-0.1-s0" in result.stderr and str(output / "slim") in result.stderr
     assert "the same command goes on from there" in result.stderr
     assert (output / "report.html").is_file()
+
+
+def test_the_best_so_far_is_not_drawn_over_by_the_bars(call, models, data, quick, tmp_path, monkeypatch) -> None:
+    def stopped(*_, progress, **__):
+        progress(Progress("training", 1, 2, "loss 1.2"))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(pruning, "prune", stopped)
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    result = call("prune", models / "gpt", *data, *quick, "--lambda", 0.1, "-o", tmp_path / "pruned")
+    assert result.exit_code == 130
+    assert "loss 1.2" in result.stderr.partition("There is no report yet")[0]
+    assert "training" not in result.stderr.partition("There is no report yet")[2]
+
+
+def test_data_that_cannot_be_used_leave_no_folder(refusal, models, data, tmp_path) -> None:
+    (tmp_path / "dev.txt").write_text("")
+    message = refusal("prune", models / "gpt", *data, "--keep", 0.5, "-o", tmp_path / "x")
+    assert "the dev data (dev.txt) have no examples" in message and not (tmp_path / "x").exists()
+
+
+def test_other_data_in_the_same_folder_are_named(call, refusal, models, data, quick, tmp_path) -> None:
+    command = ["prune", models / "gpt", *data, *quick, "--lambda", 0, "--no-roles", "-o", tmp_path / "x"]
+    assert call(*command).exit_code == 0
+    (tmp_path / "dev.txt").write_text("she was tired\nit sat\n")
+    assert "its dev data were dev.txt (2 examples), now others of that name" in refusal(*command)
+    (tmp_path / "dev.txt").write_text("she was tired\n")
+    assert "its dev data were dev.txt (2 examples), now dev.txt (1 example)" in refusal(*command)
+    (tmp_path / "dev.txt").write_text(DEV)
+    assert "its test data were none, now train.txt (4 examples)" in refusal(*command, "--test", tmp_path / "train.txt")

@@ -335,9 +335,23 @@ def test_progress_says_loss_score_and_heads_open(tmp_path: Path) -> None:
             notes.append(progress.note)
 
     run(tmp_path, marian(), pairs_task(), lambdas=HUGE, options=no_tuning(), progress=listen)
-    assert notes[-1].startswith("loss ") and ", dev loss " in notes[-1]
+    assert notes[-1].startswith("l0-50-s0, loss ") and ", dev loss " in notes[-1]
     assert notes[0].endswith("open encoder 2/2, decoder 2/2, cross 2/2")
     assert notes[-1].endswith("open encoder 0/2, decoder 0/2, cross 0/2")
+
+
+def test_the_search_for_a_share_of_heads_says_how_far_it_is(tmp_path: Path) -> None:
+    notes: list[str] = []
+
+    def listen(progress: hs.Progress) -> None:
+        if progress.stage == "finding λ":
+            notes.append(progress.note)
+
+    options = replace(no_tuning(), gates=GateOptions(rate=3.0), keep_trials=2, keep_tolerance=0.0)
+    with pytest.warns(HeadscopeWarning, match="no λ"):
+        run(tmp_path, keep=0.25, options=options, progress=listen)
+    trials = Sweep.open(tmp_path).points[-1].search["trials"]
+    assert notes == [f"λ = {value:g} keeps {n_open} of 4 heads; wanted: 1" for value, n_open in trials]
 
 
 # Bad input
@@ -356,7 +370,13 @@ def test_what_cannot_work_is_refused_before_anything_is_computed(tmp_path: Path)
     refused("λ is a penalty.*at least 0, got -0.1", lambdas=-0.1)
     refused("λ is a penalty", lambdas=[0.1, float("nan")])
     refused("λ is a penalty", lambdas={"self": float("inf")})
-    refused("a λ for 'cross', and no gates: heads of type self are pruned here", lambdas={"cross": 0.1})
+    refused("a λ for 'cross', and no gates: the heads of .* are of type self", lambdas={"cross": 0.1})
+    refused("the dev data .* have no examples", task=tasks.language_modelling(train=[*SENTENCES], dev=[]))
+    refused("the test data .* have no examples", task=language_task(test=[]))
+    halves = gpt()
+    halves.module.bfloat16()
+    refused("weights of .* are bfloat16", model=halves)
+    refused("weights of .* are bfloat16", model=halves, options=replace(OPTIONS, parameters="gates"))
     refused("no attention of type 'cross': it has self", options=replace(OPTIONS, types=("cross",)))
     refused("keep is a share of the heads, from 0 to 1, got 1.5", lambdas=(), keep=1.5)
     refused("keep is a share", lambdas=(), keep=float("nan"))

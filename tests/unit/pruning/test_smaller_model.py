@@ -176,6 +176,14 @@ def test_files_of_others_are_left_alone(tmp_path):
         SmallerModels.open(tmp_path)
 
 
+def test_what_was_timed_is_said_of_texts_and_of_images(tmp_path):
+    for name, timed in (("gpt2", "3 × 8 tokens on cpu"), ("vit", "a batch of 3 on cpu")):
+        model = tiny(name)
+        mask = HeadMask.of(model, model.heads[1:])
+        written = write_smaller_models(model, mask, tmp_path / name, batch=3, length=8, rounds=1)
+        assert written.timed_on == timed
+
+
 def test_damaged_figures_are_refused(tmp_path):
     model = tiny("gpt2")
     smaller = write(model, HeadMask.of(model, model.heads[:2]), tmp_path)

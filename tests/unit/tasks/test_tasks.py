@@ -16,6 +16,7 @@ import headscope as hs
 from headscope import tasks
 from headscope.corpora import Example
 from headscope.errors import HeadscopeError, HeadscopeWarning, InputError, LoadError, MissingExtraError
+from headscope.tasks.translation_task import bleu
 
 # Language modelling
 
@@ -118,6 +119,14 @@ def test_bleu_is_sacrebleus_own() -> None:
     score = task.evaluate(model, "dev", interval=True)
     assert score.value == pytest.approx(sacrebleu.corpus_bleu(written, [targets]).score)
     assert score.n == 2 and score.interval is not None
+
+
+def test_the_interval_of_bleu_stays_between_0_and_100() -> None:
+    pytest.importorskip("sacrebleu")
+    targets = [f"the cat sat on mat {number} by the door" for number in range(8)]
+    for written in ([targets[0], *["nothing like that"] * 7], targets):
+        score = bleu(written, targets, interval=True)
+        assert score.interval is not None and 0 <= score.interval[0] <= score.interval[1] <= 100
 
 
 def test_without_sacrebleu_the_extra_is_named(monkeypatch) -> None:

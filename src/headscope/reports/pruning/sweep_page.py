@@ -368,7 +368,7 @@ def _smaller(report: "PruneReport") -> dict[str, Any] | None:
             }
             for name, cost in costs.items()
         ],
-        "timed": f"{smaller.batch} × {smaller.length} tokens on {smaller.device}, median of several passes",
+        "timed": f"{smaller.timed_on}, median of several passes",
         "refused": smaller.slim_refused,
         "is_plain": smaller.is_plain,
     }
