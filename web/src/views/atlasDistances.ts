@@ -93,7 +93,7 @@ export function distanceLabels(plot: DistancePlot, box: Box, theme: Theme): Labe
   );
   const { pearson, spearman, n_pairs, coordinates } = plot.props;
   const known = (value: number | null) => number(value ?? Number.NaN);
-  const pairs = `${plot.places.length.toLocaleString("en")} of ${n_pairs.toLocaleString("en")} pairs of a query and a key of its example`;
+  const pairs = `${plot.places.length.toLocaleString("en")} of ${n_pairs.toLocaleString("en")} pairs of query and key`;
   const line = `${pairs}: Pearson ${known(pearson)}, Spearman ${known(spearman)} (−1 is exact)`;
   const wide = { ...small, width: Math.max(160, box.width) };
   labels.push(

@@ -104,7 +104,8 @@ export class SentencePanel {
     if (!place) return;
     this.selectionPlace = selection.place;
     this.shownExample = example;
-    this.title.textContent = `${place.address}, example ${example + 1}`;
+    this.title.textContent = `${place.address}, ${selection.average ? "mean by position" : `example ${example + 1}`}`;
+    this.line.hidden = selection.average; // it is about the example
     this.run.hidden = !host.open;
     const head = encodeURIComponent(place.address);
     const address = `pattern?head=${head}&example=${example}`;
