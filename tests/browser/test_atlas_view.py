@@ -29,6 +29,7 @@ def atlases(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     folder = tmp_path_factory.mktemp("atlases")
     of_texts = hs.atlas("builtin:gpt", TEXTS, folder / "texts", heads=["L1", "L2"])
     of_texts.draw(dims=3)
+    of_texts.draw(coordinates="raw")
     pictures = folder / "images"
     pictures.mkdir()
     for name in ("lorry", "sailing_boat"):
@@ -204,6 +205,33 @@ def test_colours_and_their_legend(own_bench):
     assert picture(own_bench) != views[0]
 
 
+# How many different pictures there are within half a second.
+PICTURES = """
+async () => {
+  const views = new Set();
+  const begun = performance.now();
+  while (performance.now() - begun < 600) {
+    views.add(document.querySelector('.view canvas').toDataURL());
+    await new Promise(resolve => requestAnimationFrame(resolve));
+  }
+  return views.size;
+}
+"""
+
+
+@pytest.mark.parametrize(("motion", "least", "most"), [("reduce", 1, 3), ("no-preference", 6, 1000)])
+def test_points_glide_to_other_coordinates_where_motion_is_welcome(own_bench, motion, least, most):
+    own_bench.page.emulate_media(reduced_motion=motion)
+    show(own_bench, cloud="L1H1", labels="0")
+    before = picture(own_bench)
+    select = "select => { select.value = 'raw'; select.dispatchEvent(new Event('change', { bubbles: true })); }"
+    own_bench.page.get_by_label("Coordinates", exact=True).evaluate(select)
+    views = own_bench.page.evaluate(PICTURES)
+    assert least <= views <= most
+    own_bench.ready()
+    assert picture(own_bench) != before
+
+
 def test_patches_and_attention_over_their_picture(own_bench):
     show(own_bench, "pictures", cloud="L1H2", point="query:20", on="sentence")
     dots = picture(own_bench)
@@ -303,7 +331,7 @@ def test_distances_against_logits(own_bench, atlases):
     show(own_bench, cloud="L2H3", plot="distances")
     expect(own_bench.status).to_contain_text("L2H3: distance against logit")
     words = own_bench.page.locator(".view span").filter(has_text="Pearson").inner_text()
-    assert re.search(r"\d+ of \d+ pairs of a query and a key of its example: Pearson −?0\.\d\d", words)
+    assert re.search(r"\d+ of \d+ pairs of query and key: Pearson −?0\.\d\d", words)
     expect(toolbar(own_bench)).to_be_hidden()
     own_bench.press("t")
     table = own_bench.page.get_by_role("region", name="Numbers as a table")

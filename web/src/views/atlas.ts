@@ -8,6 +8,7 @@ import type { Part } from "../wire";
 import { type Acting, AtlasActs } from "./atlasActs";
 import { type DistancePlot, distancePlot, pairTable } from "./atlasDistances";
 import { overlayOf } from "./atlasFocus";
+import { Glide } from "./atlasGlide";
 import type { AtlasHost, AtlasMounted } from "./atlasHost";
 import { exampleWith } from "./atlasKeys";
 import { LegendBox, legendLine } from "./atlasLegend";
@@ -44,6 +45,7 @@ class AtlasView implements AtlasMounted, Acting {
   private readonly panel: SentencePanel;
   private readonly pointer: AtlasPointer;
   private readonly updates: Updates;
+  private readonly glide: Glide;
   private strongest: { place: string; part: Part<AtlasLinesProps> } | null = null;
   private notes: string[] = [];
   private frame = 0;
@@ -55,6 +57,10 @@ class AtlasView implements AtlasMounted, Acting {
     this.store = new AtlasStore(host.source, host.atlas);
     this.thumbnails = new Thumbnails(host.source);
     this.plane = new AtlasPlane(host.atlas.places, () => this.draw());
+    this.glide = new Glide((map) => {
+      if (this.scene) this.scene.gliding = map;
+      this.draw();
+    });
     if (getComputedStyle(element).position === "static") element.style.position = "relative";
     this.stage = new AtlasStage(element, () => this.draw());
     this.acts = new AtlasActs(this);
@@ -107,6 +113,7 @@ class AtlasView implements AtlasMounted, Acting {
   destroy(): void {
     this.updates.end();
     this.plane.motion.stop();
+    this.glide.stop();
     cancelAnimationFrame(this.frame);
     this.host.tip(null);
     this.pointer.destroy();
@@ -120,7 +127,9 @@ class AtlasView implements AtlasMounted, Acting {
     const before = this.scene?.selection ?? null;
     const scene = this.scene ?? new AtlasScene(this.store, selection);
     const isOther = before !== null && before.place !== selection.place;
+    const mapBefore = scene.whole;
     this.host.tip(null);
+    this.glide.stop();
     // What is there of the head is enough to set off.
     const ahead = isOther && scene.maps.has(selection.place) ? this.fly(scene, selection.place) : null;
     await Promise.all([scene.load(selection, signal), this.loadMore(selection, signal)]);
@@ -131,6 +140,8 @@ class AtlasView implements AtlasMounted, Acting {
     this.host.fail(null);
     this.arrange(scene);
     if (isOther) await this.arrive(scene, before.place);
+    else if (before && mapBefore && scene.whole && before.coordinates !== selection.coordinates && !this.plot)
+      await this.glide.run(mapBefore, scene.whole);
     signal.throwIfAborted();
     this.draw();
     this.tell();
@@ -253,7 +264,7 @@ class AtlasView implements AtlasMounted, Acting {
   private draw(): void {
     const { scene, stage } = this;
     if (!scene) return;
-    if (this.plane.motion.isFlying) stage.surface.move();
+    if (this.plane.motion.isFlying || this.glide.isGliding) stage.surface.move();
     stage.draw(this.frameOf(scene), this.overlay());
     if (!stage.surface.isMoving) this.showLegend(scene);
     this.held();
@@ -289,7 +300,7 @@ class AtlasView implements AtlasMounted, Acting {
 
   private overlay(): Overlay {
     const { scene, plane } = this;
-    if (!scene || this.plot || plane.motion.isFlying) return EMPTY;
+    if (!scene || this.plot || plane.motion.isFlying || this.glide.isGliding) return EMPTY;
     const { cursor, hoveredCell, hovered, path, turned } = this.acts;
     const { theme, size, painter } = this.stage;
     const { place } = scene.selection;

@@ -14,6 +14,8 @@ export class AtlasScene {
   maps: HeadMaps = new Map();
   /** All points of the head that fills the stage, once they are there. */
   whole: HeadMap | null = null;
+  /** Where those points are while they glide from one map to another. */
+  gliding: HeadMap | null = null;
   /** Numbers of those points, in the order of drawing: norm, key bias. */
   numbers: Record<string, Float32Array> = {};
   private wholeOf = "";
@@ -95,7 +97,7 @@ export class AtlasScene {
   /** A head as it is painted; null where it has no map. */
   painted(address: string, theme: Theme): (Painted & { inks: Rgb[] }) | null {
     const isWhole = this.isWhole(address);
-    const map = isWhole ? this.whole : this.maps.get(address);
+    const map = isWhole ? (this.gliding ?? this.whole) : this.maps.get(address);
     if (!map) return null;
     const { inks, colours } = this.colouring(map.set, address, isWhole, theme);
     const norms = this.selection.size === "norm" ? this.valuesOf(map.set, address, isWhole, "norm") : null;

@@ -153,7 +153,7 @@ export class AtlasStage {
     const square = boxOf(camera, single, scale);
     const painted = scene.painted(single.place.address, theme);
     if (!painted) return;
-    if (frame.thumbnails && painted.map === scene.whole) {
+    if (frame.thumbnails && scene.isWhole(single.place.address)) {
       this.paintThumbnails(raster, frame, square, scale);
       return;
     }
@@ -212,7 +212,7 @@ export class AtlasStage {
       this.shiftLabels(0, 0);
       return headingLabels(layout, camera, size, theme, ruler, new Set(scene.maps.keys()));
     }
-    if (!scene.selection.labels || !scene.whole || frame.thumbnails) return [];
+    if (!scene.selection.labels || !scene.whole || scene.gliding || frame.thumbnails) return [];
     const square = seenBox(camera, single);
     const places = this.painter.placesOf(scene.whole, frame.turn);
     const at = (point: number) => {
