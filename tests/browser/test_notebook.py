@@ -11,6 +11,7 @@ from browser.lab import Lab, Notebook
 
 pytest.importorskip("jupyterlab")
 SHOW_HEADS, SHOW_MODEL, READ, SET, HEARD, REFUSED, KEYS, NEURONS, ACTIVATIONS, WALKED = range(10)
+ATLAS, ATLAS_READ, ATLAS_SET = range(10, 13)
 CELLS = [
     """import headscope as hs
 gpt = hs.load("builtin:gpt")
@@ -45,6 +46,23 @@ print(model.widget.selected.head, '|', token.text, token.position)""",
 chosen, shown = model.widget.selected, model.widget.view
 print(chosen.scale, chosen.head, chosen.token.text, shown.kind, shown.table().columns["query position"][0])
 shown.figure()""",
+    """texts = ["The doctor asked the nurse a question.", "She gave him the key of the barn."]
+atlas = hs.atlas("builtin:gpt", texts, heads=["L2", "L3"])
+atlas.draw(coordinates="raw")
+clouds = hs.atlas_view(atlas, colour="position")
+clouds""",
+    """for _ in range(100):
+    if clouds.widget.selection.place and clouds.widget.selection.search:
+        break
+    time.sleep(0.1)
+chosen = clouds.widget.selection
+print(chosen.place, '|', chosen.search, '|', chosen.colour, '|', clouds.widget.view)""",
+    """clouds.widget.selection = {"place": "L3H1", "coordinates": "raw", "colour": "norm"}
+for wanted in ({"dims": "two"}, {"method": "som"}):
+    try:
+        clouds.widget.selection = wanted
+    except hs.HeadscopeError as error:
+        print(error)""",
 ]
 
 
@@ -155,6 +173,35 @@ def test_the_theme_is_the_notebooks_unless_the_view_has_its_own(notebook: Notebo
 def test_other_views_are_drawn_by_the_same_messages(notebook: Notebook, cell: int):
     notebook.run(cell)
     assert is_painted(notebook.page, notebook.view(cell))
+
+
+def test_an_atlas_is_drawn_searched_and_followed(notebook: Notebook):
+    notebook.run(ATLAS)
+    view = notebook.view(ATLAS)
+    expect(view.locator(".status [role=status]")).to_contain_text("16 heads")
+    assert is_painted(notebook.page, view)
+    expect(view.get_by_role("note", name="Legend")).to_contain_text("position in the example")
+    search = view.get_by_role("region", name="Search")
+    search.get_by_role("searchbox").fill("the")
+    search.get_by_role("button", name="Find").click()
+    notebook.view(ATLAS)
+    row = search.locator("tbody tr").first.get_by_role("button")
+    head = row.inner_text()
+    row.click()
+    notebook.view(ATLAS)
+    expect(view.get_by_role("region", name=f"Head {head}")).to_be_visible()
+    expect(notebook.run(ATLAS_READ)).to_contain_text(f"{head} | the | position | AtlasView('builtin:gpt', {head})")
+    refused = notebook.run(ATLAS_SET)
+    expect(refused).to_contain_text("dims='two' cannot be selected")
+    expect(refused).to_contain_text("method='som' cannot be selected")
+    notebook.view(ATLAS)
+    expect(view.locator(".status [role=status]")).to_contain_text("L3H1")
+    expect(view.get_by_role("note", name="Legend")).to_contain_text("norm of the vector")
+    expect(view.get_by_label("Coordinates", exact=True)).to_have_value("raw")
+    with notebook.page.expect_download() as saved:
+        view.get_by_role("button", name="Save").click()
+        view.get_by_role("button", name="HTML").click()
+    assert "L3H1" in saved.value.path().read_text()
 
 
 def test_python_follows_through_scales(notebook: Notebook):
