@@ -26,6 +26,7 @@ import threading
 import time
 import traceback
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +36,7 @@ from pruning_studies import SIZES, STUDIES, adapt, curves, small_curves, write_p
 import headscope as hs
 from headscope import files
 from headscope.analysis import measure_all, streaming
-from headscope.analysis.measures.roles import roles
+from headscope.analysis.measures.roles import Verdict, roles
 from headscope.corpora import corpus
 from headscope.errors import Cancelled, HeadscopeError
 from headscope.models.baking import baked_model
@@ -45,7 +46,9 @@ from headscope.pruning.sweep import UNTOUCHED, PointPlan, SweepRun, make_points
 from headscope.pruning.sweep_folder import copy_model
 from headscope.reports.copying_scores import copying_scores
 from headscope.reports.corpus_subset import corpus_subset
-from headscope.reports.pruning.survivor_roles import points_to_measure
+from headscope.reports.pruning.survivor_roles import SurvivorRoles, points_to_measure
+from headscope.reports.pruning.sweep_report import prune_report, write_files
+from headscope.sites import Head, parse
 
 # Seconds between two looks at what is finished.
 PAUSE = 10
@@ -230,7 +233,22 @@ def table(sweep: Sweep) -> str:
     return "\n".join(lines)
 
 
-def main() -> None:
+def write_report(sweep: Sweep, n_examples: int) -> None:
+    """`report.html` and tables of a sweep, with the roles that were measured when its points were made."""
+    report, measured = prune_report(sweep), {}
+    for point in sweep.points:
+        file = sweep.point_folder(point.id) / "roles.json"
+        if file.exists():
+            rows = {parse(address): row for address, row in json.loads(file.read_text()).items()}
+            verdicts = {head: Verdict.from_json(head, row) for head, row in rows.items() if isinstance(head, Head)}
+            measured[point.id] = SurvivorRoles(point, verdicts)
+    if measured:
+        about = f"Roles on {n_examples} examples of {TREEBANK.name}."
+        write_files(replace(report, roles=measured, roles_about=about))
+    print(report.page)
+
+
+def read_arguments() -> argparse.Namespace:
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("studies", nargs="+", choices=tuple(STUDIES))
     arguments.add_argument("--data", type=Path, default=Path("../shared/data"))
@@ -243,25 +261,37 @@ def main() -> None:
     arguments.add_argument("--results", type=Path, help="File for all points without weights; needs --at-once.")
     arguments.add_argument("--read", type=Path, help="Make the folders of such a file, and compute nothing.")
     arguments.add_argument("--table", action="store_true", help="Print the points there are, and compute nothing.")
+    arguments.add_argument("--report", action="store_true", help="Write report.html of each study.")
     arguments.add_argument("--write-passages", type=Path, help="Write the text of gpt to this folder of data alone.")
-    options = arguments.parse_args()
+    return arguments.parse_args()
+
+
+def compute(options: argparse.Namespace) -> bool:
+    """Make the points of the studies; whether all went well."""
     started = time.monotonic()
+    if options.at_once is not None:
+        return run_beside_each_other(options, started)
+    for name in options.studies:
+        StudyRun(name, options, started).work()
+    return True
+
+
+def main() -> None:
+    options, is_whole = read_arguments(), True
     torch.set_num_threads(1)
     if options.write_passages:
         return write_passages(options.data, options.write_passages)
-    is_whole = True
     if options.read:
         read_results(options.read, options.out)
-    elif not options.table and options.at_once is None:
-        for name in options.studies:
-            StudyRun(name, options, started).work()
     elif not options.table:
-        is_whole = run_beside_each_other(options, started)
+        is_whole = compute(options)
     if options.worker:
         return
     for name in options.studies:
         if (options.out / name / "prune.json").exists() and (sweep := Sweep.open(options.out / name)).points:
             print(f"\n{name}\n\n{table(sweep)}", flush=True)
+            if options.report:
+                write_report(sweep, SIZES[options.size].role_examples)
     if not is_whole:
         sys.exit("some processes failed; run again to resume.")
 

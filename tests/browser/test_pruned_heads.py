@@ -10,8 +10,8 @@ from made_sweep import add_points, begin, first_heads, made_point, some_heads
 from playwright.sync_api import Browser, expect
 
 import headscope as hs
+from browser.axe import violations
 from browser.server import Server
-from browser.test_accessibility import AXE, violations
 from browser.workbench import Workbench
 from headscope.pruning import Sweep
 from headscope.reports import prune_report
@@ -128,6 +128,11 @@ def test_the_report_is_drawn_and_answers(browser: Browser, report: PruneReport, 
     expect(page.locator("#score-panels")).to_contain_text("With 2 of 4 heads kept")
     page.get_by_role("button", name="random, L0's counts per type").click()
     assert page.locator("#score-panels polyline").count() == 1
+    cells = page.locator("#alternatives-body tr:last-child td").all_inner_texts()
+    assert cells == ["random, L0's counts per type", "2", "1.725 (1.700 to 1.750, 2 seeds)", "–"]
+    if width == 390:  # what the table is about, its scores, is on the screen
+        score = page.locator("#alternatives-head th").last.bounding_box()
+        assert score is not None and score["x"] + score["width"] <= width
     # A point's survivors: struck out where pruned, by role where they survive.
     page.locator("#choose-point").select_option("few")
     assert page.locator("#survivor-grids .cell.pruned").count() == 2
@@ -142,12 +147,12 @@ def test_the_report_is_drawn_and_answers(browser: Browser, report: PruneReport, 
     context.close()
 
 
-def test_axe_finds_nothing_in_the_report(browser: Browser, report: PruneReport) -> None:
+def test_axe_finds_nothing_in_the_report(browser: Browser, report: PruneReport, axe: str) -> None:
     schemes: tuple[Any, ...] = ("light", "dark")
     for scheme in schemes:
         context = browser.new_context(color_scheme=scheme, bypass_csp=True)
         page = context.new_page()
         page.goto(report.page.as_uri())
         page.wait_for_selector("body[data-ready=true]")
-        assert violations(page, AXE.read_text(encoding="utf-8")) == []
+        assert violations(page, axe) == []
         context.close()

@@ -92,13 +92,65 @@ def test_pruning_the_encoder_beside_a_frozen_decoder_has_a_panel_with_its_baseli
         random_point("r", mask, 38.0, "enc", parameters="none"),
         l0("all", LITTLE, 30.0),
     ]
-    encoder, everything = panels_of(points)
+    everything, encoder = panels_of(points)
     assert (encoder.key, encoder.types, len(encoder.series)) == ("encoder", ("encoder",), 2)
     assert (everything.key, len(everything.series)) == ("all", 1)
 
 
 def test_scores_that_are_not_numbers_are_left_out() -> None:
     assert panels_of([l0("a", LITTLE, float("nan"))]) == []
+
+
+def test_the_mask_of_l0_on_the_original_weights_has_a_mark_of_its_own(tmp_path: Path) -> None:
+    sweep = begin(tmp_path, marian(), **TRANSLATOR)
+    add_points(sweep, [l0("a", LITTLE, 30.0), l0("m", LITTLE, 20.0, lambda_=None, like="a")])
+    series = data_of(prune_report(sweep))["panels"][0]["series"]
+    assert [(line["method"], line["label"]) for line in series] == [
+        ("l0", "L0 gates, weights trained with gates"),
+        ("l0-mask", "L0 gates, its mask on the original weights, not fine-tuned"),
+    ]
+
+
+def test_as_much_fine_tuning_is_of_the_weights_that_the_panel_trains(tmp_path: Path) -> None:
+    sweep = begin(tmp_path, marian(), **TRANSLATOR)
+    mask = translator_mask((1, 0), (1, 1), (1, 1))
+    whole: dict[str, Any] = {"method": "none", **TUNED}
+    points = [l0("all", LITTLE, 30.0), l0("enc", mask, 39.0, parameters="encoder")]
+    points += [made_point(f"t{seed}", WHOLE, 40.0 + 2 * seed, seed=seed, **whole) for seed in range(2)]
+    points += [made_point("e", WHOLE, 41.5, parameters="encoder", **whole)]
+    add_points(sweep, points)
+    panels = {panel["key"]: panel["tuned_baseline"] for panel in data_of(prune_report(sweep))["panels"]}
+    assert panels == {
+        "all": {"value": 41.0, "low": 40.0, "high": 42.0, "n": 2},
+        "encoder": {"value": 41.5, "low": 41.5, "high": 41.5, "n": 1},
+    }
+
+
+def test_as_many_heads_chosen_in_other_ways_are_a_table(tmp_path: Path) -> None:
+    sweep, other = begin(tmp_path, marian(), **TRANSLATOR), translator_mask((1, 0), (0, 0), (1, 1))
+    own: dict[str, Any] = {"method": "random", "allocation": "own", "like": "a"}
+    points = [
+        made_point("none", WHOLE, 40.0, method="none"),
+        l0("a", LITTLE, 30.0),
+        l0("alone", WHOLE, 39.0),
+        random_point("r-s0", LITTLE, 20.0, "a"),
+        random_point("r-s1", LITTLE, 26.0, "a", seed=1),
+        random_point("r-s0-tuned", LITTLE, 29.0, "a", **TUNED),
+        made_point("o-s0", LITTLE, 10.0, **own),
+        made_point("o-s1", other, 12.0, seed=1, **own),
+        l0("m", LITTLE, 25.0, lambda_=None, like="a"),
+        l0("a-tuned", LITTLE, 31.0, like="a", **TUNED),
+    ]
+    add_points(sweep, points)
+    (group,) = data_of(prune_report(sweep))["alternatives"]
+    assert (group["id"], group["heads"], group["untuned"]) == ("a", 3, "weights trained with gates")
+    counts = {"encoder": 0, "decoder": 1, "cross": 2}
+    assert [tuple(row.values()) for row in group["rows"]] == [
+        ("L0 gates", counts, "30.0", "31.0", True),
+        ("L0 gates, its mask on the original weights", counts, "25.0", "", False),
+        ("random", None, "11.0 (10.0 to 12.0, 2 seeds)", "", False),
+        ("random, L0's counts per type", counts, "23.0 (20.0 to 26.0, 2 seeds)", "29.0", False),
+    ]
 
 
 # Conclusions

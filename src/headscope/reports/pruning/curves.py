@@ -72,10 +72,10 @@ class Panel:
 
 
 def panels_of(points: Sequence[PrunePoint]) -> list[Panel]:
-    """A panel for pruning the encoder beside a frozen decoder, and one for everything else; empty without points."""
+    """A panel for everything but pruning the encoder beside a frozen decoder, which has one of its own."""
     by_id = {point.id: point for point in points}
     scored = [point for point in points if point.method != UNTOUCHED and point.score.value == point.score.value]
-    groups: dict[str, list[PrunePoint]] = {"encoder": [], "all": []}
+    groups: dict[str, list[PrunePoint]] = {"all": [], "encoder": []}
     for point in scored:
         groups["encoder" if l0_point(point, by_id).parameters == "encoder" else "all"].append(point)
     return [_panel(key, members) for key, members in groups.items() if members]
@@ -109,6 +109,11 @@ def heads_kept(point: PrunePoint, types: Sequence[str]) -> int:
 
 def series_label(point: PrunePoint) -> str:
     """How the heads of a point were chosen and what followed, in words."""
+    return f"{way_label(point)}, {'fine-tuned' if is_tuned(point) else _untuned_weights(point)}"
+
+
+def way_label(point: PrunePoint) -> str:
+    """How the heads of a point were chosen, in words."""
     parts = [
         METHODS.get(point.method, point.method),
         "its mask on the original weights" if point.method == GATES and not is_gated(point) else "",
@@ -116,7 +121,6 @@ def series_label(point: PrunePoint) -> str:
         "from scratch" if point.start == "scratch" else "",
         "scores normalised by layer" if point.normalised else "",
         "L0's counts per type" if point.allocation == GATES else "",
-        "fine-tuned" if is_tuned(point) else _untuned_weights(point),
     ]
     return ", ".join(part for part in parts if part)
 

@@ -10,12 +10,15 @@ from headscope.glossary import role_short
 from headscope.pruning import PrunePoint, attention_type
 from headscope.pruning.pruning_run import chosen_on
 from headscope.reports.pruning import conclusions, published_results
+from headscope.reports.pruning.alternatives import alternatives_of
 from headscope.reports.pruning.curves import (
+    GATES,
     RANDOM,
     UNTOUCHED,
     Panel,
     Series,
     heads_kept,
+    is_gated,
     is_tuned,
     series_label,
     type_label,
@@ -61,13 +64,13 @@ def data_of(report: "PruneReport") -> dict[str, Any]:
         "types": [{"name": name, "label": type_label(name), "heads": count} for name, count in _types(about).items()],
         "layers": about["layers"],
         "baseline": None if report.baseline is None else _score(report.baseline),
-        "tuned_baseline": _tuned_baseline(report),
         "panels": [_panel(report, panel) for panel in report.panels],
         "types_figure": _types_figure(report),
         "layers_figure": _layers_figure(report),
         "roles": [roles for panel in report.panels if (roles := _roles(report, panel)) is not None],
         "roles_about": report.roles_about,
         "table": _table(report),
+        "alternatives": _alternatives(report),
         "smaller": _smaller(report),
         "points": [_point(report, point) for point in report.points],
         "csv": as_csv(point_rows(report.points)),
@@ -101,9 +104,10 @@ def _score(point: PrunePoint) -> dict[str, Any]:
     return {"value": point.score.value, "low": low, "high": high, "n": point.score.n, "split": point.split}
 
 
-def _tuned_baseline(report: "PruneReport") -> dict[str, Any] | None:
-    """The model with all its heads after as much fine-tuning: the mean over seeds, and their extremes."""
-    scores = [point.score.value for point in report.points if point.method == UNTOUCHED and is_tuned(point)]
+def _tuned_baseline(report: "PruneReport", key: str) -> dict[str, Any] | None:
+    """The model with all its heads after as much fine-tuning of the same weights: the mean over seeds, and extremes."""
+    tuned = [point for point in report.points if point.method == UNTOUCHED and is_tuned(point)]
+    scores = [point.score.value for point in tuned if (point.parameters == "encoder") == (key == "encoder")]
     return {"value": fmean(scores), "low": min(scores), "high": max(scores), "n": len(scores)} if scores else None
 
 
@@ -159,6 +163,7 @@ def _panel(report: "PruneReport", panel: Panel) -> dict[str, Any]:
         "title": panel.title,
         "axis": f"{types_label(panel.types, every).capitalize()} kept, of {panel.total}",
         "total": panel.total,
+        "tuned_baseline": _tuned_baseline(report, panel.key),
         "series": [_series(series, panel.types) for series in panel.series],
         "conclusion": conclusions.cost(panel, report.baseline),
         "published": _published_encoder() if panel.key == "encoder" else [],
@@ -166,12 +171,13 @@ def _panel(report: "PruneReport", panel: Panel) -> dict[str, Any]:
 
 
 def _series(series: Series, types: tuple[str, ...]) -> dict[str, Any]:
+    first = series.curve[0].points[0]
     return {
         "label": series.label,
-        "method": series.method,
+        "method": "l0-mask" if series.method == GATES and not is_gated(first) else series.method,
         "is_tuned": series.is_tuned,
         "is_own": series.is_own_allocation,
-        "is_scratch": series.curve[0].points[0].start == "scratch",
+        "is_scratch": first.start == "scratch",
         "curve": [
             {
                 "heads": setting.heads,
@@ -344,6 +350,41 @@ def _nearest(point: PrunePoint, others: Sequence[PrunePoint]) -> PrunePoint | No
     """Of the same λ the one with as many heads, or nearly."""
     alike = [other for other in others if (other.lambda_, other.keep) == (point.lambda_, point.keep)]
     return min(alike, key=lambda other: abs(other.total()[0] - point.total()[0]), default=None)
+
+
+# As many heads, chosen in other ways
+
+
+def _alternatives(report: "PruneReport") -> list[dict[str, Any]]:
+    metric = report.about["metric"]
+    groups = []
+    for name, ways in alternatives_of(report.points).items():
+        source = next(point for point in report.points if point.id == name)
+        rows = [
+            {
+                "label": way.label,
+                "counts": way.counts(),
+                "untuned": _scores_text(metric, way.untuned),
+                "tuned": _scores_text(metric, way.tuned),
+                "is_l0": way.label == ways[0].label,
+            }
+            for way in ways
+        ]
+        untuned = series_label(source).rpartition(", ")[2]
+        groups.append({"id": name, "heads": source.total()[0], "untuned": untuned, "rows": rows})
+    return groups
+
+
+def _scores_text(metric: str, points: Sequence[PrunePoint]) -> str:
+    """A score, or the mean of those of several seeds with their range."""
+    values = [point.score.value for point in points]
+    if not values:
+        return ""
+    mean = conclusions.score_text(metric, fmean(values))
+    if len(values) == 1:
+        return mean
+    low, high = (conclusions.score_text(metric, value) for value in (min(values), max(values)))
+    return f"{mean} ({low} to {high}, {len(values)} seeds)"
 
 
 # The smaller model

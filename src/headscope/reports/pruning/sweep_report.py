@@ -83,15 +83,15 @@ def prune_report(
     report = PruneReport(sweep.folder, about, tuple(points), baseline, panels, smaller=_smaller_models(sweep))
     if model is None:
         report = replace(report, roles_about="Roles were not measured: give the report a corpus.")
-        _write(report)
+        write_files(report)
         return report
     sweep.check_weights(model)
-    _write(replace(report, roles_about="Measuring roles was cut short: write the report again."))
+    write_files(replace(report, roles_about="Measuring roles was cut short: write the report again."))
     examples = corpus_subset(source if isinstance(source, Corpus) else corpus(source), limit)
     roles, refused = _measure_roles(sweep, model, points, examples, progress, cancel)
     roles_about = f"Roles on {examples.survey().n_examples:,} examples of {examples.name}.{refused}"
     report = replace(report, roles=roles, roles_about=roles_about)
-    _write(report)
+    write_files(report)
     return report
 
 
@@ -122,7 +122,8 @@ def _smaller_models(sweep: Sweep) -> SmallerModels | None:
     return None if chosen is None else smaller_models_of(sweep.folder, chosen.id, chosen.mask)
 
 
-def _write(report: PruneReport) -> None:
+def write_files(report: PruneReport) -> None:
+    """Write the page and the tables of a report into its folder."""
     files: Sequence[tuple[str, bytes]] = (
         (POINTS, as_parquet(point_rows(report.points))),
         (HEADS, as_parquet(head_rows(report.points, report.roles))),

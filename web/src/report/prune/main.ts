@@ -5,6 +5,7 @@ import { byId, make } from "../elements";
 import "../report.css";
 import { Tip } from "../tip";
 import "./prune.css";
+import { drawAlternatives } from "./alternatives";
 import type { PrunePage } from "./prunePage";
 import { drawTable } from "./resultsTable";
 import { drawRoles } from "./roleBars";
@@ -59,6 +60,7 @@ class SweepReport implements PrunePage {
     const room = document.querySelector("main section")?.clientWidth ?? WIDEST;
     this.width = Math.max(NARROWEST, Math.min(WIDEST, room - PADDING));
     drawScores(this);
+    drawAlternatives(this);
     drawSurvivors(this);
     drawRoles(this);
     drawTypes(this);

@@ -4,11 +4,12 @@ import { css, type Theme } from "../../theme";
 import { makeSvg } from "../elements";
 import type { Series } from "./sweep";
 
-type Shape = "circle" | "triangle" | "square" | "diamond" | "cross" | "star";
+type Shape = "circle" | "triangle" | "nabla" | "square" | "diamond" | "cross" | "star";
 
 /** By method: which of the theme's colour-blind-safe colours of heads, and which shape. */
 const STYLES: Record<string, [colour: number, shape: Shape]> = {
   l0: [0, "circle"],
+  "l0-mask": [0, "nabla"],
   importance: [1, "triangle"],
   relevance: [2, "square"],
   confidence: [5, "diamond"],
@@ -59,6 +60,7 @@ function corners(shape: Shape, size: number): [right: number, down: number][] {
   const large = size * 1.15;
   if (shape === "square") return [[-size, -size], [size, -size], [size, size], [-size, size]]; // biome-ignore format: a table
   if (shape === "diamond") return [[0, -large * 1.1], [large, 0], [0, large * 1.1], [-large, 0]]; // biome-ignore format: a table
+  if (shape === "nabla") return [[0, large], [large, -size], [-large, -size]]; // biome-ignore format: a table
   if (shape === "triangle") return [[0, -large], [large, size], [-large, size]]; // biome-ignore format: a table
   return Array.from({ length: 10 }, (_, corner) => {
     const [angle, reach] = [(corner * Math.PI) / 5, corner % 2 ? size * 0.55 : size * 1.35];

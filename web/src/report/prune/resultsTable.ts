@@ -3,7 +3,7 @@
 import { byId, make } from "../elements";
 import { isKnown } from "../figures";
 import type { PrunePage } from "./prunePage";
-import { type PublishedRow, type ResultRow, type ScoreJson, scoreText } from "./sweep";
+import { countsText, countsTitle, type PublishedRow, type ResultRow, type ScoreJson, scoreText } from "./sweep";
 
 export function drawTable(page: PrunePage): void {
   const { table, types, metric, baseline } = page.sweep;
@@ -13,7 +13,7 @@ export function drawTable(page: PrunePage): void {
   byId("table-head").replaceChildren(
     make("th", {}, ["Model"]),
     make("th", { class: "n" }, ["λ"]),
-    ...types.map(({ label }) => make("th", { class: "n" }, [label])),
+    make("th", { class: "n counts" }, [countsTitle(types)]),
     make("th", { class: "n" }, [`${metric.label}, from trained`]),
     hasScratch ? make("th", { class: "n" }, [`${metric.label}, from scratch`]) : "",
   );
@@ -24,11 +24,12 @@ export function drawTable(page: PrunePage): void {
 }
 
 function untouched(page: PrunePage, baseline: ScoreJson): HTMLElement {
-  const counts = page.sweep.types.map(({ heads }) => number(String(heads)));
+  const { types } = page.sweep;
+  const counts = Object.fromEntries(types.map(({ name, heads }) => [name, heads]));
   return make("tr", {}, [
     make("td", {}, ["Untouched model"]),
     number(""),
-    ...counts,
+    countsCell(page, counts),
     scoreCell(page, baseline),
     number("–"),
   ]);
@@ -36,11 +37,10 @@ function untouched(page: PrunePage, baseline: ScoreJson): HTMLElement {
 
 function resultRow(page: PrunePage, row: ResultRow): HTMLElement {
   const [trained, scratch] = row.scores;
-  const { types } = page.sweep;
   return make("tr", {}, [
     make("td", {}, ["Here"]),
     number(row.lambda),
-    ...types.map(({ name }) => number(String(row.counts[name] ?? "–"))),
+    countsCell(page, row.counts),
     scoreCell(page, trained),
     scoreCell(page, scratch, row.scratch_heads && `, ${row.scratch_heads} heads`),
   ]);
@@ -50,7 +50,7 @@ function publishedRow(page: PrunePage, { data, counts, scores }: PublishedRow): 
   return make("tr", { class: "published" }, [
     make("td", {}, [`Published, ${data}`]),
     number(""),
-    ...page.sweep.types.map(({ name }) => number(String(counts[name] ?? "–"))),
+    countsCell(page, counts),
     ...scores.map((score) => number(isKnown(score) ? score.toFixed(2) : "–")),
   ]);
 }
@@ -61,6 +61,10 @@ function scoreCell({ sweep }: PrunePage, score: ScoreJson | null, note = ""): HT
   const { metric } = sweep;
   const interval = isKnown(score.low) ? ` (${scoreText(metric, score.low)} to ${scoreText(metric, score.high)})` : "";
   return number(`${scoreText(metric, score.value)}${interval}${note}`);
+}
+
+function countsCell({ sweep }: PrunePage, counts: Record<string, number>): HTMLElement {
+  return make("td", { class: "n counts" }, [countsText(sweep.types, counts)]);
 }
 
 function number(text: string): HTMLElement {

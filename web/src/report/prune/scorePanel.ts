@@ -19,7 +19,7 @@ function scorePanel(page: PrunePage, panel: Panel): HTMLElement {
   const legend = make("div", { class: "key" }, [
     ...panel.series.map((series) => seriesKey(page, panel, series)),
     page.sweep.baseline ? make("span", {}, [legendLine(UNTOUCHED), "untouched model"]) : null,
-    page.sweep.tuned_baseline ? make("span", {}, [legendLine(TUNED), "all heads, as much fine-tuning"]) : null,
+    panel.tuned_baseline ? make("span", {}, [legendLine(TUNED), "all heads, as much fine-tuning"]) : null,
     panel.series.some((series) => !series.is_own)
       ? make("span", {}, [legendLine(LIKE_L0), "as many heads of each type as L0 kept"])
       : null,
@@ -54,7 +54,8 @@ function keyOf(panel: Panel, series: Series): string {
 }
 
 function plotOf(page: PrunePage, panel: Panel): Plot {
-  const { metric, baseline, tuned_baseline: tuned } = page.sweep;
+  const { metric, baseline } = page.sweep;
+  const { tuned_baseline: tuned } = panel;
   const visible = panel.series.filter((series) => !page.hiddenSeries.has(keyOf(panel, series)));
   const known = visible.flatMap(({ curve }) => curve.flatMap(({ low, high }) => [low, high]));
   const [low, high] = endsOf([...known, baseline?.value, baseline?.low, baseline?.high, tuned?.value].filter(isKnown));

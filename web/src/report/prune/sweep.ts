@@ -40,6 +40,8 @@ export interface Panel {
   title: string;
   axis: string;
   total: number;
+  /** All heads after as much fine-tuning: the mean over seeds, and their extremes. */
+  tuned_baseline: { value: number; low: number; high: number; n: number } | null;
   series: Series[];
   conclusion: string;
   published: string[];
@@ -106,6 +108,14 @@ export interface PublishedRow {
   scores: (number | null)[];
 }
 
+/** An L0 point, and as many heads chosen in other ways. `untuned` says what was done to L0's weights before. */
+export interface Alternatives {
+  id: string;
+  heads: number;
+  untuned: string;
+  rows: { label: string; counts: Record<string, number> | null; untuned: string; tuned: string; is_l0: boolean }[];
+}
+
 /** What the original model and the slim one cost. */
 export interface Smaller {
   point: string | null;
@@ -121,14 +131,13 @@ export interface SweepJson {
   types: { name: string; label: string; heads: number }[];
   layers: { site: string; type: string; heads: number; groups: number }[];
   baseline: ScoreJson | null;
-  /** All heads after as much fine-tuning: the mean over seeds, and their extremes. */
-  tuned_baseline: { value: number; low: number; high: number; n: number } | null;
   panels: Panel[];
   types_figure: TypesFigure;
   layers_figure: LayersFigure[];
   roles: RolesFigure[];
   roles_about: string;
   table: { rows: ResultRow[]; published: PublishedRow[]; source: string; conclusion: string };
+  alternatives: Alternatives[];
   smaller: Smaller | null;
   points: Point[];
   csv: string;
@@ -142,6 +151,18 @@ export function scoreText({ name }: Metric, score: number | null | undefined): s
 /** The metric with its unit, as axes name it. */
 export function metricTitle({ label, unit, higher_is_better }: Metric): string {
   return `${label}${unit ? `, ${unit}` : ""} (${higher_is_better ? "higher" : "lower"} is better)`;
+}
+
+/** Heads by type of attention, as 2 / 8 / 19. */
+export function countsText(types: SweepJson["types"], counts: Record<string, number>): string {
+  return types.map(({ name }) => counts[name] ?? "–").join(" / ");
+}
+
+/** What `countsText` counts. */
+export function countsTitle(types: SweepJson["types"]): string {
+  return types.length === 1
+    ? "Heads"
+    : `Heads: ${types.map(({ label }) => label.toLowerCase().replace("-attention", "")).join(" / ")}`;
 }
 
 /** Numbers of heads: whole, or the mean over seeds. */
