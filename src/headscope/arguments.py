@@ -10,6 +10,9 @@ from headscope.errors import InputError
 
 Value = TypeVar("Value")
 
+# Python refuses to read a number of thousands of digits, and Parquet one of more than 18.
+_MOST_DIGITS = 18
+
 
 def whole_number(value: Any, name: str, low: int = 1, high: int | None = None) -> int:
     """A whole number in a range, of Python's type.
@@ -25,6 +28,16 @@ def whole_number(value: Any, name: str, low: int = 1, high: int | None = None) -
     if number is None or number < low or (high is not None and number > high):
         raise InputError(f"{name} must be a whole number {bounds}, got {_short(value)}.")
     return number
+
+
+def parsed_number(text: str, *, signed: bool = False) -> int | None:
+    """The whole number that a text is, None where it is none or too large to count anything.
+
+    >>> parsed_number("12"), parsed_number("-1"), parsed_number("-1", signed=True), parsed_number("9" * 5000)
+    (12, None, -1, None)
+    """
+    digits = text.removeprefix("-") if signed else text
+    return int(text) if digits.isdecimal() and len(digits) <= _MOST_DIGITS else None
 
 
 def as_path(value: Any, name: str) -> Path:

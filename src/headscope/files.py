@@ -302,11 +302,19 @@ def remember_verified(file: Path, state: tuple[int, ...], digest: str) -> None:
         _verified[os.path.realpath(file)] = (state, digest)
 
 
+def parse_json(data: str | bytes) -> Any:
+    """What JSON says; a `ValueError` where it is damaged, or nested too deeply."""
+    try:
+        return json.loads(data)
+    except RecursionError as error:
+        raise ValueError("it is nested too deeply") from error
+
+
 def read_json(file: Path, remedy: str) -> dict[str, Any]:
     """A JSON object from a file; an error names the file and ends with the remedy."""
     try:
-        data = json.loads(file.read_bytes())
-    except (OSError, ValueError, RecursionError) as error:
+        data = parse_json(file.read_bytes())
+    except (OSError, ValueError) as error:
         raise LoadError(f"{file} is damaged: {error}. {remedy}") from error
     if not isinstance(data, dict):
         raise LoadError(f"{file} is damaged: it holds no JSON object. {remedy}")

@@ -5,7 +5,6 @@ A folder of theirs holds `tokens.json` and a file a head, `layer2_head9.json`; o
 """
 
 import hashlib
-import json
 import lzma
 import zipfile
 from collections.abc import Iterator
@@ -33,7 +32,7 @@ from headscope.atlases.atlas_index import (
 )
 from headscope.atlases.token_table import is_punctuation, joined_rows, write_table
 from headscope.errors import LoadError
-from headscope.files import has_checksum, refuse_foreign, write_file
+from headscope.files import has_checksum, parse_json, refuse_foreign, write_file
 from headscope.progress import Cancel, OnProgress, Steps
 
 _FILE = "layer*_head*.json*"
@@ -181,6 +180,6 @@ def _array_heads(file: Path) -> Iterator[_Head]:
 def _json(file: Path) -> Any:
     try:
         data = file.read_bytes()
-        return json.loads(lzma.decompress(data) if file.suffix == ".xz" else data)
+        return parse_json(lzma.decompress(data) if file.suffix == ".xz" else data)
     except (OSError, ValueError, lzma.LZMAError) as error:
         raise LoadError(f"{file} cannot be read: {error}.") from error

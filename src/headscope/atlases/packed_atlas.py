@@ -26,7 +26,7 @@ from headscope.atlases.atlas_index import (
 )
 from headscope.atlases.example_pictures import merged_pictures
 from headscope.errors import LoadError
-from headscope.files import new_folder, with_checksum, write_file
+from headscope.files import new_folder, parse_json, with_checksum, write_file
 
 if TYPE_CHECKING:
     from headscope.atlases.atlas_folder import Atlas
@@ -87,7 +87,7 @@ def packed_index(file: Path) -> dict[str, Any]:
     """The index of the atlas in a file, without unpacking it; it is verified when it is unpacked and opened."""
     try:
         with zipfile.ZipFile(file) as archive:
-            return json.loads(archive.read(INDEX))
+            return parse_json(archive.read(INDEX))
     except (OSError, KeyError, ValueError, zipfile.BadZipFile) as error:
         raise LoadError(f"{file} is damaged: {error}.") from error
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from headscope.arguments import parsed_number
 from headscope.choices import Engine, OnError
 from headscope.cli.console import print_note, printable
 from headscope.cli.load_model import Loading
@@ -123,7 +124,8 @@ def parse_columns(text: str | None, kind: str | None = None) -> dict[str, int | 
         name, is_given, column = part.partition("=")
         if not is_given or not column:
             raise InputError(f"--columns {text} cannot be read: write text=0,target=1.")
-        column_of[name.strip()] = int(column) if column.strip().isdecimal() else column.strip()
+        number = parsed_number(column.strip())
+        column_of[name.strip()] = column.strip() if number is None else number
     return column_of
 
 

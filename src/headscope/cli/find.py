@@ -9,6 +9,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
+from headscope.arguments import parsed_number
 from headscope.choices import Ablation
 from headscope.cli.console import print_json, print_note, print_text, printable, read_text, working
 from headscope.cli.load_model import Loading
@@ -152,7 +153,8 @@ def _where_it_can(model: "Model", pattern: str, absent: AbsentPatternError) -> s
 
 def _end(text: str) -> int | str:
     """A word, or a position."""
-    return int(text) if text.lstrip("-").isdecimal() else text
+    position = parsed_number(text, signed=True)
+    return text if position is None else position
 
 
 def _lines(path: Path | None) -> list[str]:

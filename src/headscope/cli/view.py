@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from headscope.arguments import parsed_number
 from headscope.choices import (
     Axis,
     By,
@@ -253,6 +254,7 @@ def _token_spot(token: str | None) -> Any:
     if token is None:
         return None
     side, _, place = token.rpartition(":")
-    if side not in ("", "query", "key") or not place.removeprefix("-").isdecimal():
+    position = parsed_number(place, signed=True)
+    if side not in ("", "query", "key") or position is None:
         raise InputError(f"--token {token} is not a token: write 5 or query:5 for a query, key:5 for a key.")
-    return (side or "query", int(place))
+    return (side or "query", position)

@@ -8,6 +8,7 @@ have no place in the text and are left out.
 from collections.abc import Iterator
 from pathlib import Path
 
+from headscope.arguments import parsed_number
 from headscope.corpora.example import CorpusProblem, Example, Span
 from headscope.corpora.text_lines import Line, sentences
 from headscope.errors import InputError
@@ -122,10 +123,10 @@ def _example(name: str, block: list[Line]) -> Example:
 
 
 def _range(line: Line, number: str, expected: int) -> tuple[int, int]:
-    first, _, last = number.partition("-")
-    if not (first.isdecimal() and last.isdecimal()) or int(first) != expected or int(last) < int(first):
-        raise _Malformed(line, f"{number!r} is not a range of words that begins with word {expected}")
-    return int(first), int(last)
+    first, last = (parsed_number(part) for part in number.partition("-")[::2])
+    if first is None or last is None or first != expected or last < first:
+        raise _Malformed(line, f"{number!r:.40} is not a range of words that begins with word {expected}")
+    return first, last
 
 
 def _heads(words: list[tuple[Line, list[str]]]) -> tuple[int, ...]:
@@ -134,12 +135,12 @@ def _heads(words: list[tuple[Line, list[str]]]) -> tuple[int, ...]:
         return ()
     heads = []
     for place, (line, cells) in enumerate(words):
-        head = cells[_HEAD]
-        if not head.isdecimal() or int(head) > len(words):
-            raise _Malformed(line, f"the head is {head!r}, not a number from 0 to {len(words)}")
-        if int(head) == place + 1:
+        head = parsed_number(cells[_HEAD])
+        if head is None or head > len(words):
+            raise _Malformed(line, f"the head is {cells[_HEAD]!r:.40}, not a number from 0 to {len(words)}")
+        if head == place + 1:
             raise _Malformed(line, "the word is its own head")
-        heads.append(int(head) - 1)
+        heads.append(head - 1)
     reaches_root = {-1}
     for start, (line, _) in enumerate(words):
         at, path = start, set[int]()

@@ -66,7 +66,7 @@ def read_dataset(dataset: Any, columns: Mapping[str, str], name: str) -> Iterato
         where = f"{name}:{number}"
         try:
             yield _example(where, row, columns, labels)
-        except (KeyError, TypeError, ValueError, IndexError) as error:
+        except (KeyError, TypeError, ValueError, IndexError, RecursionError) as error:
             yield CorpusProblem(where, None, f"the row does not have what its columns promise ({error!r})")
 
 

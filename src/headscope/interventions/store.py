@@ -14,7 +14,7 @@ from torch import Tensor
 
 from headscope.arguments import as_path, instances
 from headscope.errors import InterventionError, LoadError
-from headscope.files import write_file
+from headscope.files import parse_json, write_file
 from headscope.interventions.calls import canonical, parse, read, token_range
 from headscope.interventions.edits import Apply
 from headscope.interventions.intervention import EDITS, STAGES, Intervention, payload_name
@@ -98,21 +98,25 @@ def load_interventions(path: str | Path) -> list[Intervention]:
         raise LoadError(f"{path} is damaged: {type(error).__name__}: {error}") from error
 
 
-def calls_in(text: str | bytes) -> list[str]:
+def calls_in(text: str | bytes, most: int | None = None) -> list[str]:
     """The Python of each intervention in such a file, without the tensors that lie beside it.
 
-    What the file says an intervention prints as must be what it does, or it is refused.
+    What the file says an intervention prints as must be what it does, or it is refused; as is a file of more than
+    `most`, before any is read.
     """
+    rows = _rows(text, "the file")
+    if most is not None and len(rows) > most:
+        raise LoadError(f"the file holds {len(rows):,} interventions; up to {most} are read here.")
     try:
-        return [_call(row) for row in _rows(text, "the file")]
+        return [_call(row) for row in rows]
     except _DAMAGE as error:
         raise LoadError(f"the file is damaged: {type(error).__name__}: {error}") from error
 
 
 def _rows(text: str | bytes, name: str) -> list[dict[str, Any]]:
     try:
-        data = json.loads(text)
-    except (ValueError, RecursionError) as error:
+        data = parse_json(text)
+    except ValueError as error:
         raise LoadError(f"cannot read interventions from {name}: {error}") from error
     if not isinstance(data, dict) or data.get("format") != FORMAT:
         raise LoadError(f"{name} is not a file of interventions: its format is not {FORMAT!r}.")

@@ -21,6 +21,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from headscope.arguments import parsed_number
 from headscope.server.errors import Refused, unexpected
 from headscope.server.log import log_failure, logger
 from headscope.server.options import Limits
@@ -222,8 +223,8 @@ class Guard:
         """The body, read up to its limit and counted until the request is answered; then the client's own messages."""
         most = self.limits.bodies
         limit = min(most, self.limits.media_bytes if scope["path"] == MEDIA_PATH else self.limits.body_bytes)
-        length = headers.get("content-length", "")
-        size = int(length) if length.isdigit() else limit if "transfer-encoding" in headers else 0
+        length = parsed_number(headers.get("content-length", ""))
+        size = length if length is not None else limit if "transfer-encoding" in headers else 0
         if size > limit:
             raise _too_large(limit)
         if self._body_bytes + size > most:

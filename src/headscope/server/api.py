@@ -218,7 +218,7 @@ def _add_edits(app: FastAPI, workbench: Workbench) -> None:
     @app.post("/api/edits")
     def read_edits(wanted: EditsFile) -> EditsRead:
         """The edits that lie in a file, as `hs.save_interventions` writes it."""
-        return EditsRead(edits_in(wanted.text))
+        return EditsRead(edits_in(wanted.text, workbench.options.limits.edits))
 
     edits = _answers("A file.", *EDIT_FILES.values(), schema={"title": "Interventions, or an archive of them"})
 

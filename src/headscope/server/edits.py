@@ -61,12 +61,12 @@ def canonical_edits(edits: Sequence[str], most: int) -> list[str]:
     return [canonical(edit) for edit in edits]
 
 
-def edits_in(text: str) -> list[str]:
-    """The edits that lie in a file; refused where it is longer than what a run may be given."""
+def edits_in(text: str, most: int) -> list[str]:
+    """The edits that lie in a file; refused where they are longer, or more, than what a run may be given."""
     if len(text) > LONGEST_FILE:
         message = f"the file has {len(text):,} characters; this server reads up to {LONGEST_FILE:,}."
         raise Refused(413, "TooLarge", message, "Load it in Python: hs.load_interventions(path).")
-    return calls_in(text)
+    return calls_in(text, most)
 
 
 def other_runs(edits: Sequence[str]) -> list[OtherRun]:

@@ -1,11 +1,12 @@
 """The models in the folders that a server may read, as the page lists them: found by their files, not loaded."""
 
-import json
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from headscope.files import parse_json
 
 MAX_MODELS = 100
 MAX_DEPTH = 4
@@ -75,7 +76,7 @@ def _settings(file: Path) -> dict[str, Any]:
     """A JSON object from a file of bounded size; empty where it holds none."""
     try:
         with file.open("rb") as opened:
-            settings = json.loads(opened.read(MAX_CONFIG_BYTES))
+            settings = parse_json(opened.read(MAX_CONFIG_BYTES))
     except (OSError, ValueError):
         return {}
     return settings if isinstance(settings, dict) else {}

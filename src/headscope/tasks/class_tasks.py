@@ -7,6 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from headscope.arguments import parsed_number
 from headscope.corpora import Example, align
 from headscope.errors import InputError
 from headscope.models import Model
@@ -46,7 +47,7 @@ class ClassTask(LearningTask):
             if data is None:
                 raise InputError(f"tasks.{self.name} has no data, so its classes are unknown: give train=… or dev=….")
             names = {label for example in data for label in self.labels_of(example)}
-            self._labels = tuple(sorted(names, key=lambda name: (int(name) if name.isdecimal() else -1, name)))
+            self._labels = tuple(sorted(names, key=_number_first))
         return self._labels
 
     def class_ids(self, model: Model) -> dict[str, int]:
@@ -221,6 +222,12 @@ def tagging(
     """
     options = {"metric": metric, "columns": columns, "label_smoothing": label_smoothing}
     return Tagging(train, dev, test, column=column, **options)
+
+
+def _number_first(label: str) -> tuple[int, str]:
+    """Sorts labels that are numbers by these."""
+    number = parsed_number(label)
+    return (-1 if number is None else number, label)
 
 
 def _number(numbers: dict[str, int], label: str) -> int:

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
+from headscope.arguments import parsed_number
 from headscope.choices import (
     Arcs,
     Axis,
@@ -195,10 +196,10 @@ def off_tokens(trace: Trace, off: Iterable[int | str]) -> list[str]:
             raise UnknownTokenError(
                 f"off={address!r}: there is no stack {stack!r}, there are {', '.join(trace.tokens)}."
             )
-        length = len(trace.tokens[stack])
-        if not place.removeprefix("-").isdecimal() or not -length <= int(place) < length:
+        length, position = len(trace.tokens[stack]), parsed_number(place, signed=True)
+        if position is None or not -length <= position < length:
             raise UnknownTokenError(f"off={address!r}: {stack} has {length} tokens, 0 to {length - 1}.")
-        switched_off.append(f"{stack}:{int(place) % length}")
+        switched_off.append(f"{stack}:{position % length}")
     return list(dict.fromkeys(switched_off))
 
 

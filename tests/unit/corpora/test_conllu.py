@@ -23,7 +23,7 @@ PLAIN = sentence(
 def read(tmp_path, text):
     path = tmp_path / "a.conllu"
     path.write_text(text)
-    return list(read_conllu(path, max_line=10_000))
+    return list(read_conllu(path, max_line=20_000))
 
 
 def test_words_heads_relations_and_tags(tmp_path):
@@ -96,3 +96,9 @@ def test_what_is_written_is_read_again(tmp_path):
     (again,) = parse_conllu(to_conllu(example))
     same = ("text", "words", "spans", "tags", "heads", "relations")
     assert [getattr(again, name) for name in same] == [getattr(example, name) for name in same]
+
+
+def test_a_number_of_thousands_of_digits_is_malformed_like_any_other(tmp_path):
+    for text in (sentence(row(1, "a", "9" * 5000)), sentence(row("1-" + "9" * 5000, "a"), row(1, "a", 0))):
+        (problem,) = read(tmp_path, text)
+        assert isinstance(problem, CorpusProblem) and len(problem.reason) < 150

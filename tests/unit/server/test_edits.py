@@ -11,6 +11,7 @@ import pytest
 from starlette.testclient import TestClient
 
 import headscope as hs
+from headscope.interventions import store
 from headscope.models import Model
 from headscope.server.options import Options
 from headscope.views.wire import decode
@@ -167,6 +168,13 @@ def test_edits_are_saved_as_python_reads_them_and_read_again(client: TestClient,
     loaded = hs.load_interventions(tmp_path / "edits.json")
     assert [repr(intervention) for intervention in loaded] == [f"hs.{edit}" for edit in edits]
     assert client.post("/api/edits", json={"text": answer.text}).json() == {"edits": edits}
+
+
+def test_a_file_of_more_edits_than_a_run_takes_is_refused_before_any_is_read(client, tmp_path, monkeypatch) -> None:
+    file = hs.save_interventions([hs.silence("L0H1")] * 65, tmp_path / "edits.json")
+    monkeypatch.setattr(store, "_call", pytest.fail)
+    answer = client.post("/api/edits", json={"text": file.read_text()})
+    assert answer.status_code == 422 and "65 interventions; up to 64" in answer.json()["message"]
 
 
 def test_edits_with_tensors_are_saved_with_them(client: TestClient, run, tmp_path: Path) -> None:

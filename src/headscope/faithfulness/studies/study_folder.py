@@ -98,7 +98,7 @@ class StudyFolder:
             return lines
         for text in file.read_text().splitlines():
             try:
-                line = json.loads(text)
+                line = files.parse_json(text)
                 _check_line(line, file)
                 lines.setdefault(line["stack"], []).append(line)
             except (ValueError, KeyError, TypeError, AttributeError) as error:
