@@ -14,14 +14,18 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from schemathesis import GenerationMode
 from schemathesis.checks import not_a_server_error
-from schemathesis.specs.openapi.checks import content_type_conformance, response_schema_conformance
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+)
 
 from headscope.server.access import Access
 from headscope.server.options import Limits, Options
 from headscope.server.run_server import listening_socket, server_config
 from headscope.server.workbench import Workbench
 
-CHECKS = [not_a_server_error, content_type_conformance, response_schema_conformance]
+CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
 # What people would ask for, with values that fuzzing replaces one by one.
 KEYS = ["trace", "maps", "layer/L3", "row/L3", "window/L3H2", "scores", "layer/L99", "layer/L3H2", "row"]
 VALUES = [

@@ -75,11 +75,16 @@ def _answers(description: str, *kinds: str, schema: dict[str, str] | None = None
 REFUSALS: Responses = {
     status: {"model": Problem, "description": description}
     for status, description in {
+        400: "Not HTTP, or with more headers than this server reads.",
         401: "No cookie and no token.",
         403: "Another host, another page, or something this server may not read.",
         404: "There is no such thing (any more).",
+        405: "This address does not take this method.",
+        408: "The rest of the request did not come in time.",
+        409: "Something of this name is there already, or has changed meanwhile.",
         413: "More than this server takes.",
         422: "A request that cannot be done, and why.",
+        503: "The server has no memory left for it just now, or is being stopped.",
     }.items()
 }
 BUSY: Responses = {

@@ -77,20 +77,23 @@ class Catalogue:
         if canonical.startswith("builtin:"):
             message = f"there is no {canonical}: the built-in models are {', '.join(self.builtin)}."
             raise Refused(404, "UnknownModel", message)
-        if is_path:
-            if any(Path(canonical).is_relative_to(root) for root in self._roots):
-                return canonical
+        if is_path and any(Path(canonical).is_relative_to(root) for root in self._roots):
+            return canonical
+        # Whether a folder is there is nobody's business: a name that may be a hub's is refused as one.
+        if _must_be_path(name):
             raise self._folder_refusal(name)
-        if not HUB_ID.fullmatch(canonical) or ".." in canonical:
-            raise Refused(422, "UnknownModel", f"{canonical!r} is neither a built-in model, a folder nor a hub id.")
+        if not HUB_ID.fullmatch(name) or ".." in name:
+            raise Refused(422, "UnknownModel", f"{name!r} is neither a built-in model, a folder nor a hub id.")
         if not self.options.allow_hub:
             raise Refused(
                 403,
                 "HubNotAllowed",
-                f"{canonical} would be fetched from the hub, which this server was not started for.",
-                "Start it with --allow-hub, or with the model: headscope serve " + canonical,
+                f"{name} would be fetched from the hub, which this server was not started for.",
+                "Start it with --allow-hub, or with the model: headscope serve " + name,
             )
-        return canonical
+        if is_path:
+            raise self._folder_refusal(name)  # `load` would read it
+        return name
 
     def _folder_refusal(self, name: str) -> Refused:
         roots = ", ".join(str(root) for root in self._roots)
@@ -235,5 +238,9 @@ def shape_of(layers: Iterable[AttentionLayer]) -> str:
 
 def _is_path(name: str) -> bool:
     """Whether a name would be read as a folder, as `headscope.load` does."""
-    looks = name.startswith((".", "/", "~", "\\")) or name.count("/") > 1 or "\\" in name or ":" in name
-    return looks or Path(name).exists()
+    return _must_be_path(name) or Path(name).exists()
+
+
+def _must_be_path(name: str) -> bool:
+    """Whether a name cannot be a hub's."""
+    return name.startswith((".", "/", "~", "\\")) or name.count("/") > 1 or "\\" in name or ":" in name

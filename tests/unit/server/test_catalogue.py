@@ -49,6 +49,18 @@ def test_folders_outside_are_refused_whether_they_exist_or_not(models: Path, tmp
     assert "--allow DIR" in problem.problem.hint and str(inside) in problem.problem.message
 
 
+def test_names_that_may_be_a_hubs_do_not_tell_whether_a_folder_is_there(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    names = ("secret", "se cret", "secret/deep")
+    before = [refusal(Catalogue(Options(allow=(tmp_path / "models",))), name) for name in names]
+    for name in names:
+        (tmp_path / name).mkdir()
+    after = [refusal(Catalogue(Options(allow=(tmp_path / "models",))), name) for name in names]
+    assert [(problem.status, problem.problem) for problem in before] == [
+        (problem.status, problem.problem) for problem in after
+    ]
+
+
 def test_a_folder_under_an_allowed_one_has_one_name(models: Path, tmp_path: Path) -> None:
     link = tmp_path / "link"
     link.symlink_to(models)
