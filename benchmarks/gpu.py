@@ -19,26 +19,16 @@ from pathlib import Path
 
 import torch
 import torch.nn.functional as F
+from gpu_check import DEVICE, check, devices, forward
 from transformers import GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM
 
 import headscope as hs
-from headscope.attention import (
-    Bias,
-    Formula,
-    Mask,
-    attend_fused,
-    expand_heads,
-    hopper,
-    log_denominator,
-    scores,
-    softmax,
-)
-from headscope.attention.summaries import N_TOP, cell
-from headscope.models.capture.session import Session
+from headscope.attention import Formula, Mask, attend_fused, hopper
+from headscope.choices import Record
+from headscope.models.capture.session import Observer, Session
 
 RESULTS = Path(__file__).parents[1] / ".benchmarks"
 SHAPES = {"gpt2": (12, 12, 64), "llama": (32, 8, 128)}
-DEVICE = "cuda"
 
 
 def medians(calls: dict[str, Callable], rounds: int, hold: int = 0) -> dict[str, float]:
@@ -61,120 +51,6 @@ def medians(calls: dict[str, Callable], rounds: int, hold: int = 0) -> dict[str,
             if turn:  # the first warms up
                 times[name].append(begin.elapsed_time(end))
     return {name: statistics.median(values) for name, values in times.items()}
-
-
-# Correctness
-
-
-def formulas(n: int, heads: int) -> dict[str, Formula]:
-    """Every kind of mask and term."""
-    at = torch.arange(n, device=DEVICE)
-    causal, start = Mask.causal(n, n, device=DEVICE), (at - 70).clamp_min(0)[None]
-    blind = (at + 1).masked_fill(at % 17 == 3, 0)[None]
-    dense = torch.rand(1, heads, n, n, device=DEVICE) < 0.3
-    random = torch.randn(1, heads, 2 * n - 1, device=DEVICE)
-    return {
-        "none": Formula(0.125),
-        "causal": Formula(0.125, mask=causal),
-        "window": Formula(0.125, mask=Mask(n, n, start=start, stop=(at + 1)[None])),
-        "padding": Formula(0.125, mask=Mask(n, n, keys=(at >= n // 3)[None])),
-        "blind": Formula(0.125, mask=Mask(n, n, stop=blind)),
-        "dense": Formula(0.125, mask=Mask(n, n, dense=dense)),
-        "softcap": Formula(0.125, softcap=5.0, mask=causal),
-        "sinks": Formula(0.125, sinks=torch.randn(heads, device=DEVICE), mask=causal),
-        "key bias": Formula(0.125, mask=causal, bias=Bias("key", random[..., :n].contiguous(), n, n)),
-        "offset bias": Formula(0.125, bias=Bias("offset", random, n, n)),
-        "dense bias": Formula(0.125, bias=Bias("dense", torch.randn(1, 1, n, n, device=DEVICE), n, n)),
-    }
-
-
-def reference(query, key, value, formula: Formula) -> dict[str, torch.Tensor]:
-    """Every figure from the whole pattern in float64."""
-    n_heads, n, n_keys = query.shape[1], query.shape[2], key.shape[2]
-    wide = scores(query.double(), expand_heads(key, n_heads).double(), formula)
-    pattern = softmax(wide, formula.sinks)[0]
-    away = (torch.arange(n, device=DEVICE)[:, None] - torch.arange(n_keys, device=DEVICE)).abs()
-    extra = [-length % cell(length) for length in (n, n_keys)]
-    padded = F.pad(pattern, (0, extra[1], 0, extra[0]))
-    lowest = torch.finfo(torch.float32).min
-    return {
-        "mixed": (pattern @ expand_heads(value, n_heads)[0].double()),
-        "lse": log_denominator(wide.float(), formula.sinks)[0].clamp_min(lowest),
-        "entropy": -torch.special.xlogy(pattern, pattern).sum(-1),
-        "max": pattern.amax(-1),
-        "distance": (pattern * away).sum(-1) / pattern.sum(-1).clamp_min(1e-30),
-        "argmax": pattern.argmax(-1),
-        "top_weights": pattern.topk(min(N_TOP, n_keys)).values,
-        "received": pattern.mean(1),
-        "map": padded.unflatten(2, (-1, cell(n_keys))).unflatten(1, (-1, cell(n))).amax((2, 4)),
-        "pattern": pattern,
-    }
-
-
-def errors(got: dict[str, torch.Tensor], want: dict[str, torch.Tensor]) -> dict[str, float]:
-    """Relative error of each figure; of places, the weight that was missed."""
-    pattern = want.pop("pattern")
-    report = {}
-    for name, expected in want.items():
-        actual = got[name].double()
-        if name == "argmax":
-            chosen = pattern.gather(-1, got[name].long()[..., None])[..., 0]
-            report[name] = ((want["max"] - chosen) / want["max"].clamp_min(1e-30)).max().item()
-        elif name == "lse":
-            report[name] = ((actual - expected.double()).abs() / expected.abs().clamp_min(1)).max().item()
-        else:
-            actual = actual[..., : expected.shape[-1]]
-            report[name] = ((actual - expected.double()).norm() / expected.double().norm().clamp_min(1e-2)).item()
-    chosen = pattern.gather(-1, got["top_keys"][..., : want["top_weights"].shape[-1]].long().clamp_min(0))
-    report["top_keys"] = (want["top_weights"] - chosen).abs().max().item()
-    return report
-
-
-LIMITS = {torch.float32: 2e-5, torch.float16: 2e-3, torch.bfloat16: 8e-3}
-
-
-def jobs() -> list[tuple[int, torch.dtype, str]]:
-    """Head sizes, dtypes and formulas to compare; each is compiled anew."""
-    every = list(formulas(1, 1))
-    some = ["causal", "window", "offset bias"]
-    of_some = [(dim, torch.float32) for dim in (64, 128, 256)] + [(80, torch.float16), (16, torch.bfloat16)]
-    of_some += [(256, torch.bfloat16)]
-    return [(dim, torch.bfloat16, name) for dim in (64, 128) for name in every] + [
-        (dim, dtype, name) for dim, dtype in of_some for name in some
-    ]
-
-
-def check(share: tuple[int, int], names: list[str] | None) -> list[dict]:
-    """Compare with float64 at ragged lengths: every so many of the jobs, or those of some formulas."""
-    rows, n_bad = [], 0
-    hopper.DELAYED_FROM = 4096  # so that float64 fits beside it
-    # Hopper's kernel takes scores within 4e-6 of each other for equal when it looks for the largest.
-    limits = {"argmax": 2e-3}
-    chosen = [job for job in jobs() if names is None or job[2] in names]
-    for dim, dtype, name in chosen[share[0] :: share[1]]:
-        limits["mixed"] = LIMITS[dtype]
-        is_delayed = name in ("none", "causal") and dtype == torch.bfloat16 and dim < 256
-        for n in (1, 200, 1031, 4500) if is_delayed else (1, 200, 1031):
-            sizes = (4, 2, 2)
-            query, key, value = (torch.randn(1, h, n, dim, device=DEVICE).to(dtype) for h in sizes)
-            query = query * (3 if n == 1031 else 1)
-            if n == 4500:  # scores that jump far above all before them
-                key[:, :, ::97] *= 30
-            formula = formulas(n, 4)[name]
-            mixed, summaries = attend_fused(query, key, value, formula, rows_only=False)
-            report = errors({"mixed": mixed[0], **summaries[0].tensors()}, reference(query, key, value, formula))
-            bad = [figure for figure, error in report.items() if not error <= limits.get(figure, 5e-5)]
-            n_bad += len(bad)
-            rows.append({"T": n, "dim": dim, "dtype": str(dtype), "formula": name, **report})
-            if bad:
-                print(
-                    f"BAD {name} T={n} d={dim} {dtype}:",
-                    *(f"{figure} {report[figure]:.1e}" for figure in bad),
-                    flush=True,
-                )
-    worst = {figure: max(row[figure] for row in rows) for figure in report}
-    print(f"{len(rows)} cases, {n_bad} figures off; worst:", *(f"{k} {v:.0e}" for k, v in worst.items()), flush=True)
-    return rows
 
 
 # Speed
@@ -258,6 +134,89 @@ def tiles(length: int, rounds: int) -> list[dict]:
     return [{"T": length, **times}]
 
 
+def graphs(lengths: list[int], batch: int, layers: int, rounds: int, names: list[str]) -> list[dict]:
+    """Short inputs as a CUDA graph on both sides: a plain pass, and one that records `heads` into pinned memory."""
+    rows = []
+    for name in names:
+        plain = build(name, max(lengths), layers)
+        model = hs.Model(build(name, max(lengths), layers), verify=False)
+        for n in lengths:
+            tokens = torch.randint(0, 30000, (batch, n), device=DEVICE)
+            replays = {"plain": as_graph(plain_on(plain, tokens)), "heads": as_graph(heads_of(model, tokens))}
+            calls = {side: lambda replay=replay: replay for side, replay in replays.items()}
+            times = medians(calls, 3 * rounds)
+            rows.append({"model": name, "T": n, "batch": batch, "ms": times})
+            ratio = times["heads"] / times["plain"]
+            print(f"graph {name} T={n} batch {batch}: plain {times['plain']:.2f} ms | heads {ratio:.3f}", flush=True)
+        plain = model = None
+        gc.collect()
+        torch.cuda.empty_cache()
+    return rows
+
+
+def plain_on(module: torch.nn.Module, tokens: torch.Tensor) -> Callable[[], None]:
+    """A pass of the plain model over these tokens."""
+    return lambda: forward(module, tokens, use_cache=True)
+
+
+class ToHost(Observer):
+    """Copies records to pinned memory, the same in every pass, beside the model's own work."""
+
+    def __init__(self):
+        self.stream = torch.cuda.Stream()
+        self.hosts: dict[tuple, torch.Tensor] = {}
+        self.records: list = []
+
+    def layer(self, captured) -> None:
+        """Everything that a layer left, one copy for each piece of memory."""
+        self.stream.wait_stream(torch.cuda.current_stream())
+        for index, record in enumerate(captured.records):
+            pieces = {
+                tensor.untyped_storage().data_ptr(): tensor.untyped_storage()
+                for tensor in record.vectors_and_figures().values()
+            }
+            with torch.cuda.stream(self.stream):
+                for place, storage in enumerate(pieces.values()):
+                    source = torch.empty(0, dtype=torch.uint8, device=DEVICE).set_(storage)
+                    name = (record.site, index, place, len(source))
+                    if name not in self.hosts:
+                        self.hosts[name] = torch.empty(len(source), dtype=torch.uint8, pin_memory=True)
+                    self.hosts[name].copy_(source, non_blocking=True)
+            self.records.append(record)
+
+    def join(self) -> None:
+        """The copies become part of what the current stream waits for."""
+        torch.cuda.current_stream().wait_stream(self.stream)
+
+
+def heads_of(model: hs.Model, tokens: torch.Tensor) -> Callable[[], None]:
+    """A pass over these tokens that records `heads` into pinned memory."""
+    to_host = ToHost()
+
+    def recorded() -> None:
+        to_host.records.clear()
+        with Session(model, record="heads", keep="device", observers=[to_host]):
+            forward(model.module, tokens, use_cache=True)
+            to_host.join()
+
+    return recorded
+
+
+def as_graph(call: Callable[[], None]) -> Callable[[], None]:
+    """A call as a CUDA graph."""
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        for _ in range(3):
+            call()
+    torch.cuda.current_stream().wait_stream(stream)
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        call()
+    return graph.replay
+
+
 def build(name: str, length: int, layers: int) -> torch.nn.Module:
     """A model with random weights."""
     torch.manual_seed(0)
@@ -276,17 +235,19 @@ def build(name: str, length: int, layers: int) -> torch.nn.Module:
     return module.eval()
 
 
-def models(lengths: list[int], layers: int, rounds: int, names: list[str], records: list[str]) -> list[dict]:
+def models(
+    lengths: list[int], layers: int, rounds: int, names: list[str], records: list[Record], batch: int
+) -> list[dict]:
     """Whole models: plain SDPA against recording, and the memory of both."""
     rows = []
     for name in names:
         plain = build(name, max(lengths), layers)
         model = hs.Model(build(name, max(lengths), layers), verify=False)
         for n in lengths:
-            calls: dict[str, Callable] = {"plain": plain_pass(plain, n)}
-            calls |= {record: recorded_pass(model, record, n) for record in records}
+            calls: dict[str, Callable] = {"plain": plain_pass(plain, n, batch)}
+            calls |= {record: recorded_pass(model, record, n, batch) for record in records}
             times, peaks = medians(calls, rounds), {key: peak(call) for key, call in calls.items()}
-            rows.append({"model": name, "T": n, "ms": times, "peak": peaks})
+            rows.append({"model": name, "T": n, "batch": batch, "ms": times, "peak": peaks})
             ratios = " ".join(
                 f"{key} {times[key] / times['plain']:.3f} (memory {peaks[key] / peaks['plain']:.2f})" for key in records
             )
@@ -299,21 +260,21 @@ def models(lengths: list[int], layers: int, rounds: int, names: list[str], recor
     return rows
 
 
-def plain_pass(module: torch.nn.Module, length: int) -> Callable:
+def plain_pass(module: torch.nn.Module, length: int, batch: int = 1) -> Callable:
     """Prepares a pass of the plain model over fresh tokens."""
 
     def prepare() -> Callable:
-        tokens = torch.randint(0, 30000, (1, length), device=DEVICE)
+        tokens = torch.randint(0, 30000, (batch, length), device=DEVICE)
         return lambda: forward(module, tokens)
 
     return prepare
 
 
-def recorded_pass(model: hs.Model, record: str, length: int) -> Callable:
+def recorded_pass(model: hs.Model, record: Record, length: int, batch: int = 1) -> Callable:
     """Prepares a pass that records."""
 
     def prepare() -> Callable:
-        tokens = torch.randint(0, 30000, (1, length), device=DEVICE)
+        tokens = torch.randint(0, 30000, (batch, length), device=DEVICE)
 
         def recorded() -> None:
             with Session(model, record=record):
@@ -322,12 +283,6 @@ def recorded_pass(model: hs.Model, record: str, length: int) -> Callable:
         return recorded
 
     return prepare
-
-
-@torch.no_grad()
-def forward(module: torch.nn.Module, tokens: torch.Tensor) -> None:
-    """One pass as generation begins it: the logits of the last position."""
-    module(input_ids=tokens, use_cache=False, logits_to_keep=1)
 
 
 def peak(call: Callable) -> int:
@@ -343,9 +298,10 @@ def peak(call: Callable) -> int:
 def main() -> None:
     """Measure, print, keep the figures."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("parts", nargs="*", default=["check", "op", "models", "longest", "tile"])
+    parser.add_argument("parts", nargs="*", default=["check", "devices", "op", "models", "graph", "longest", "tile"])
     parser.add_argument("--lengths", type=int, nargs="+", default=[8192, 32768])
     parser.add_argument("--layers", type=int, default=8, help="layers of the Llama-8B-like model")
+    parser.add_argument("--batch", type=int, default=1, help="inputs of a pass, for models and graph")
     parser.add_argument("--models", nargs="+", default=["gpt2", "llama"])
     parser.add_argument("--records", nargs="+", default=["rows", "summary"])
     parser.add_argument("--rounds", type=int, default=7)
@@ -364,10 +320,17 @@ def main() -> None:
             results[part] = op(options.lengths, options.rounds)
         elif part == "longest":
             results[part] = longest([131072, 262144])
+        elif part == "devices":
+            results[part] = devices(1500)
+        elif part == "graph":
+            short = [n for n in options.lengths if n <= 1024] or [512, 1024]
+            results[part] = graphs(short, options.batch, options.layers, options.rounds, options.models)
         elif part == "tile":
             results[part] = tiles(131072, options.rounds)
         elif part == "models":
-            results[part] = models(options.lengths, options.layers, options.rounds, options.models, options.records)
+            results[part] = models(
+                options.lengths, options.layers, options.rounds, options.models, options.records, options.batch
+            )
         print(f"[{part}: {time.perf_counter() - begun:.0f} s]", flush=True)
         (options.output / "gpu.json").write_text(json.dumps(results, indent=1))
 

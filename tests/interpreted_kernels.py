@@ -15,6 +15,7 @@ from naive_summary import naive
 
 from headscope.attention import Formula, Mask, attend_fused, expand_heads, fused, log_denominator, scores, softmax
 from headscope.attention.fused import BlockSizes
+from headscope.attention.summaries import cell
 
 LOWEST = torch.finfo(torch.float32).min
 # Of the largest error: bf16 has 8 bits, and the weights of an fp16 or bf16 product are rounded to as many.
@@ -58,22 +59,24 @@ def difference(query, key, value, formula: Formula) -> str:
 
 def list_difference(n_rows: int, n_keys: int) -> str:
     """What differs between the strongest keys of lists and those of the scores that they were made from."""
-    from headscope.attention.top_kernels import CAPACITY, choose_top
+    from headscope.attention.top_kernels import choose_top
 
+    n_lists, capacity = 4, 16
     wide = torch.randn(n_rows, n_keys)
     bounds = wide.topk(min(10, n_keys)).values[:, -1:]
-    lists = torch.zeros(n_rows, CAPACITY.value, 2, dtype=torch.int32)
-    counts = (wide >= bounds).sum(-1).int()
+    lists = torch.zeros(n_rows, n_lists, capacity, 2, dtype=torch.int32)
+    counts = torch.zeros(n_rows, n_lists, dtype=torch.int32)
     for row in range(n_rows):
         listed = (wide[row] >= bounds[row]).nonzero()[:, 0]
-        listed = listed[torch.randperm(len(listed))]
-        lists[row, : len(listed), 0] = listed.int()
-        lists[row, : len(listed), 1] = wide[row, listed].view(torch.int32)
+        for key in listed[torch.randperm(len(listed))].tolist():
+            lists[row, key % n_lists, counts[row, key % n_lists], 0] = key
+            lists[row, key % n_lists, counts[row, key % n_lists], 1] = wide[row, key].view(torch.int32)
+            counts[row, key % n_lists] += 1
     top_keys, top_weights = torch.empty(n_rows, 8, dtype=torch.int32), torch.empty(n_rows, 8)
     lse = wide.logsumexp(-1)
-    options = {"rows_each": 16, "n_top": 8}
+    options = {"rows_each": 16, "n_lists": n_lists, "capacity": capacity, "n_top": 8}
     choose_top[(-(-n_rows // 16),)](
-        counts, lists, lse, top_keys, top_weights, math.log2(math.e), n_rows, n_keys, **options
+        counts, lists.view(torch.int64), lse, top_keys, top_weights, math.log2(math.e), n_rows, n_keys, **options
     )
     number = min(8, n_keys)
     strongest = wide.softmax(-1).topk(number)
@@ -81,6 +84,35 @@ def list_difference(n_rows: int, n_keys: int) -> str:
     return (
         "" if is_same and torch.allclose(top_weights[:, :number], strongest.values, atol=1e-6) else "not the strongest"
     )
+
+
+def map_difference(n_heads: int, length: int, *, causal: bool) -> str:
+    """What differs between maps from the largest weights of keys in cells of queries, and max-pooled patterns."""
+    from headscope.attention.summary_kernels import pool_columns, spread_levels
+
+    size = cell(length)
+    n_cells, width = -(-length // size), -(-size // 4) * 4
+    scores_of_all = torch.randn(n_heads, length, length)
+    hidden = torch.ones(length, length, dtype=torch.bool).triu(1) if causal else torch.zeros(length, length).bool()
+    scores_of_all = scores_of_all.masked_fill(hidden, float("-inf"))
+    lse, levels = scores_of_all.logsumexp(-1), torch.full((n_heads, n_cells, width), float("nan"))
+    sizes = {"length": length, "cell": size, "n_cells": n_cells}
+    spread_levels[(-(-levels.numel() // 64),)](lse, levels, **sizes, width=width, n_levels=levels.numel(), number=64)
+    extra = n_cells * size - length
+    padded = torch.nn.functional.pad(lse * math.log2(math.e), (0, extra), value=float("inf")).view(
+        n_heads, n_cells, size
+    )
+    if not torch.allclose(levels[..., :size], padded) or not bool((levels[..., size:] == float("inf")).all()):
+        return "levels are not those of the cells"
+    weights = torch.nn.functional.pad((scores_of_all - lse[..., None]).exp(), (0, extra, 0, extra))
+    column_max = weights.unflatten(1, (n_cells, size)).amax(2)[..., :length].log2()
+    if causal:  # what no query sees was not written
+        seen = torch.arange(length)[None] < (torch.arange(n_cells)[:, None] + 1) * size
+        column_max = column_max.masked_fill(~seen, float("nan"))
+    pooled = torch.full((n_heads, n_cells, n_cells), float("nan"))
+    pool_columns[(n_heads * n_cells,)](column_max.contiguous(), pooled, **sizes, causal=causal, number=2)
+    expected = weights.unflatten(1, (n_cells, size)).unflatten(3, (n_cells, size)).amax((2, 4))
+    return "" if torch.allclose(pooled, expected, atol=1e-6) else "the map is not the largest weight of its cells"
 
 
 def vectors(batch: int, heads: int, groups: int, n_queries: int, n_keys: int, dim: int, dtype=torch.float32) -> list:
@@ -126,6 +158,8 @@ def main() -> None:
     fused.received_blocks = lambda width, dtype: BlockSizes(16, 64)
     for n_keys in (3, 40):
         sys.stdout.write(json.dumps([f"lists of {n_keys} keys", list_difference(20, n_keys)]) + "\n")
+    for causal in (False, True):
+        sys.stdout.write(json.dumps([f"map, causal: {causal}", map_difference(2, 250, causal=causal)]) + "\n")
     for name, (query, key, value), formula in cases():
         try:
             problem = difference(query, key, value, formula)

@@ -6,6 +6,7 @@ of tensor operations compute (see tiles.py).
 
 import logging
 import math
+from collections.abc import Hashable
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
@@ -13,8 +14,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from headscope.attention import hopper
+from headscope.attention import hopper, hopper_summary
 from headscope.attention.formula import Formula
+from headscope.attention.launches import launch
 from headscope.attention.mask_limits import MaskLimits, limits_of
 from headscope.attention.summaries import N_TOP, ROW_FIGURES, Summary, cell
 
@@ -100,18 +102,22 @@ def attend_fused(
     mixed = torch.empty(batch, n_queries, n_heads, value.shape[-1], dtype=value.dtype, device=value.device)
     query, key, value = aligned(query), aligned(key), aligned(value)
     is_on_hopper = query.device.type == "cuda" and hopper.applies(query, key, value, formula)
-    bounds = None
+    bounds = known = None
     if is_on_hopper:
         bounds = None if rows_only else torch.empty_like(figures["lse"])
-        hopper.launch(query, key, value, formula, mixed, figures, bounds)
+        known = hopper.launch(query, key, value, formula, mixed, figures, bounds)
     is_delayed = is_on_hopper and hopper.is_delayed(query)
     if not is_on_hopper or is_delayed or not rows_only:
         operands = _Operands(query, key, mixed, formula)
         if not is_on_hopper or is_delayed:
-            _attend_rows(operands, value, figures, repair=is_delayed)
-        if not rows_only:
+            _attend_rows(operands, value, figures, known, repair=is_delayed)
+        if bounds is not None:
+            hopper_summary.receive(query, key, formula, figures, known)
+            counts, capacity = hopper_summary.choose_top(query, key, formula, figures, bounds, known)
+            _find_top(operands, figures, counts, capacity, known)
+        elif not rows_only:
             _receive(operands, figures)
-            _find_top(operands, figures, bounds)
+            _find_top(operands, figures)
     return mixed.transpose(1, 2), [
         Summary(**{name: figure[i] for name, figure in figures.items()}) for i in range(batch)
     ]
@@ -156,10 +162,9 @@ class _Operands:
         """Descriptors of blocks of queries and of keys."""
         return _tiles(self.query, blocks.rows, self.width), _tiles(self.key, blocks.keys, self.width)
 
-    def options(self, blocks: BlockSizes, **own: int) -> dict[str, Any]:
+    def arguments(self, blocks: BlockSizes, **own: int) -> dict[str, Any]:
         """What every kernel takes, for blocks of this size, and what is a kernel's own."""
-        sizes = {"rows_each": blocks.rows, "keys_each": blocks.keys}
-        return self.common | sizes | {"num_warps": blocks.warps, "num_stages": blocks.stages} | own
+        return self.common | {"rows_each": blocks.rows, "keys_each": blocks.keys} | own
 
     def _sizes(self, formula: Formula, n_each: int) -> dict[str, Any]:
         # Three products of tf32 are as exact as fp32, and run on the matrix units.
@@ -203,7 +208,9 @@ class _Operands:
         }
 
 
-def _attend_rows(operands: _Operands, value: Tensor, figures: dict[str, Tensor], *, repair: bool) -> None:
+def _attend_rows(
+    operands: _Operands, value: Tensor, figures: dict[str, Tensor], known: Hashable, *, repair: bool
+) -> None:
     """The first pass: fills the row figures and the mixed values; or those of blocks that have a NaN."""
     from headscope.attention.row_kernels import attend_rows
 
@@ -211,19 +218,15 @@ def _attend_rows(operands: _Operands, value: Tensor, figures: dict[str, Tensor],
     width = max(operands.width, value_width)
     blocks = fitted(row_blocks(width, operands.dtype), width * value.element_size(), 2, value.device)
     n_blocks = -(-operands.n_queries // blocks.rows)
-    attend_rows[(operands.batch * operands.n_heads, n_blocks)](
-        *operands.tiles(blocks),
-        _tiles(value, blocks.keys, value_width),
-        mixed,
-        *(figures[name] for name in ROW_FIGURES),
-        sinks=mixed if operands.sinks is None else operands.sinks,
-        out_batch=mixed.stride(0),
-        out_row=mixed.stride(1),
-        out_head=mixed.stride(2),
-        offset=operands.offset,
-        n_blocks=n_blocks,
-        **operands.options(blocks, value_width=value_width, value_dim=mixed.shape[-1], repair=repair),
-    )
+    query, key = operands.tiles(blocks)
+    arguments = {"query": query, "key": key, "value": _tiles(value, blocks.keys, value_width), "out": mixed}
+    arguments |= {f"{name}_at": figures[name] for name in ROW_FIGURES}
+    arguments |= {"out_batch": mixed.stride(0), "out_row": mixed.stride(1), "out_head": mixed.stride(2)}
+    arguments |= {"sinks": mixed if operands.sinks is None else operands.sinks, "offset": operands.offset}
+    own = {"n_blocks": n_blocks, "value_width": value_width, "value_dim": mixed.shape[-1], "repair": repair}
+    arguments |= operands.arguments(blocks, **own)
+    grid = (operands.batch * operands.n_heads, n_blocks)
+    launch(attend_rows, grid, arguments, known, num_warps=blocks.warps, num_stages=blocks.stages)
 
 
 def _receive(operands: _Operands, figures: dict[str, Tensor]) -> None:
@@ -238,70 +241,34 @@ def _receive(operands: _Operands, figures: dict[str, Tensor]) -> None:
     spans = operands.limits.spans(row_cell, blocks.rows, blocks.keys)
     shape = (operands.batch, operands.n_heads, n_cells, n_key_cells * key_cell)
     column_max = torch.zeros(shape, device=operands.query.device)
-    receive[(operands.batch * operands.n_heads, n_blocks)](
-        *operands.tiles(blocks),
-        figures["lse"],
-        figures["received"],
-        column_max,
-        spans=spans,
-        span_batch=_step(spans, 0),
-        span_head=_step(spans, 1),
-        cell=row_cell,
-        n_cells=n_cells,
-        n_columns=shape[-1],
-        **operands.options(blocks),
-    )
+    query, key = operands.tiles(blocks)
+    arguments = {"query": query, "key": key, "column_max": column_max, "n_columns": shape[-1]}
+    arguments |= {name: figures[name] for name in ("lse", "received")}
+    arguments |= {"spans": spans, "span_batch": _step(spans, 0), "span_head": _step(spans, 1)}
+    arguments |= operands.arguments(blocks, cell=row_cell, n_cells=n_cells)
+    grid = (operands.batch * operands.n_heads, n_blocks)
+    launch(receive, grid, arguments, num_warps=blocks.warps, num_stages=blocks.stages)
     torch.amax(column_max.unflatten(-1, (n_key_cells, key_cell)), -1, out=figures["map"])
 
 
-def _find_top(operands: _Operands, figures: dict[str, Tensor], bounds: Tensor | None) -> None:
-    """The second pass, over queries: fills the strongest keys; from lists, where each query has a bound for them."""
+def _find_top(
+    operands: _Operands,
+    figures: dict[str, Tensor],
+    counts: Tensor | None = None,
+    capacity: int = 0,
+    known: Hashable = None,
+) -> None:
+    """The second pass, over queries: fills the strongest keys; or those of blocks where lists had too little room."""
     from headscope.attention.summary_kernels import find_top
 
-    counts, capacity = figures["lse"], 0
-    if bounds is not None:
-        counts, capacity = _choose_from_lists(operands, figures, bounds)
     blocks = operands.top_blocks()
     n_blocks = -(-operands.n_queries // blocks.rows)
-    find_top[(operands.batch * operands.n_heads, n_blocks)](
-        *operands.tiles(blocks),
-        figures["lse"],
-        figures["top_keys"],
-        figures["top_weights"],
-        counts,
-        n_blocks=n_blocks,
-        **operands.options(blocks, n_top=N_TOP, capacity=capacity),
-    )
-
-
-def _choose_from_lists(operands: _Operands, figures: dict[str, Tensor], bounds: Tensor) -> tuple[Tensor, int]:
-    """Fill the strongest keys from lists of scores that reach their bound; gives how many each list has room for, and
-    how many there were.
-    """
-    from headscope.attention.top_kernels import CAPACITY, choose_top, list_candidates
-
-    blocks = operands.top_blocks()
-    n_rows = figures["lse"].numel()
-    counts = torch.zeros(n_rows, dtype=torch.int32, device=bounds.device)
-    lists = torch.empty(n_rows, CAPACITY.value, 2, dtype=torch.int32, device=bounds.device)
-    n_blocks = -(-operands.n_queries // blocks.rows)
-    list_candidates[(operands.batch * operands.n_heads, n_blocks)](
-        *operands.tiles(blocks), bounds, counts, lists, n_blocks=n_blocks, **operands.options(blocks)
-    )
-    factor = operands.common["scale"] / math.log(2)
-    sizes: dict[str, Any] = {"rows_each": 32, "n_top": N_TOP}
-    choose_top[(-(-n_rows // 32),)](
-        counts,
-        lists,
-        figures["lse"],
-        figures["top_keys"],
-        figures["top_weights"],
-        factor,
-        n_rows,
-        operands.n_keys,
-        **sizes,
-    )
-    return counts, CAPACITY.value
+    query, key = operands.tiles(blocks)
+    arguments = {"query": query, "key": key, "counts": figures["lse"] if counts is None else counts}
+    arguments |= {name: figures[name] for name in ("lse", "top_keys", "top_weights")}
+    arguments |= operands.arguments(blocks, n_blocks=n_blocks, n_top=N_TOP, capacity=capacity)
+    grid = (operands.batch * operands.n_heads, n_blocks)
+    launch(find_top, grid, arguments, known, num_warps=blocks.warps, num_stages=blocks.stages)
 
 
 def power_of_two(dim: int) -> int:

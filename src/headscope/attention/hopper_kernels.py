@@ -11,7 +11,6 @@ from triton.experimental.gluon import language as gl
 from triton.experimental.gluon.language.nvidia.hopper import (
     fence_async_shared,
     mbarrier,
-    tma,
     warpgroup_mma,
     warpgroup_mma_init,
     warpgroup_mma_wait,
@@ -29,29 +28,10 @@ from headscope.attention.hopper_sums import (
     strongest,
     sums,
 )  # fmt: skip
+from headscope.attention.hopper_tiles import barriers, n_blocks, send, tile_of
 
 FORBIDDEN = gl.constexpr(-1.0e30)
 LN2 = gl.constexpr(0.6931471805599453)
-
-
-@gluon.jit
-def _tile_of(turn, program, n_programs, n_tiles, n_heads_all, causal: gl.constexpr):
-    """The tile of a turn: those with the most keys first, and turns in alternating direction."""
-    tile = turn * n_programs + gl.where(turn % 2 == 0, program, n_programs - 1 - program)
-    block = tile // n_heads_all
-    if causal:
-        block = n_tiles - 1 - block
-    return tile, block, tile % n_heads_all
-
-
-@gluon.jit
-def _n_blocks(block, length, causal: gl.constexpr):
-    """How many blocks of keys a tile sees, and the one with the diagonal of its second half."""
-    n = gl.cdiv(length, BLOCK_KEYS)
-    diagonal = gl.minimum((block * 2 * BLOCK_ROWS + BLOCK_ROWS) // BLOCK_KEYS, n - 1)
-    if causal:
-        n = gl.minimum(n, (block * 2 * BLOCK_ROWS + 2 * BLOCK_ROWS - 1) // BLOCK_KEYS + 1)
-    return n, diagonal
 
 
 @gluon.jit
@@ -66,52 +46,46 @@ def _block_of(i, n, diagonal, causal: gl.constexpr):
 
 
 @gluon.jit
-def _send(source, at, full, target, n_bytes: gl.constexpr):
-    mbarrier.expect(full, n_bytes)
-    tma.async_copy_global_to_shared(source, at, full, target)
-
-
-@gluon.jit
 def _producer(
-    query, key, value, buffers, barriers, sizes, dim: gl.constexpr, stages: gl.constexpr, causal: gl.constexpr
+    query, key, value, buffers, signals, sizes, dim: gl.constexpr, stages: gl.constexpr, causal: gl.constexpr
 ):
     """Copies blocks to shared memory as room becomes free; keys one block ahead of values."""
     length, n_heads, n_each, n_all, n_tiles, n_programs = sizes
     q_buffer, k_buffer, v_buffer = buffers
-    q_full, q_empty, k_full, k_empty, v_full, v_empty, _ = barriers
+    q_full, q_empty, k_full, k_empty, v_full, v_empty, _ = signals
     size: gl.constexpr = BLOCK_KEYS * dim * 2
     step = 0
     n_done = 0
     for turn in range(gl.cdiv(n_tiles * n_all, n_programs)):
-        tile, block, head = _tile_of(turn, gl.program_id(0), n_programs, n_tiles, n_all, causal)
+        tile, block, head = tile_of(turn, gl.program_id(0), n_programs, n_tiles, n_all, causal)
         if tile < n_tiles * n_all:
             b, h = head // n_heads, head % n_heads
-            n, diagonal = _n_blocks(block, length, causal)
+            n, diagonal = n_blocks(block, length, 2, causal)
             slot = step % stages
             mbarrier.wait(k_empty.index(slot), ((step // stages) & 1) ^ 1)
             at = _block_of(0, n, diagonal, causal) * BLOCK_KEYS
-            _send(key, [b, h // n_each, at, 0], k_full.index(slot), k_buffer.index(slot), size)
+            send(key, [b, h // n_each, at, 0], k_full.index(slot), k_buffer.index(slot), size)
             for w in gl.static_range(2):
                 mbarrier.wait(q_empty.index(w), (n_done & 1) ^ 1)
                 at = block * 2 * BLOCK_ROWS + BLOCK_ROWS * w
-                _send(query, [b, h, at, 0], q_full.index(w), q_buffer.index(w), BLOCK_ROWS * dim * 2)
+                send(query, [b, h, at, 0], q_full.index(w), q_buffer.index(w), BLOCK_ROWS * dim * 2)
             for i in range(n):
                 if i + 1 < n:
                     slot = (step + 1) % stages
                     mbarrier.wait(k_empty.index(slot), (((step + 1) // stages) & 1) ^ 1)
                     at = _block_of(i + 1, n, diagonal, causal) * BLOCK_KEYS
-                    _send(key, [b, h // n_each, at, 0], k_full.index(slot), k_buffer.index(slot), size)
+                    send(key, [b, h // n_each, at, 0], k_full.index(slot), k_buffer.index(slot), size)
                 slot = step % stages
                 mbarrier.wait(v_empty.index(slot), ((step // stages) & 1) ^ 1)
                 at = _block_of(i, n, diagonal, causal) * BLOCK_KEYS
-                _send(value, [b, h // n_each, at, 0], v_full.index(slot), v_buffer.index(slot), size)
+                send(value, [b, h // n_each, at, 0], v_full.index(slot), v_buffer.index(slot), size)
                 step += 1
             n_done += 1
 
 
 @gluon.jit
 def _consumer(
-    w, buffers, barriers, out, key_at, figures, strides, scale, sizes,
+    w, buffers, signals, out, key_at, figures, strides, scale, sizes,
     dim: gl.constexpr, stages: gl.constexpr, causal: gl.constexpr, ragged: gl.constexpr, delayed: gl.constexpr,
     keep: gl.constexpr,
 ):  # fmt: skip
@@ -121,7 +95,7 @@ def _consumer(
     rose too far, lse is NaN. `keep`: each query's bound for its eighth largest score too.
     """
     q_buffer, k_buffer, v_buffer = buffers
-    q_full, q_empty, k_full, k_empty, v_full, v_empty, turns = barriers
+    q_full, q_empty, k_full, k_empty, v_full, v_empty, turns = signals
     length, n_heads, n_each, n_all, n_tiles, n_programs = sizes
     out_batch, out_row, out_head, key_batch, key_head, key_step = strides
     lse_at, entropy_at, max_at, distance_at, argmax_at, bound_at = figures
@@ -136,11 +110,11 @@ def _consumer(
     n_turns = 0
     q = q_buffer.index(w)._reinterpret(dtype, [BLOCK_ROWS, dim], shared)
     for turn in range(gl.cdiv(n_tiles * n_all, n_programs)):
-        tile, block, head = _tile_of(turn, gl.program_id(0), n_programs, n_tiles, n_all, causal)
+        tile, block, head = tile_of(turn, gl.program_id(0), n_programs, n_tiles, n_all, causal)
         if tile < n_tiles * n_all:
             b, h = head // n_heads, head % n_heads
             first_row = block * 2 * BLOCK_ROWS + BLOCK_ROWS * w
-            n, diagonal = _n_blocks(block, length, causal)
+            n, diagonal = n_blocks(block, length, 2, causal)
             mbarrier.wait(q_full.index(w), n_done & 1)
             rows = first_row + gl.arange(0, BLOCK_ROWS, layout=row_layout)
             columns = gl.expand_dims(gl.arange(0, BLOCK_KEYS, layout=gl.SliceLayout(0, s_layout)), 0)
@@ -306,14 +280,6 @@ def _consumer(
             n_done += 1
 
 
-@gluon.jit
-def _barriers(n: gl.constexpr, count: gl.constexpr):
-    barriers = gl.allocate_shared_memory(gl.int64, [n, 1], mbarrier.MBarrierLayout())
-    for i in gl.static_range(n):
-        mbarrier.init(barriers.index(i), count=count)
-    return barriers
-
-
 @gluon.jit(do_not_specialize=["length", "n_heads", "n_each", "n_all", "n_tiles", "n_programs"])
 def attend_rows(
     query, key, value, out, key_at, lse_at, entropy_at, max_at, distance_at, argmax_at, bound_at,
@@ -327,9 +293,9 @@ def attend_rows(
     q_buffer = gl.allocate_shared_memory(dtype, [2] + query.block_type.shape, query.layout)  # noqa: RUF005 (Gluon knows no star)
     k_buffer = gl.allocate_shared_memory(dtype, [stages] + key.block_type.shape, key.layout)  # noqa: RUF005
     v_buffer = gl.allocate_shared_memory(dtype, [stages] + value.block_type.shape, value.layout)  # noqa: RUF005
-    barriers = (
-        _barriers(2, 1), _barriers(2, 1), _barriers(stages, 1), _barriers(stages, 2),
-        _barriers(stages, 1), _barriers(stages, 2), _barriers(2, 1),
+    signals = (
+        barriers(2, 1), barriers(2, 1), barriers(stages, 1), barriers(stages, 2),
+        barriers(stages, 1), barriers(stages, 2), barriers(2, 1),
     )  # fmt: skip
     fence_async_shared()
     buffers = (q_buffer, k_buffer, v_buffer)
@@ -339,11 +305,11 @@ def attend_rows(
     # fmt: off
     gl.warp_specialize(
         [
-            (_consumer, (0, buffers, barriers, out, key_at, figures, strides, scale, sizes,
+            (_consumer, (0, buffers, signals, out, key_at, figures, strides, scale, sizes,
                          dim, stages, causal, ragged, delayed, keep)),
-            (_consumer, (1, buffers, barriers, out, key_at, figures, strides, scale, sizes,
+            (_consumer, (1, buffers, signals, out, key_at, figures, strides, scale, sizes,
                          dim, stages, causal, ragged, delayed, keep)),
-            (_producer, (query, key, value, buffers, barriers, sizes, dim, stages, causal)),
+            (_producer, (query, key, value, buffers, signals, sizes, dim, stages, causal)),
         ],
         [4, 1],
         [240, 24],

@@ -8,10 +8,10 @@ BLOCK_ROWS = gl.constexpr(64)  # of one group of warps
 
 
 @gluon.jit
-def by_thread(x, n: gl.constexpr):
-    """[64, n] as [64, 4, n / 4]: the last axis lies within one thread, the middle one over the four of a row."""
-    y = gl.permute(gl.reshape(x, [BLOCK_ROWS, n // 8, 4, 2]), (0, 2, 1, 3))
-    return gl.reshape(y, [BLOCK_ROWS, 4, n // 4])
+def by_thread(x, n: gl.constexpr, rows: gl.constexpr = BLOCK_ROWS):
+    """[rows, n] as [rows, 4, n / 4]: the last axis lies within one thread, the middle one over the four of a row."""
+    y = gl.permute(gl.reshape(x, [rows, n // 8, 4, 2]), (0, 2, 1, 3))
+    return gl.reshape(y, [rows, 4, n // 4])
 
 
 @gluon.jit

@@ -67,6 +67,41 @@ def receive(
     tl.store(received + whole_head * n_keys + cols, total / n_queries, mask=cols < n_keys)
 
 
+@triton.jit(do_not_specialize=["length", "cell", "n_cells", "width", "n_levels"])
+def spread_levels(lse, levels, length, cell, n_cells, width, n_levels, number: tl.constexpr):
+    """The lse in base 2 [batch · head, cell, place], infinite at places that are past the last query of a cell."""
+    at = tl.program_id(0) * number + tl.arange(0, number)
+    place, of_cell = at % width, at // width % n_cells
+    row = of_cell * cell + place
+    real = (place < cell) & (row < length) & (at < n_levels)
+    level = tl.load(lse + at // (width * n_cells) * length + row, mask=real, other=float("inf"))
+    tl.store(levels + at, level * LOG2E, mask=at < n_levels)
+
+
+@triton.jit(do_not_specialize=["length", "cell", "n_cells"])
+def pool_columns(column_max, pooled, length, cell, n_cells, causal: tl.constexpr, number: tl.constexpr):
+    """One row of cells of the map, from the largest weight (its log, base 2) that each key has in it.
+
+    `causal`: what lies above the diagonal was not written.
+    """
+    row = tl.program_id(0)
+    query_cell = row % n_cells
+    last, n_seen = length, n_cells
+    if causal:
+        last, n_seen = tl.minimum(length, (query_cell + 1) * cell), query_cell + 1
+    some = tl.arange(0, 16)
+    for first in range(0, n_cells, 16):
+        best = tl.full([16], float("-inf"), tl.float32)
+        if first < n_seen:
+            for start in range(0, cell, number):
+                place = start + tl.arange(0, number)
+                keys = (first + some)[:, None] * cell + place[None, :]
+                real = (place < cell)[None, :] & (keys < last)
+                at = column_max + row.to(tl.int64) * length + keys
+                best = tl.maximum(best, tl.max(tl.load(at, mask=real, other=float("-inf")), 1))
+        tl.store(pooled + row * n_cells + first + some, tl.math.exp2(best), mask=first + some < n_cells)
+
+
 @triton.jit
 def packed(value, key):
     """A score and its key in one integer: no two are alike, and of equal scores the lower key wins."""
@@ -131,7 +166,7 @@ def find_top(
 ):  # fmt: skip
     """The strongest keys of one block of queries of one head, and their weights.
 
-    `capacity` computes only blocks in which the list of some query holds more.
+    `capacity` computes only blocks in which one of the four lists of some query would have to hold more.
     """
     whole_head = tl.program_id(0)
     first_row = (n_blocks - 1 - tl.program_id(1)) * rows_each
@@ -139,7 +174,12 @@ def find_top(
     rows = first_row + tl.arange(0, rows_each)
     at, real = whole_head.to(tl.int64) * n_queries + rows, rows < n_queries
     if capacity > 0:  # noqa: SIM102 (a constant: without it the rest is not compiled)
-        if tl.max(tl.load(counts + at, mask=real, other=0), 0) <= capacity:
+        if (
+            tl.max(
+                tl.max(tl.load(counts + 4 * at[:, None] + tl.arange(0, 4)[None, :], mask=real[:, None], other=0), 1), 0
+            )
+            <= capacity
+        ):
             return
     near = b * limit_batch + h * limit_head
     start, stop, blind = limits_of(start_at + near, stop_at + near, rows, n_queries, n_keys, limits)

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
+from transformers.pytorch_utils import Conv1D
 
 from headscope.models.capture import seam
 from headscope.models.capture.passes import training_mode
@@ -21,9 +22,10 @@ _HALF_TOLERANCE = 3e-2
 class OutputProjection:
     """W with output = W · input + bias, from `size` inputs, or the `reason` why there is none.
 
-    The module is run on a few random vectors first. Where its plain weight gives the same, W is that; otherwise (LoRA,
-    weight norm, quantised weights) the module is run on the identity, if it is linear. `dtype` is that of its inputs
-    where its weights do not tell.
+    Of a plain linear layer W is its weight: nothing is run, and nobody waits for the device. Any other module is run on
+    a few random vectors first. Where its plain weight gives the same, W is that; otherwise (LoRA, weight norm,
+    quantised weights) the module is run on the identity, if it is linear. `dtype` is that of its inputs where its
+    weights do not tell.
     """
 
     def __init__(self, module: nn.Module, size: int, dtype: torch.dtype):
@@ -37,6 +39,8 @@ class OutputProjection:
             self.reason = "the output projection is offloaded"
         elif (getattr(module, "in_features", None) or size) != size:
             self.reason = "the output projection does not read the heads one after another"
+        elif _is_bare(module) and self._plain_weight() is not None:
+            self.is_plain = True
         else:
             self._try()
 
@@ -89,6 +93,14 @@ def _apart(module: nn.Module) -> Iterator[None]:
             yield
     finally:
         seam.current_session.reset(token)
+
+
+def _is_bare(module: nn.Module) -> bool:
+    """Whether a module computes weight · input + bias and nothing else: nobody put a function of theirs into it."""
+    hooks = [*module._forward_hooks.values(), *module._forward_pre_hooks.values()]
+    is_ours = all(getattr(hook, "__module__", "").startswith("headscope.") for hook in hooks)
+    is_plain = type(module) in (nn.Linear, Conv1D) and type(module.weight) is nn.Parameter
+    return is_plain and is_ours and "forward" not in vars(module)
 
 
 def _is_near(values: Tensor, expected: Tensor, tolerance: float) -> bool:

@@ -9,11 +9,13 @@ import torch
 from tiny_models import FAMILIES, tiny_tokenizer
 from torch import Tensor, nn
 from torch.nn.utils import parametrizations, weight_norm
+from transformers.pytorch_utils import Conv1D
 
 import headscope as hs
 from headscope.analysis.measures.copying import copying
 from headscope.errors import HeadscopeError, InterventionError
 from headscope.models import Model
+from headscope.models.output_projection import OutputProjection
 
 TEXT = "the cat sat on the mat"
 PATH = "model.layers.1.self_attn.o_proj"
@@ -165,3 +167,32 @@ def test_an_adapter_is_not_baked_into_the_weight_below_it(tmp_path):
 def test_copying_reads_adapters_too():
     plain = copying(Model(FAMILIES["llama"].build(), tiny_tokenizer()))
     assert copying(wrapped(LoraProjection))["L1H0"] != pytest.approx(plain["L1H0"], rel=1e-3)
+
+
+@pytest.mark.parametrize("kind", ["linear", "conv"])
+def test_a_plain_layer_is_not_run_and_hooks_of_others_count(kind, monkeypatch):
+    module = nn.Linear(6, 4) if kind == "linear" else Conv1D(4, 6)
+    weight = module.weight.detach() if kind == "linear" else module.weight.detach().T
+    module.register_forward_hook(_ours)
+    with monkeypatch.context() as patch:
+        patch.setattr(type(module), "forward", _refuse)
+        projection = OutputProjection(module, 6, torch.float32)
+        assert projection.is_plain and torch.equal(projection.matrix(), weight)
+    module.register_forward_hook(_doubling)
+    doubled = OutputProjection(module, 6, torch.float32)
+    assert not doubled.is_plain and torch.allclose(doubled.matrix(), 2 * weight, atol=1e-6)
+
+
+def _doubling(module: nn.Module, inputs: Any, output: Tensor) -> Tensor:
+    return 2 * output
+
+
+def _ours(module: nn.Module, inputs: Any, output: Tensor) -> None:
+    """A hook as sessions leave one in every projection that they watch."""
+
+
+_ours.__module__ = "headscope.models.capture.hooks"
+
+
+def _refuse(*_: Any) -> Tensor:
+    raise AssertionError("a plain layer was run")

@@ -75,6 +75,12 @@ def _copy_whole(group: dict[str, Tensor]) -> dict[str, Tensor]:
 def _copy_each(group: dict[str, Tensor]) -> dict[str, Tensor]:
     copies = {}
     for name, tensor in group.items():
-        host = torch.empty_like(tensor, device="cpu", pin_memory=True)
-        copies[name] = host.copy_(tensor, non_blocking=True)
+        dense = without_gaps(tensor)
+        host = torch.empty_like(dense, device="cpu", pin_memory=True)
+        copies[name] = host.copy_(dense, non_blocking=True)
     return copies
+
+
+def without_gaps(tensor: Tensor) -> Tensor:
+    """The tensor, copied on its own device if other numbers lie between its own: such a copy to the host would wait."""
+    return tensor if torch.empty_like(tensor).stride() == tensor.stride() else tensor.contiguous()

@@ -8,7 +8,7 @@ import torch
 from tiny_models import FAMILIES
 
 from headscope.models import Model
-from headscope.models.capture.host_copies import HostCopies, fills_its_storage
+from headscope.models.capture.host_copies import HostCopies, fills_its_storage, without_gaps
 
 
 def test_tensors_of_the_host_stay_as_they_are():
@@ -49,3 +49,11 @@ def test_what_a_run_recorded_goes_with_its_trace():
         assert query() is None
     finally:
         gc.enable()
+
+
+def test_what_is_cut_out_of_a_larger_tensor_is_copied_first():
+    whole = torch.arange(24.0).view(2, 3, 4)
+    turned = whole.transpose(0, 1)
+    assert without_gaps(turned) is turned
+    cut = without_gaps(whole[..., :2])
+    assert cut.is_contiguous() and torch.equal(cut, whole[..., :2])
