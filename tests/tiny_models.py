@@ -696,7 +696,7 @@ UNROUTED = (
         model("LongformerForMaskedLM", TEXT, attention_window=4),
         text_with_global,
         lambda: pad(text_with_global()),
-        "weights",
+        "banded",
         {"main": (N_LAYERS, N_HEADS)},
         read_longformer,
     ),

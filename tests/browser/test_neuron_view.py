@@ -217,21 +217,22 @@ def test_a_saved_page_has_neurons_without_a_server(bench, offline, trace, tmp_pa
 
 
 def test_what_has_no_queries_and_keys_is_refused_in_words(offline, tmp_path):
-    family = FAMILIES["longformer"]
-    trace = Model(family.build()).run(inputs={name: tensor[:1] for name, tensor in family.inputs().items()})
-    offline.visit(hs.head_view(trace).save(tmp_path / "longformer.html").as_uri())
-    offline.press("3")
-    problem = offline.page.get_by_role("alert")
-    expect(problem).to_contain_text("There are no neurons of L0H0 to show")
-    expect(problem).to_contain_text(
-        "this model gives no queries and keys, but its weights can be seen in the head view"
-    )
-    offline.press("2")
-    expect(problem).to_have_count(0)
     given_trace = hs.Trace.from_patterns([torch.full((1, 3, 3), 1 / 3)], ["a", "b", "c"])
     offline.visit(hs.head_view(given_trace).save(tmp_path / "given.html").as_uri())
     offline.press("3")
+    problem = offline.page.get_by_role("alert")
     expect(problem).to_contain_text("only its patterns are known")
+    offline.press("2")
+    expect(problem).to_have_count(0)
+
+
+def test_both_projections_of_windows_and_global_tokens_are_drawn(offline, tmp_path):
+    family = FAMILIES["longformer"]
+    trace = Model(family.build()).run(inputs={name: tensor[:1] for name, tensor in family.inputs().items()})
+    offline.visit(hs.neuron_view(trace, "L0H0").save(tmp_path / "longformer.html").as_uri())
+    expect(offline.page.get_by_text("sees 2 tokens to each side, and the global token")).to_be_visible()
+    expect(offline.page.get_by_text("the first half of each vector is for windows")).to_be_visible()
+    expect(offline.page.get_by_role("alert")).to_have_count(0)
 
 
 def test_a_neuron_is_set_to_zero_where_it_is_seen(bench, trace):

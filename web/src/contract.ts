@@ -41,7 +41,7 @@ export interface StackProps {
   replaced: number[];
 }
 
-/** One attention layer. Where scores, contributions or exact weights are missing, the reason is said. `no_inner_edits` says why its output alone can be edited, `no_token_edits` why edits cannot choose its tokens. `grid` is that of the patches which its keys are (after special tokens), null where they are none; `places` numbers them in it where they are not taken row by row, −1 for what is no patch. */
+/** One attention layer. Where scores, contributions or exact weights are missing, the reason is said. `no_token_edits` says why edits cannot choose its tokens. `window` is how many keys a query sees to one side, itself included (0: no window), apart from `global_tokens`, which see all and are seen by all. `grid` is that of the patches which its keys are (after special tokens), null where they are none; `places` numbers them in it where they are not taken row by row, −1 for what is no patch. */
 export interface SiteProps {
   site: string;
   stack: string;
@@ -56,10 +56,11 @@ export interface SiteProps {
   no_scores: string;
   no_contributions: string;
   no_neurons: string;
-  no_inner_edits: string;
   no_token_edits: string;
   grid: [number, number] | null;
   places: number[];
+  window: number;
+  global_tokens: number[];
 }
 
 /** The likeliest answers at one position of a stack; position −1 for a classifier, which answers once. */

@@ -18,7 +18,7 @@ from torch import Tensor
 from headscope.atlases.example_pictures import pictures_file
 from headscope.atlases.token_table import TokenRows
 from headscope.choices import AtlasSpace, KeyScale, Record
-from headscope.errors import InputError, NotRecordedError
+from headscope.errors import NotRecordedError
 from headscope.files import write_file
 from headscope.models import Model
 from headscope.runs import CorpusBatch, Layer, Measure
@@ -63,13 +63,7 @@ class PointCapture(Measure):
         self._files: dict[str, str] = {}
 
     def start(self, model: Model) -> None:
-        """Refuse a model whose queries and keys are not in sight."""
-        ways = {layer.way for layer in model.layout.layers}
-        if self.space == "query_key" and ways == {"weights"}:
-            raise InputError(
-                f"{model.name} shows its attention weights, not its queries and keys, so there is no joint space to "
-                "draw. Its residual stream can be drawn: space='residual'."
-            )
+        """A pass begins: with the scaling of each layer."""
         self._scaling = {str(layer.site): layer.scaling for layer in model.layout.layers}
         self._forget()
 

@@ -108,15 +108,15 @@ def _layer(layer: "AttentionLayer") -> dict[str, Any]:
         "head_dim": layer.head_dim,
         "value_dim": layer.value_dim,
         "is_causal": layer.is_causal,
-        "stores_patterns": layer.stores_patterns or layer.way == "weights",
-        "has_queries_and_keys": layer.way != "weights",
+        "stores_patterns": layer.stores_patterns,
+        "window": layer.window,
     }
 
 
 def _contributions(model: "Model") -> dict[str, Any]:
     """Whether ‖value · W_O‖ can be had in every layer, or the first reason why not."""
     for layer in model.layout.layers:
-        reason = "it gives weights only, not values" if layer.way == "weights" else model.output_gram(layer)[1]
+        reason = model.output_gram(layer)[1]
         if reason:
             return {"available": False, "why": f"{layer.site}: {reason}"}
     return {"available": True, "why": ""}
@@ -136,21 +136,34 @@ def _layer_rows(layers: list[dict[str, Any]]) -> list[list[str]]:
     for group in groups.values():
         layer, numbers = group[0], [member["layer"] for member in group]
         share = layer["n_heads"] // layer["n_key_heads"]
-        is_self, has_other_values = layer["kind"] == "self", layer["value_dim"] != layer["head_dim"]
-        seen = "everything" if is_self else layer["keys_from"]
+        is_self = layer["kind"] == "self"
+        dims = layer["head_dim"] // 2 if layer["way"] == "banded" else layer["head_dim"]
         rows.append(
             [
                 layer["stack"] if is_self else f"cross ({layer['stack']} → {layer['keys_from']})",
                 f"{len(numbers)}: {_ranges(numbers)}",
                 str(layer["n_heads"]),
                 f"{layer['n_key_heads']} (each for {share})" if share > 1 else str(layer["n_key_heads"]),
-                f"{layer['head_dim']}" + (f", values {layer['value_dim']}" if has_other_values else ""),
-                "what came before" if layer["is_causal"] else seen,
-                "weights only" if layer["way"] == "weights" else layer["way"],
+                f"{dims}{', twice' * (dims != layer['head_dim'])}"
+                + (f", values {layer['value_dim']}" if layer["value_dim"] != dims else ""),
+                _reach(layer),
+                layer["way"],
                 "stored" if layer["stores_patterns"] else "recomputed",
             ]
         )
     return rows
+
+
+def _reach(layer: dict[str, Any]) -> str:
+    """Which keys a query of a layer sees."""
+    window = layer["window"]
+    if layer["kind"] != "self":
+        return layer["keys_from"]
+    if layer["way"] == "banded":
+        return f"{window - 1} to each side, global tokens"
+    if layer["is_causal"]:
+        return "what came before" if window is None else f"the last {window} tokens"
+    return "everything" if window is None else f"{window - 1} to each side"
 
 
 def _other_rows(layers: list[dict[str, Any]]) -> list[list[str]]:

@@ -2,9 +2,9 @@
 
 ROUTED = "routed: the model calls Headscope's attention function; everything is captured, at any length"
 TRACED = "traced: the model's own torch calls are watched; everything is captured"
-WEIGHTS = "weights only: patterns and outputs, but no queries and keys"
+BANDED = "banded: windows and global tokens, computed again from their projections; everything is captured"
 
-WAYS = {"routed": ROUTED, "traced": TRACED, "weights": WEIGHTS}
+WAYS = {"routed": ROUTED, "traced": TRACED, "banded": BANDED}
 
 # way -> what it reads -> family -> the name people know it by
 FAMILIES: dict[str, dict[str, dict[str, str]]] = {
@@ -81,5 +81,5 @@ FAMILIES: dict[str, dict[str, dict[str, str]]] = {
             "home_torch_encoder": "nn.TransformerEncoder",
         },
     },
-    "weights": {"text encoders": {"longformer": "Longformer"}},
+    "banded": {"text encoders": {"longformer": "Longformer"}},
 }

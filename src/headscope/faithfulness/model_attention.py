@@ -237,8 +237,6 @@ def untestable(model: Model, question: Question, head: Head) -> str | None:
     layer = next(layer for layer in model.layout.layers if layer.site == head.site)
     if head.kind != "self" or head.stack not in (question.stack, "main"):
         return "it does not attend within the text that is explained"
-    if layer.way == "weights":
-        return "the model shows only its weights, which cannot be replaced"
     if layer.is_windowed or layer.is_looped or layer.head_modules:
         return "its module attends window by window or head by head"
     return None

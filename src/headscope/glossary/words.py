@@ -18,7 +18,7 @@ WORDS = {
     "scores (`Scores`)": "one number per head, with its provenance",
     "role": "what a head does by a published criterion: its score meets the criterion, and the lower end of its "
     "interval is above chance",
-    "routed, traced, weights only": "the three ways we see a model's attention",
+    "routed, traced, banded": "the three ways we see a model's attention",
     "sink": "a learned share of each row that goes to no key (gpt-oss): its rows sum to less than one",
     "Jensen-Shannon divergence": "how far two rows of weights are apart: 0 for equal rows, ln 2 = 0.693 nats for rows "
     "that share no key",

@@ -13,8 +13,9 @@ from headscope.sites import Head, Site
 class AttentionLayer:
     """One attention layer: its address, the module that computes it, and how we see it.
 
-    `way` is "routed" (the model calls our function), "traced" (its own torch calls are watched) or "weights" (its
-    weights are read; it has no queries and keys we could show).
+    `way` is "routed" (the model calls our function), "traced" (its own torch calls are watched) or "banded" (window and
+    global tokens, computed again from its projections). `window`: how many keys a query sees to one side, itself
+    included; None: no window.
     """
 
     site: Site
@@ -36,6 +37,12 @@ class AttentionLayer:
     is_looped: bool = False
     # Modules side by side in a list that compute one head each; `module` is then what holds the list.
     head_modules: tuple[str, ...] = ()
+    window: int | None = None
+
+    @property
+    def value_width(self) -> int:
+        """Numbers in a value: banded layers have one for the window and one for global queries, side by side."""
+        return self.value_dim * 2 if self.way == "banded" else self.value_dim
 
 
 @dataclass(frozen=True)
@@ -100,7 +107,7 @@ class Layout:
     @property
     def covers(self) -> str:
         """The same for people who need not know how attention is captured."""
-        there, weights = len(self.layers), sum(layer.way == "weights" for layer in self.layers)
+        there = len(self.layers)
         if not there:
             return "no attention layer of it can be seen"
         if self.missed:
@@ -109,10 +116,7 @@ class Layout:
             which = f"all {there} attention layers" if there > 1 else "its one attention layer"
         if self.other_layers:
             which += f" ({len(self.other_layers)} more layers have no softmax attention)"
-        if not weights:
-            return f"{which} can be seen and edited"
-        alone = "" if weights == there else f", {weights} of them"
-        return f"{which} can be seen{alone} as weights alone, without queries and keys"
+        return f"{which} can be seen and edited"
 
     def of_module(self, name: str) -> list[AttentionLayer]:
         """The layers that one module computes, in the order of its calls: several where weights are shared (ALBERT)."""

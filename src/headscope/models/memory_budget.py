@@ -68,8 +68,8 @@ def record_bytes(model: "Model", batch: Batch, record: Record, interventions: Se
         if record == "summary":
             continue
         total += n_bytes * layer.n_heads * n_queries * (layer.head_dim + layer.value_dim)
-        total += n_bytes * layer.n_groups * n_keys * (layer.head_dim + layer.value_dim)
-        if layer.stores_patterns or layer.way == "weights" or edited:
+        total += n_bytes * layer.n_groups * n_keys * (layer.head_dim + layer.value_width)
+        if layer.stores_patterns or edited:
             total += 4 * layer.n_heads * n_queries * n_keys
     if record == "full":
         width = getattr(model.config, "hidden_size", None) or max(

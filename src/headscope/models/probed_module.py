@@ -162,11 +162,6 @@ class ProbedModule:
         """Whether some of its attention is watched from outside."""
         return self._layout is None or any(layer.way == "traced" for layer in self._layout.layers)
 
-    @property
-    def has_bands(self) -> bool:
-        """Whether some of its attention gives weights only."""
-        return self._layout is not None and any(layer.way == "weights" for layer in self._layout.layers)
-
     def name_of(self, module: nn.Module) -> str | None:
         """The path of one of its modules."""
         return self._names.get(id(module))

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from headscope.corpora import Example, align
 from headscope.errors import NotRecordedError
+from headscope.models.capture.banded_attention import TWO_VALUES, local_values
 from headscope.runs.measure import Tally
 from headscope.sites import Head, Site
 from headscope.traces import Inputs, Tokens, Trace
@@ -195,7 +196,9 @@ class Layer:
             if gram is None or self.value is None:
                 raise NotRecordedError(f"no contributions for {self.site}: {reason or 'its values are not in sight'}.")
             part = gram[self.first_head : self.first_head + self.pattern.shape[1]]
-            value = self.value.to(part.dtype)
+            value = local_values(self.value.to(part.dtype), part.shape[-1])
+            if value is None:
+                raise NotRecordedError(f"no contributions for {self.site}: {TWO_VALUES}.")
             # One product a head for all examples, rather than one for each of both.
             turned = torch.einsum("ehkd,hdc->ehkc", value, part.to(value.device))
             squared = torch.linalg.vecdot(turned, value)

@@ -161,7 +161,7 @@ class Worker:
 
         wanted = _most(measure.record for measure in self.measures)
         is_whole = self._is_whole(batch)
-        record = _most([wanted, None if is_whole else "heads", "rows" if self.model.has_bands else None])
+        record = _most([wanted, None if is_whole else "heads"])
         passed = forward.run(
             record=record,
             exact=is_whole or None,

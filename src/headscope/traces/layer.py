@@ -37,6 +37,8 @@ class LayerRecord:
     `value_norms` [head, key] are ‖value · W_O‖, or None for the reason in `no_norms`. `stored` holds the patterns of
     heads that the formula does not give: edited ones, or all of a layer whose scores have further terms. Where patches
     are not taken row by row (Swin), `places` [position] numbers them in `grid`, −1 for what was only filled up.
+    `window` is how many keys a query sees to one side, itself included (None: no window); `global_tokens` see all and
+    are seen by all.
     `is_causal` says that no query sees a later key: by the model's mask, whatever edits do to the weights.
     """
 
@@ -59,6 +61,8 @@ class LayerRecord:
     grid: tuple[int, int] | None = None
     places: Tensor | None = None
     is_causal: bool = False
+    window: int | None = None
+    global_tokens: tuple[int, ...] = ()
 
     def pattern(self, index: int, rows: slice = slice(None), columns: slice = slice(None)) -> Tensor:
         """A rectangle of one head's pattern, exactly as it was used [row, column]."""

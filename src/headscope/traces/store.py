@@ -254,6 +254,8 @@ def _layer_header(layer: LayerRecord, box: _Box) -> dict[str, Any]:
         **{name: getattr(layer, name) for name in _PLAIN},
         "is_causal": layer.is_causal,
         "grid": layer.grid,
+        "window": layer.window,
+        "global_tokens": layer.global_tokens,
         "summary": {name: box.put(f"{at}/{name}", tensor) for name, tensor in layer.summary.tensors().items()},
         "vectors": {name: box.put(f"{at}/{name}", vector) for name, vector in vectors.items() if vector is not None},
         "stored": {str(index): box.put(f"{at}/pattern{index}", pattern) for index, pattern in layer.stored.items()},
@@ -342,6 +344,8 @@ def _layer(data: dict[str, Any], tensors: dict[str, Tensor]) -> LayerRecord:
         formula=formula,
         stored={int(index): tensors[name] for index, name in data["stored"].items()},
         grid=tuple(data["grid"]) if data.get("grid") else None,
+        window=data.get("window"),
+        global_tokens=tuple(data.get("global_tokens", ())),
         **{name: data[name] for name in _PLAIN},
         **vectors,
     )

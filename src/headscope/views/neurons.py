@@ -137,8 +137,8 @@ class Terms:
         rows, formula = slice(first, last), layer.formula
         self.query, self.key, self.value = (_vectors(trace, head, name).float() for name in ("query", "key", "value"))
         self.query = self.query[rows]
-        self.mixed = _vectors(trace, head, "mixed")[rows].float()
         self.weights = layer.pattern(head.index, rows).float()  # [query, key]
+        self.mixed = self._beside_unused(_vectors(trace, head, "mixed")[rows].float())
         self.no_terms = self._why_no_terms()
         self.scaling = None if formula is None else formula.scaling
         self.softcap = None if formula is None else formula.softcap
@@ -189,6 +189,16 @@ class Terms:
         size = self.query.abs() * abs(1.0 if self.scaling is None else self.scaling)
         return size * (self.weights.nan_to_num(nan=0.0) @ self.key.abs())
 
+    def _beside_unused(self, mixed: Tensor) -> Tensor:
+        """Outputs [query, value dim]: where values have two halves, one of them is used, the other only summed up."""
+        if mixed.shape[-1] == self.value.shape[-1]:
+            return mixed
+        is_global = torch.zeros(self.layer.n_queries, 1, dtype=torch.bool, device=mixed.device)
+        is_global[list(self.layer.global_tokens)] = True
+        first, second = (self.weights.nan_to_num(nan=0.0) @ self.value).chunk(2, -1)
+        is_global = is_global[slice(*self.queries)]
+        return torch.cat([torch.where(is_global, first, mixed), torch.where(is_global, mixed, second)], -1)
+
     def notes(self) -> list[str]:
         """What the reader should know of this head."""
         notes = []
@@ -197,6 +207,10 @@ class Terms:
             notes.append(
                 f"{self.layer.n_heads} query heads share {n_key_heads} key heads; this one reads key head "
                 f"{self._key_head()}"
+            )
+        if self.layer.way == "banded":
+            notes.append(
+                "neurons have two halves: the first is of windows, the second of global tokens; a query uses its own"
             )
         notes += [self.no_terms] if self.no_terms else []
         notes += ["its output was edited: it is not the sum of weight × value"] if self.is_output_changed else []

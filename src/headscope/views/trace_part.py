@@ -22,7 +22,6 @@ from headscope.views.weights import no_contributions, no_scores, no_weights
 from headscope.views.wire import Part
 
 N_CANDIDATES = 10
-_WEIGHTS_ONLY = "this layer gives weights only: its output can be edited, what leads to it cannot"
 _IN_WINDOWS = "this layer attends within windows of the image, where single tokens cannot be chosen"
 
 
@@ -135,7 +134,8 @@ def _site(trace: Trace, layer: LayerRecord) -> SiteProps:
         no_scores=no_scores(layer),
         no_contributions=no_contributions(layer),
         no_neurons=no_neurons(layer),
-        no_inner_edits=_WEIGHTS_ONLY if layer.way == "weights" else "",
+        window=layer.window or 0,
+        global_tokens=list(layer.global_tokens),
         no_token_edits="" if layer.places is None else _IN_WINDOWS,
         grid=grid_of(trace.tokens[layer.key_stack], layer),
         places=[] if layer.places is None else layer.places.tolist(),

@@ -1,7 +1,7 @@
 """Tiny models and the texts that their atlases are made of."""
 
 import pytest
-from tiny_models import FAMILIES, tiny_bert_tokenizer, tiny_tokenizer
+from tiny_models import FAMILIES, tiny_tokenizer
 
 import headscope as hs
 from headscope.atlases import Atlas
@@ -29,11 +29,6 @@ def llama() -> hs.Model:
 @pytest.fixture(scope="session")
 def marian() -> hs.Model:
     return hs.Model(FAMILIES["marian"].build(), tiny_tokenizer(), name="tiny marian")
-
-
-@pytest.fixture(scope="session")
-def longformer() -> hs.Model:
-    return hs.Model(FAMILIES["longformer"].build(), tiny_bert_tokenizer(), name="tiny longformer")
 
 
 @pytest.fixture(scope="session")

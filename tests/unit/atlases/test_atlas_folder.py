@@ -380,11 +380,6 @@ def test_layers_with_nan_are_left_out_and_named(gpt, layer: int) -> None:
         atlas.map("L1H2")
 
 
-def test_a_model_without_queries_and_keys_is_refused(longformer) -> None:
-    with pytest.raises(InputError, match="shows its attention weights, not its queries and keys"):
-        hs.atlas(longformer, TEXTS)
-
-
 def test_unknown_choices_are_refused(gpt, atlas) -> None:
     with pytest.raises(InputError, match="'som' is none of pca, tsne, umap"):
         hs.atlas(gpt, TEXTS, map="som")  # type: ignore[arg-type]

@@ -38,4 +38,3 @@ def test_what_cannot_be_drawn_is_a_user_error(refusal, models, tmp_path) -> None
     folder.mkdir()
     (folder / "mine.txt").write_text("mine")
     assert "is not an atlas: it holds mine.txt" in refusal("atlas", models / "gpt", texts, "-o", folder)
-    assert "not its queries and keys" in refusal("atlas", models / "longformer", texts, "-o", tmp_path / "a")

@@ -20,7 +20,7 @@ def test_the_table_of_families_is_that_of_the_tests() -> None:
 def test_listing_shows_every_family_and_needs_no_model(call) -> None:
     result = call("models")
     assert result.exit_code == 0
-    for name in ("GPT-2", "DeBERTa", "Longformer", "weights only"):
+    for name in ("GPT-2", "DeBERTa", "Longformer", "banded"):
         assert name in result.stdout
     printed = json.loads(call("models", "--json").stdout)
     assert sum(len(keys) for keys in printed["families"].values()) == len(tiny_models.FAMILIES)
@@ -96,13 +96,16 @@ def test_coverage_tells_stacks_apart(call, models: Path) -> None:
 
 
 def test_what_a_model_does_not_give_is_said_with_the_reason(call, models: Path) -> None:
-    coverage = json.loads(call("models", models / "longformer", "--json").stdout)
-    assert {layer["way"] for layer in coverage["layers"]} == {"weights"}
-    assert not any(layer["has_queries_and_keys"] for layer in coverage["layers"])
-    assert not coverage["contributions"]["available"] and "weights only" in coverage["contributions"]["why"]
     table = call("models", models / "vit").stdout
     assert "– lens (model.lens): the model has no language-model head" in table
     assert "takes images" in table
+
+
+def test_a_window_is_not_everything(call, models: Path) -> None:
+    coverage = json.loads(call("models", models / "longformer", "--json").stdout)
+    assert {(layer["way"], layer["window"]) for layer in coverage["layers"]} == {("banded", 3)}
+    table = " ".join(call("models", models / "longformer").stdout.split())
+    assert "2 to each side" in table and "everything" not in table
 
 
 def test_attention_that_is_missed_is_named(call, models: Path, monkeypatch: pytest.MonkeyPatch) -> None:

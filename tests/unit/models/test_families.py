@@ -87,7 +87,7 @@ def test_recomputed_patterns_are_the_ones_used(name, padded):
     if padded and family.padded is None:
         pytest.skip("images have no padding")
     if name == "longformer":
-        pytest.skip("compared in its own format in test_banded.py")
+        pytest.skip("its own format is compared in test_banded_attention.py")
     inputs = family.padded() if padded else family.inputs()
     model = build_model(family)
     expected = family.attentions(eager(family, inputs, output_attentions=True))

@@ -188,13 +188,7 @@ def test_what_is_not_there_is_refused(key, error, error_text):
         part(TRACE, key)
 
 
-def test_a_model_without_queries_and_keys_says_so_and_what_to_do():
-    family = FAMILIES["longformer"]
-    trace = Model(family.build()).run(inputs={name: tensor[:1] for name, tensor in family.inputs().items()})
-    reason = part(trace, "trace").props.layers[0].no_neurons
-    assert "gives no queries and keys" in reason
-    with pytest.raises(NotRecordedError, match="gives no queries and keys"):
-        part(trace, "neuron/L0H0?query=0")
+def test_a_trace_without_queries_and_keys_says_so_and_what_to_do():
     summary = trace_of_layers(random_layer(Formula(1.0), 9, record="summary"), record="summary")
     with pytest.raises(NotRecordedError, match="record='heads'"):
         hs.neuron_view(summary)

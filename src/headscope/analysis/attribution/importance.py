@@ -53,9 +53,6 @@ def gate_importance(
     edits = _check_request(model, interventions)
     questions = _questions(model, inputs, target, position, edits, cancel)
     targets = logit_target.each_target(target, len(questions))
-    closed = [layer.site for layer in model.layout.layers if layer.way == "weights"]
-    if closed:
-        raise CaptureError(f"{closed[0]} shows only its weights, which have no gradient here: use ablation.")
     samples: list[dict[Head, float]] = [{} for _ in questions]
     steps = Steps("gate importance", len(questions), progress)
     for places in logit_target.batches(model, questions, batch_size):

@@ -251,12 +251,6 @@ def _check_request(
 
 def _entries(model: Model) -> dict[str, str]:
     """The first block of each stack, whose input is what relevance is brought back to."""
-    closed = [layer.module for layer in model.layout.layers if layer.way == "weights"]
-    if closed:
-        raise CaptureError(
-            f"{model.name} shows only the weights of its attention ({closed[0]}): its values cannot be followed, so "
-            "relevance has no rule for it."
-        )
     if not model.layout.blocks:
         raise CaptureError(
             f"where the residual stream enters the layers of {model.name} was not found: there is nothing to bring "

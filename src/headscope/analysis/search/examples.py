@@ -86,7 +86,7 @@ class Place:
             raise UnknownHeadError(f"{model.name} has no head {self.site.head(self.head)}: {_heads(model)}.")
         if self.what == "head":
             return f"head/{self.site}", self.head
-        dim = layer.value_dim if self.what == "value" else layer.head_dim
+        dim = layer.value_width if self.what == "value" else layer.head_dim
         _within(self, self.index, dim, "coordinates")
         # Values are shown head by head; keys group by group, as several heads share them.
         head = self.head * layer.n_groups // layer.n_heads if self.what == "key" else self.head

@@ -140,12 +140,7 @@ def _check(intervention: Intervention, layer: AttentionLayer, heads: slice) -> N
         )
     if isinstance(edit, ReplaceToken):
         raise InterventionError(f"{intervention!r} replaces tokens and has no place in a head.")
-    if layer.way == "weights" and intervention.stage != "mixed":
-        raise InterventionError(
-            f"{intervention!r}: {layer.site} gives weights only; its output can be edited "
-            f"(silence, scale, patch), its {intervention.stage} cannot."
-        )
-    dims = {"query": layer.head_dim, "key": layer.head_dim, "value": layer.value_dim, "mixed": layer.value_dim}
+    dims = {"query": layer.head_dim, "key": layer.head_dim, "value": layer.value_width, "mixed": layer.value_dim}
     dim = dims.get(intervention.stage)
     if isinstance(edit, Coordinate) and dim is not None and edit.index >= dim:
         raise InterventionError(

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
-from headscope.models.capture.longformer import dense_patterns
+from headscope.models.capture.banded_attention import banded_call, call_arguments, half_window
 from headscope.models.capture.probe_inputs import forward_arguments
 from headscope.models.capture.seam import current_session
 from headscope.models.capture.session import Session
-from headscope.models.layout import AttentionLayer, Layout
+from headscope.models.layout import Layout
 from headscope.sites import Site
 
 if TYPE_CHECKING:
@@ -31,17 +31,14 @@ def watch_pass(model: "ProbedModule") -> list[RemovableHandle]:
     """Tell the session that a pass begins and ends; probe the model first if these inputs reach parts not seen yet."""
     names = forward_arguments(model.module)
 
-    def begin(module: nn.Module, args: tuple, kwargs: dict[str, Any]):
+    def begin(module: nn.Module, args: tuple, kwargs: dict[str, Any]) -> None:
         session = session_of(model)
         if session is None:
-            return None
+            return
         arguments = dict(zip(names, args, strict=False)) | kwargs
         if model.probe_if_new(args, kwargs):
             session.restart()
         session.begin(arguments)
-        if model.has_bands and session.record:
-            return args, kwargs | {"output_attentions": True}
-        return None
 
     def end(module: nn.Module, args: tuple, output: Any) -> None:
         session = session_of(model)
@@ -63,8 +60,8 @@ def watch_layers(model: "ProbedModule") -> list[RemovableHandle]:
         handles += _watch_traced(model, name)
     for name in dict.fromkeys(layer.module for layer in layout.layers if layer.is_looped):
         handles.append(_watch_loop(model, name))
-    for name in dict.fromkeys(layer.module for layer in layout.layers if layer.way == "weights"):
-        handles.append(_watch_bands(model, name, layout.of_module(name)))
+    for name in dict.fromkeys(layer.module for layer in layout.layers if layer.way == "banded"):
+        handles.append(_watch_bands(model, name))
     for name, sites in _by_module(layout.blocks).items():
         handles += _watch_block(model, name, sites)
     for name, sites in _by_module(layout.neurons).items():
@@ -111,26 +108,25 @@ def _watch_loop(model: "ProbedModule", name: str) -> RemovableHandle:
     return model.module.get_submodule(name).register_forward_hook(end)
 
 
-def _watch_bands(model: "ProbedModule", name: str, layers: list[AttentionLayer]) -> RemovableHandle:
+def _watch_bands(model: "ProbedModule", name: str) -> RemovableHandle:
+    """Compute a banded module again, as one attention call. Its own output stands unless an edit or a gradient needs
+    ours, which rounds otherwise.
+    """
     module = model.module.get_submodule(name)
-    names = [parameter for parameter in inspect.signature(type(module).forward).parameters if parameter != "self"]
 
     def end(module: nn.Module, args: tuple, kwargs: dict[str, Any], output: Any):
         session = session_of(model)
         if session is None:
             return None
-        arguments = dict(zip(names, args, strict=False)) | kwargs
-        layer = session.next_layer(name)
-        if arguments.get("is_index_masked") is not None:
-            session.positions.real[layer.site.stack] = ~arguments["is_index_masked"]
-        patterns = None
-        if len(output) > 1 and session.record:
-            has_globals = bool(arguments.get("is_global_attn"))
-            patterns = dense_patterns(output[1], output[2] if has_globals else None, arguments["is_index_global_attn"])
-        mixed: Tensor = output[0]
-        mixed = mixed.unflatten(-1, (layer.n_heads, -1)).transpose(1, 2)
-        mixed = session.weights_only(layer, patterns, mixed)
-        return (mixed.transpose(1, 2).flatten(2), *output[1:])
+        arguments = call_arguments(module, args, kwargs)
+        is_masked, is_global = arguments["is_index_masked"], arguments["is_index_global_attn"]
+        session.positions.real[model.layout.of_module(name)[0].site.stack] = ~is_masked
+        mask = session.band_mask(is_global, is_masked, half_window(module))
+        mixed, _ = session.attend(banded_call(module, arguments["hidden_states"], is_masked, is_global, mask))
+        if not (session.grad or session.edits or session.exact):
+            return None
+        # The module gives nothing for padding.
+        return (mixed.flatten(2).masked_fill(is_masked[..., None], 0.0), *output[1:])
 
     return module.register_forward_hook(end, with_kwargs=True)
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from headscope.attention import Bias, expand_heads, scores, softmax
-from headscope.models.capture.longformer import is_banded
+from headscope.models.capture.banded_attention import half_window, is_banded
 from headscope.models.capture.seam import AttentionCall, attend_plainly, current_session
 from headscope.models.capture.traced_layers import describe_scores
 from headscope.models.capture.tracer import Frame, Product, Softmax, Tracer
@@ -40,6 +40,7 @@ class Seen:
     """The first tensor that the module was given."""
     is_looped: bool = False
     head_modules: tuple[str, ...] = ()
+    window: int | None = None
 
 
 class Probe:
@@ -106,8 +107,9 @@ class Probe:
             if is_banded(module) and tensor is not None:
                 n_heads = int(module.num_heads)  # type: ignore[arg-type]
                 dim = tensor.shape[-1] // n_heads
-                sizes = (n_heads, n_heads, dim, dim, tensor.shape[1], tensor.shape[1])
-                self.seen.append(Seen(name, module, "weights", *sizes, tensor, running=tuple(self.running)))
+                sizes = (n_heads, n_heads, 2 * dim, dim, tensor.shape[1], tensor.shape[1])
+                about = {"scaling": dim**-0.5, "running": tuple(self.running), "window": half_window(module) + 1}
+                self.seen.append(Seen(name, module, "banded", *sizes, tensor, **about))
             self.calls.append((name, None, tensor))
 
         return hook
@@ -159,6 +161,7 @@ class Probe:
                 out.transpose(1, 2),
                 is_causal=mask is not None and mask.is_causal,
                 scaling=call.formula.scaling,
+                window=call.window,
                 batch=call.query.shape[0],
                 running=tuple(self.running),
                 source=self.sources[-1][1],

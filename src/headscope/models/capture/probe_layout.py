@@ -172,6 +172,7 @@ def _layer(probe: Probe, seen: Seen, site: Site, key_stack: str) -> AttentionLay
         _block(seen, probe.module),
         seen.is_looped,
         seen.head_modules,
+        seen.window,
     )
 
 

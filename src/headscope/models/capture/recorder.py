@@ -10,6 +10,7 @@ from torch import Tensor
 from headscope.attention import Bias, Formula, Mask, Summariser, Summary, attend_in_tiles, expand_heads, log_denominator
 from headscope.choices import Record
 from headscope.errors import BudgetError
+from headscope.models.capture.banded_attention import TWO_VALUES, local_values
 from headscope.models.capture.host_copies import HostCopies
 from headscope.models.capture.swin import patches_of_windows
 from headscope.models.layout import AttentionLayer
@@ -39,6 +40,7 @@ class Captured:
     lse: Tensor | None = None
     summaries: list[Summary] = field(default_factory=list)
     records: list[LayerRecord] = field(default_factory=list)
+    is_global: Tensor | None = None
 
     @property
     def n_keys(self) -> int:
@@ -87,10 +89,9 @@ class Recorder:
             )
             n_keys = captured.n_keys if keys is None else len(keys)
             vectors = self._vectors(captured, example, queries, keys, stored) if self.holds_vectors else {}
-            if captured.query is None:
-                vectors["no_scores"] = "only its weights are in sight, not its queries and keys"
             n_queries = summary.max.shape[1]
             vectors["is_causal"] = n_queries == n_keys and self._is_causal(captured, example, queries, keys)
+            vectors |= {"window": layer.window, "global_tokens": _global_tokens(captured, example, queries)}
             about = (layer.n_heads, n_queries, n_keys, layer.key_stack, layer.way)
             records.append(LayerRecord(layer.site, *about, summary, **vectors))
         return self._to_host(records)
@@ -240,7 +241,10 @@ class Recorder:
         gram, reason = self.session.model.output_gram(layer)
         if gram is None:
             return {"no_norms": reason}
-        each = expand_heads(value[None].detach().to(gram.dtype), layer.n_heads)[0]
+        values = local_values(value, layer.value_dim)
+        if values is None:
+            return {"no_norms": TWO_VALUES}
+        each = expand_heads(values[None].detach().to(gram.dtype), layer.n_heads)[0]
         squared = torch.linalg.vecdot(each @ gram.to(each.device), each)
         return {"value_norms": squared.clamp_min(0.0).sqrt().detach()}
 
@@ -313,6 +317,15 @@ def example_parts(captured: Captured, example: int, queries: Tensor | None, keys
     """Query, key and value of one example, without its padding [head or group, token, dim]."""
     pairs = ((captured.query, queries), (captured.key, keys), (captured.value, keys))
     return [_rows(tensor, example, positions) for tensor, positions in pairs if tensor is not None]
+
+
+def _global_tokens(captured: Captured, example: int, queries: Tensor | None) -> tuple[int, ...]:
+    """The global tokens of one example, counted without its padding."""
+    if captured.is_global is None:
+        return ()
+    marks = captured.is_global[example]
+    marks = marks if queries is None else marks[queries.to(marks.device)]
+    return tuple(marks.nonzero()[:, 0].tolist())
 
 
 def observed_lse(scores: Tensor) -> Tensor:

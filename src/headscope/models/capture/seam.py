@@ -59,6 +59,8 @@ class AttentionCall:
     """One call of the attention function: query [batch, head, query, dim], key and value [batch, group, key, dim].
 
     `sdpa_is_causal`: the model's own SDPA would hide what follows, though there is no mask and its eager code sees all.
+    `window`: how many keys a query sees to one side, itself included, where the module says so.
+    `is_global` [batch, query]: the queries whose output is the second half of mixed values twice as wide (Longformer).
     """
 
     module: nn.Module
@@ -69,6 +71,8 @@ class AttentionCall:
     dropout: float = 0.0
     way: str = "routed"
     sdpa_is_causal: bool = False
+    is_global: Tensor | None = None
+    window: int | None = None
 
 
 def attend(
@@ -111,7 +115,8 @@ def attend(
     flag = getattr(module, "is_causal", True) if is_causal is None else is_causal
     hides = attention_mask is None and bool(flag) and query.shape[2] > 1
     formula = Formula(by, softcap, s_aux, mask, bias)
-    call = AttentionCall(module, query, key, value, formula, dropout, sdpa_is_causal=hides)
+    window = others.get("sliding_window")
+    call = AttentionCall(module, query, key, value, formula, dropout, sdpa_is_causal=hides, window=window or None)
     if watched:
         assert session is not None
         return session.attend(call)

@@ -4,6 +4,7 @@ import threading
 from collections.abc import Sequence
 from contextlib import ExitStack
 from contextvars import Token as ContextToken
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -20,6 +21,7 @@ from headscope.attention import (
 from headscope.choices import Record
 from headscope.errors import BudgetError, Cancelled, CaptureError, InputError, InterventionError
 from headscope.interventions import At, Intervention
+from headscope.models.capture.banded_attention import band_mask, own_half, own_query_half
 from headscope.models.capture.edit_checks import intervention_list, resolve
 from headscope.models.capture.edits import Edits
 from headscope.models.capture.layer_parts import LayerParts
@@ -105,6 +107,7 @@ class Session:
         self._progress = progress
         self._calls: dict[str, int] = {}
         self._biases: dict[int, tuple[Tensor, Bias]] = {}
+        self._bands: dict[tuple[int, int], tuple[Tensor, Mask]] = {}
         self._context: ContextToken | None = None
         self._stack = ExitStack()
         self.tracer = Tracer(TracedLayers(self))
@@ -142,6 +145,7 @@ class Session:
             current_session.reset(self._context)
             self._context = None
         self._biases.clear()
+        self._bands.clear()
 
     def _trace(self) -> None:
         self._stack.enter_context(self.tracer)
@@ -192,6 +196,7 @@ class Session:
         """A forward pass of the whole model begins."""
         self.check()
         self._calls.clear()
+        self._bands.clear()
         self.parts.clear()
         self.examples.forget()
         self.positions.begin(arguments)
@@ -265,8 +270,11 @@ class Session:
         batch, n_heads, n_queries = call.query.shape[:3]
         at, key_at = self.attention_positions(layer, batch, n_queries, call.key.shape[2], call.formula.mask, name)
         call = self.edits.vectors(site, call, at, key_at)
+        if call.is_global is not None and self.edits.has(site, "query"):
+            call = replace(call, query=own_query_half(call.query, call.is_global))
         cells = n_heads * n_queries * call.key.shape[2]
         captured = Captured(layer, call.query, call.formula, call.query, call.key, call.value)
+        captured.is_global = call.is_global
         exact = self.is_whole(layer, cells) and not self._prefers_kernels(captured)
         weights = None
         if exact:
@@ -280,6 +288,8 @@ class Session:
             raise BudgetError("gradients need whole attention maps: shorten the input, or leave grad=False.")
         else:
             summarise(self, captured, at)
+        if call.is_global is not None:
+            captured.mixed = own_half(captured.mixed, call.is_global)
         mixed = captured.mixed = self.edits.apply(site, "mixed", captured.mixed, at)
         self.parts.finish(captured, name)
         return mixed.transpose(1, 2).contiguous(), weights
@@ -340,12 +350,9 @@ class Session:
         shape = (batch, n_queries, n_keys)
         return self.positions.of_attention(layer, shape, mask, before=before, first_head=first_head, real=real)
 
-    def weights_only(self, layer: AttentionLayer, patterns: Tensor | None, mixed: Tensor) -> Tensor:
-        """A layer of which only weights [batch, head, query, key] and output [batch, head, query, dim] are in sight."""
-        self.check()
-        batch, _, n_queries = mixed.shape[:3]
-        at, _ = self.attention_positions(layer, batch, n_queries, n_queries, None)
-        mixed = self.edits.apply(layer.site, "mixed", mixed, at)
-        if patterns is not None:
-            self.finish(Captured(layer, mixed, pattern=patterns))
-        return mixed
+    def band_mask(self, is_global: Tensor, is_masked: Tensor, half: int) -> Mask:
+        """The mask of a banded layer; the same object for layers of one window."""
+        key = (id(is_global), half)
+        if key not in self._bands:
+            self._bands[key] = (is_global, band_mask(is_global, is_masked, half))
+        return self._bands[key][1]

@@ -262,6 +262,7 @@ def _pattern_differences(
             if mask is not None and mask.shape[0] == pattern.shape[0] and 1 < n_queries <= mask.shape[1]:
                 rows = mask[:, :n_queries]
                 pattern, other_pattern = (part.transpose(1, 2)[rows] for part in (pattern, other_pattern))
+            other_pattern = other_pattern.masked_fill(~pattern.any(-1, keepdim=True), 0.0)  # Longformer's own padding
             yield module, _difference(pattern, _without_sinks(other_pattern, pattern))
 
 

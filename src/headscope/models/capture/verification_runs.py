@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from headscope.models.capture import seam
+from headscope.models.capture.banded_attention import call_arguments, is_banded, own_pattern
 from headscope.models.capture.passes import training_mode
 from headscope.models.capture.recorder import Captured
 from headscope.models.capture.session import Observer, Session
@@ -148,23 +149,38 @@ def _watch_modules(model: "ProbedModule", run: ObservedRun, *, with_modules: boo
     """Keep the pattern that each attention module returns; `with_modules` keeps what else it gives too."""
     n_heads = {layer.module: layer.n_heads for layer in model.layout.layers}
 
-    def keep(name: str) -> Callable[[nn.Module, tuple, Any], None]:
-        def hook(module: nn.Module, args: tuple, output: Any) -> None:
+    def keep(name: str) -> Callable[[nn.Module, tuple, dict[str, Any], Any], None]:
+        def hook(module: nn.Module, args: tuple, kwargs: dict[str, Any], output: Any) -> None:
             parts = output if isinstance(output, tuple | list) else (output,)
             if with_modules and parts and isinstance(parts[0], Tensor):
                 run.module_outputs.append((name, parts[0].detach().clone()))
-            pattern = next((part for part in reversed(parts[1:]) if is_pattern(part, n_heads[name])), None)
+            if is_banded(module) and len(parts) > 1:
+                pattern = own_pattern(module, args, kwargs, parts)
+            else:
+                pattern = next((part for part in reversed(parts[1:]) if is_pattern(part, n_heads[name])), None)
             if run.reference != "observed" and pattern is not None:
                 run.patterns.setdefault(name, []).append(pattern.detach())
 
         return hook
 
-    handles = [model.module.get_submodule(name).register_forward_hook(keep(name)) for name in n_heads]
+    modules = {name: model.module.get_submodule(name) for name in n_heads}
+    handles = [module.register_forward_hook(keep(name), with_kwargs=True) for name, module in modules.items()]
+    if run.reference != "observed":
+        handles += [
+            module.register_forward_pre_hook(_with_weights, with_kwargs=True)
+            for module in modules.values()
+            if is_banded(module)
+        ]
     try:
         yield
     finally:
         for handle in handles:
             handle.remove()
+
+
+def _with_weights(module: nn.Module, args: tuple, kwargs: dict[str, Any]) -> tuple[tuple, dict[str, Any]]:
+    """Have a banded module return its weights, as others do in eager attention."""
+    return (), call_arguments(module, args, kwargs) | {"output_attentions": True}
 
 
 def is_pattern(tensor: Any, n_heads: int) -> bool:

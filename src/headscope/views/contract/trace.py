@@ -35,7 +35,8 @@ class StackProps:
 class SiteProps:
     """One attention layer. Where scores, contributions or exact weights are missing, the reason is said.
 
-    `no_inner_edits` says why its output alone can be edited, `no_token_edits` why edits cannot choose its tokens.
+    `no_token_edits` says why edits cannot choose its tokens. `window` is how many keys a query sees to one side, itself
+    included (0: no window), apart from `global_tokens`, which see all and are seen by all.
     `grid` is that of the patches which its keys are (after special tokens), null where they are none; `places` numbers
     them in it where they are not taken row by row, −1 for what is no patch.
     """
@@ -53,10 +54,11 @@ class SiteProps:
     no_scores: str
     no_contributions: str
     no_neurons: str = ""
-    no_inner_edits: str = ""
     no_token_edits: str = ""
     grid: tuple[int, int] | None = None
     places: list[int] = field(default_factory=list)
+    window: int = 0
+    global_tokens: list[int] = field(default_factory=list)
 
 
 @dataclass(frozen=True)

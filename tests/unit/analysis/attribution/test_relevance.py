@@ -343,10 +343,12 @@ def test_experts_are_refused(name):
         explain(*model_and_inputs(name))
 
 
-def test_weights_only_are_refused():
-    model, inputs = model_and_inputs("longformer")
-    with pytest.raises(CaptureError, match="only the weights"):
-        explain(model, inputs, position=2)
+def test_windows_and_global_tokens_lose_nothing_where_nothing_has_a_bias():
+    model, inputs = model_and_inputs("longformer", biases=False)
+    explanation = explain(model, inputs, target=7, position=2)
+    with torch.no_grad():
+        logit = float(model.module(**inputs).logits[0, 2, 7])
+    assert explanation.token_relevance().sum() == pytest.approx(logit, rel=1e-3)
 
 
 def test_a_stream_that_goes_around_the_blocks_is_refused():

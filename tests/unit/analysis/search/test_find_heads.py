@@ -101,8 +101,8 @@ def test_an_example_that_a_text_lacks_is_told_before_looking():
     assert "doctor" in str(example_problem(nurse_trace(), ("she", "doctor")))
 
 
-def test_heads_are_found_where_only_weights_are_known():
-    """Longformer gives patterns, and neither queries nor keys."""
+def test_heads_are_found_in_windows_with_global_tokens():
+    """Longformer's own code has its weights in bands."""
     family = tiny_models.FAMILIES["longformer"]
     model = hs.Model(family.build(), tiny_models.tiny_bert_tokenizer())
     trace = model.run("the cat sat on the mat")

@@ -10,12 +10,6 @@ test("a text that nobody is writing takes every edit", () => {
   expect(textStack(translation())?.name).toBe("encoder");
 });
 
-test("a layer that gives weights only has no scores, queries and keys to edit", () => {
-  const why = "this layer gives weights only";
-  const reasons = refusals(trace(), layer("L0", 4, { no_inner_edits: why }));
-  expect(reasons).toEqual({ uniform: why, temperature: why, weights: why });
-});
-
 test("windows have no single tokens, and a picture no text", () => {
   const picture = trace({ text: null, stacks: [stack("main", ["1·1", "1·2"], { kind: "patches" })] });
   const reasons = refusals(picture, layer("L0", 2, { no_token_edits: "it attends within windows" }));

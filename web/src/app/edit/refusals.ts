@@ -21,9 +21,7 @@ export function refusals(trace: TraceProps, site: SiteProps, isWriting = false):
   const media = MEDIA[trace.stacks.find((stack) => stack.kind !== "text")?.kind ?? ""] ?? "this input";
   const reasons: Refusals = {
     mean_ablate: isWriting ? WRITTEN : "",
-    uniform: site.no_inner_edits,
-    temperature: site.no_inner_edits,
-    weights: site.no_inner_edits || site.no_token_edits || (isWriting && site.kind === "cross" ? CROSS_WRITTEN : ""),
+    weights: site.no_token_edits || (isWriting && site.kind === "cross" ? CROSS_WRITTEN : ""),
     token: textStack(trace) ? "" : `only tokens of a text can be replaced, and the model reads ${media}`,
     patch: trace.text === null ? `another run is named by its text, and the model reads ${media}` : "",
   };
