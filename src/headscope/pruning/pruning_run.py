@@ -148,15 +148,22 @@ def baseline_plans(run: SweepRun, like: str) -> list[PointPlan]:
     """The baselines at an L0 point: without fine-tuning (with several seeds if random), and with it for every seed."""
     options, plans, seeds = run.options, [], range(run.options.seeds)
     for method in options.baselines:
-        allocations: list[str | None] = [None] if method == "l0" else [*options.allocations]
-        for allocation in allocations:
-            if method == "random" and allocation == "normalised":
-                continue  # no other order than "own"
+        for allocation in _allocations(run, method):
             masks = seeds if method == "random" else seeds[:1]
             plans += [run.baseline(method, allocation, like, seed=seed, tuned=False) for seed in masks]
             if options.tuning is not None:
                 plans += [run.baseline(method, allocation, like, seed=seed, tuned=True) for seed in seeds]
     return plans
+
+
+def _allocations(run: SweepRun, method: str) -> list[str | None]:
+    """How a method shares heads out: each allocation that gives heads of its own."""
+    if method == "l0":
+        return [None]
+    same = {"normalised"} if method == "random" else set[str]()  # a random order has no norm
+    if len({layer.type for layer in run.layers}) == 1 and "own" in run.options.allocations:
+        same.add("l0")  # as many of the one type are as many of all
+    return [allocation for allocation in run.options.allocations if allocation not in same]
 
 
 def _seeds(run: SweepRun) -> range:

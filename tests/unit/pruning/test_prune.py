@@ -250,6 +250,16 @@ def test_baselines_prune_only_types_that_had_gates(tmp_path: Path) -> None:
     assert [point.total() for point in points] == [(4, 6), (4, 6)] and points[1].normalised
 
 
+def test_with_one_type_of_attention_no_baseline_is_made_twice(tmp_path: Path) -> None:
+    options = replace(
+        OPTIONS, tuning=None, baselines=("importance", "random"), allocations=("own", "normalised", "l0"), seeds=2
+    )
+    sweep = run(tmp_path, lambdas=0.1, options=options)
+    names = [(point.method, point.allocation, point.seed) for point in sweep.points if point.like is not None]
+    ranked = [("importance", "own", 0), ("importance", "normalised", 0)]
+    assert names == [*ranked, ("random", "own", 0), ("random", "own", 1)]
+
+
 # Interrupted
 
 
