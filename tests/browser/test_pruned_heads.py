@@ -45,15 +45,30 @@ def own_server(tmp_path_factory: pytest.TempPathFactory, sweep: Sweep) -> Iterat
         yield running
 
 
+def test_the_arrow_keys_move_the_slider_on_and_on(own_bench: Workbench) -> None:
+    bench, page = own_bench, own_bench.page
+    bench.open(text=SHE)
+    slider = page.get_by_role("slider", name="Point of the sweep")
+    slider.focus()
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowRight")  # while the first is under way
+    bench.links_to(model="sweep:pruned/few", text=SHE)
+    bench.ready()
+    expect(slider).to_be_focused()
+    page.keyboard.press("ArrowLeft")
+    bench.links_to(model="sweep:pruned/most", text=SHE)
+    expect(slider).to_have_value("1")
+
+
 def test_the_slider_runs_the_input_with_fewer_heads(own_bench: Workbench, gpt: hs.Model, sweep: Sweep) -> None:
     bench, page = own_bench, own_bench.page
     bench.open(text=SHE)
     bar, slider = page.get_by_role("group", name="Pruned heads"), page.get_by_role("slider", name="Point of the sweep")
-    expect(bar).to_contain_text("Not pruned: 48 of 48 heads kept (untouched model), bits per byte 1.200")
+    expect(bar).to_contain_text("Not pruned: 48 of 48 heads kept, bits per byte 1.200 (untouched model)")
     before = bench.stage()
     slider.press("End")
     expect(bar).to_contain_text(
-        "Pruned: 12 of 48 heads kept (few: L0 gates, weights trained with gates), bits per byte 1.600"
+        "Pruned: 12 of 48 heads kept, bits per byte 1.600 (few: L0 gates, weights trained with gates)"
     )
     bench.links_to(model="sweep:pruned/few", text=SHE)
     bench.ready()

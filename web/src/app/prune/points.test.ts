@@ -30,7 +30,7 @@ describe("the sweep of a model", () => {
 });
 
 test("a point is told with its heads and its score", () => {
-  expect(pointLine(point("sweep:first/a", 4), 8)).toBe("4 of 8 heads kept (sweep:first/a: L0), BLEU 39.8");
+  expect(pointLine(point("sweep:first/a", 4), 8)).toBe("4 of 8 heads kept, BLEU 39.8 (sweep:first/a: L0)");
   const layers = [{ n_heads: 4 }, { n_heads: 4 }] as SiteProps[];
   expect(prunedLine({ pruned_heads: ["L0H1"], layers, model: "sweep:first/a" })).toBe("7 of 8 heads kept (point a)");
 });
