@@ -13,7 +13,17 @@ import torch
 from made_formulas import FORMULAS
 from naive_summary import naive
 
-from headscope.attention import Formula, Mask, attend_fused, expand_heads, fused, log_denominator, scores, softmax
+from headscope.attention import (
+    Formula,
+    Mask,
+    attend_fused,
+    expand_heads,
+    fused,
+    log_denominator,
+    scores,
+    softmax,
+    spans,
+)
 from headscope.attention.fused import BlockSizes
 from headscope.attention.summaries import cell
 
@@ -49,6 +59,10 @@ def difference(query, key, value, formula: Formula) -> str:
             wanted = expected["top_weights"] if places.ndim == 3 else expected["max"][..., None]
             figures[f"weights of {name}"], expected[f"weights of {name}"] = weights, wanted
             expected.pop(name)
+        chosen = [list(range(0, n_keys, 3)), [n_keys - 1], list(range(n_keys // 2, n_keys))]
+        runs = [spans.runs_of(span) for span in chosen]
+        figures["weights of spans"] = fused.weigh_runs(query[own], key[own], part, summary.lse[None], runs)[0]
+        expected["weights of spans"] = torch.stack([pattern[0][..., span].sum(-1) for span in chosen], -1)
         for name, figure in figures.items():
             limit = MIXED[query.dtype] if name == "mixed" else 5e-5
             if not torch.allclose(figure.double(), expected[name].double(), rtol=1e-4, atol=limit):

@@ -6,7 +6,7 @@ of tensor operations compute (see tiles.py).
 
 import logging
 import math
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
@@ -269,6 +269,29 @@ def _find_top(
     arguments |= operands.arguments(blocks, n_blocks=n_blocks, n_top=N_TOP, capacity=capacity)
     grid = (operands.batch * operands.n_heads, n_blocks)
     launch(find_top, grid, arguments, known, num_warps=blocks.warps, num_stages=blocks.stages)
+
+
+@torch.no_grad()
+def weigh_runs(
+    query: Tensor, key: Tensor, formula: Formula, lse: Tensor, spans: Sequence[Sequence[tuple[int, int]]]
+) -> Tensor:
+    """What each query gives to the keys of each span, of which there are runs [batch, head, query, span]."""
+    from headscope.attention.span_kernels import weigh_runs as weigh
+
+    query, key = aligned(query), aligned(key)
+    operands = _Operands(query, key, query, formula)
+    weights = torch.zeros(*query.shape[:3], len(spans), device=query.device)
+    table = [
+        (*run, index, place == len(runs) - 1) for index, runs in enumerate(spans) for place, run in enumerate(runs)
+    ]
+    blocks = operands.top_blocks()
+    query_tiles, key_tiles = operands.tiles(blocks)
+    arguments = {"query": query_tiles, "key": key_tiles, "lse": lse.contiguous(), "weights": weights}
+    arguments |= {"runs": torch.tensor(table or [(0, 0, 0, 0)], dtype=torch.int32, device=query.device)}
+    arguments |= operands.arguments(blocks, n_runs=len(table), n_spans=len(spans))
+    grid = (operands.batch * operands.n_heads, -(-operands.n_queries // blocks.rows))
+    launch(weigh, grid, arguments, num_warps=blocks.warps, num_stages=blocks.stages)
+    return weights
 
 
 def power_of_two(dim: int) -> int:

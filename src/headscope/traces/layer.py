@@ -1,5 +1,6 @@
 """What was recorded of one attention layer over one input, and how its patterns follow from it."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
@@ -7,10 +8,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from headscope.attention import Formula, Summary, scores, softmax
+from headscope.attention import Formula, Summary, log_denominator, scores, softmax, span_weights
 from headscope.errors import NotRecordedError
 from headscope.sites import Head, Site
 
+# Up to so many cells (head × query × key) a model in half precision may have rounded the scores whose sums it kept.
+WHOLE_CELLS = 2**22
 _VECTORS = ("query", "key", "value", "mixed", "value_norms")
 _FIGURE, _STORED = "figure ", "pattern "
 
@@ -93,22 +96,54 @@ class LayerRecord:
         cells = self._scores(slice(index, index + 1), rows, columns)[0, 0]
         return cells.masked_fill(cells == torch.finfo(cells.dtype).min, float("-inf"))
 
+    def span_weights(self, spans: Sequence[Sequence[int]], heads: slice = slice(None)) -> Tensor:
+        """What each query gives to the keys of each span, positions in order, summed [head, query, span]."""
+        chosen = range(self.n_heads)[heads]
+        if all(index in self.stored for index in chosen):
+            weights = torch.zeros(len(chosen), self.n_queries, len(spans))
+        else:
+            self._check_scores(chosen[0])
+            assert self.query is not None and self.key is not None and self.formula is not None
+            keys = self.key[[index * self.key.shape[0] // self.n_heads for index in chosen]]
+            weights = span_weights(
+                self.query[heads], keys, self.formula.heads(heads), self._denominators()[heads], spans
+            )
+        for place, index in enumerate(chosen):
+            if index in self.stored:
+                pattern = self.stored[index].float()
+                weights[place] = torch.stack([pattern[:, list(span)].sum(-1) for span in spans], -1)
+        return weights
+
+    def _denominators(self) -> Tensor:
+        """The log of each row's softmax denominator [head, query], of scores that are not rounded."""
+        assert self.query is not None
+        is_rounded = self.query.dtype not in (torch.float32, torch.float64)
+        if is_rounded and self.n_heads * self.n_queries * self.n_keys <= WHOLE_CELLS:
+            assert self.formula is not None
+            return log_denominator(self._scores(slice(None), slice(None), slice(None)), self.formula.sinks)[0]
+        return self.summary.lse.to(self.query.device)
+
     def _scores(self, heads: slice, rows: slice, columns: slice) -> Tensor:
         """Scores of some heads [1, head, row, column]; masked cells hold the lowest finite number."""
         chosen = range(self.n_heads)[heads]
-        if self.no_scores:
-            raise NotRecordedError(f"{self.site.head(chosen[0])} has no scores to read: {self.no_scores}.")
-        if self.query is None or self.key is None or self.formula is None:
-            raise NotRecordedError(
-                f"this trace holds a summary of {self.site.head(chosen[0])}, not its queries and keys. "
-                "Run again with record='heads' to read patterns."
-            )
+        self._check_scores(chosen[0])
+        assert self.query is not None and self.key is not None and self.formula is not None
         groups = [index * self.key.shape[0] // self.n_heads for index in chosen]
         whole = groups == list(range(self.key.shape[0]))  # no groups to expand: no copy to make
         query, key = self.query[None, heads], self.key[None] if whole else self.key[None, groups]
         if self.query.dtype != torch.float64:
             query, key = query.float(), key.float()
         return scores(query, key, self.formula.heads(heads), rows=rows, columns=columns)
+
+    def _check_scores(self, index: int) -> None:
+        """Refuse to work out what was not recorded."""
+        if self.no_scores:
+            raise NotRecordedError(f"{self.site.head(index)} has no scores to read: {self.no_scores}.")
+        if self.query is None or self.key is None or self.formula is None:
+            raise NotRecordedError(
+                f"this trace holds a summary of {self.site.head(index)}, not its queries and keys. "
+                "Run again with record='heads' to read patterns."
+            )
 
     def tensor(self, name: str, index: int) -> Tensor:
         """The query, key, value or mixed vectors of one head [token, dim]."""

@@ -11,6 +11,7 @@ from headscope.attention.summaries import cell
 from headscope.choices import What
 from headscope.errors import InputError, NotRecordedError, UnknownHeadError
 from headscope.sites import Head, Site, describe, place_of
+from headscope.traces.tokens import TokenChoice
 
 if TYPE_CHECKING:
     from headscope.traces.trace import Trace
@@ -34,6 +35,28 @@ def mean_rectangle(trace: "Trace", what: What, place: Where, rows: Rows, columns
         total = cells if total is None else total + cells
     assert total is not None
     return total / len(heads) if len(heads) > 1 else total
+
+
+def span_weights(trace: "Trace", place: Where, spans: Sequence[TokenChoice]) -> Tensor:
+    """What each query gives to chosen keys, summed [query, span]: of a head, or the mean over several."""
+    if trace.readings:
+        raise InputError("spans are of the model's own tokens: ask the trace before words(), sentences() or without().")
+    if isinstance(spans, str) or not isinstance(spans, Sequence) or not spans:
+        raise InputError(f"give a list of spans, such as [0, 'nurse', range(2, 5)], not {spans!r:.60}.")
+    places: Sequence[str | Head | Site] = [place] if isinstance(place, str | Head | Site) else _several(place)
+    heads = list(dict.fromkeys(head for place in places for head in trace.find(place)))
+    if not heads:
+        raise UnknownHeadError(f"no head was named: {describe(trace.heads)}.")
+    if len({(trace.layers[head.site].n_queries, trace.layers[head.site].key_stack) for head in heads}) > 1:
+        raise InputError("heads of different stacks have no mean: name those of one.")
+    total = None
+    for head in heads:
+        layer, tokens = trace.layers[head.site], trace.key_tokens(head)
+        positions = [tokens.positions(span) for span in spans]
+        weights = layer.span_weights(positions, slice(head.index, head.index + 1))[0]
+        total = weights if total is None else total + weights
+    assert total is not None
+    return total / len(heads)
 
 
 def _several(places: Sequence[str | Head | Site]) -> Sequence[str | Head | Site]:

@@ -19,7 +19,7 @@ from headscope.traces.layer import HeadSummary, LayerRecord
 from headscope.traces.patch_grids import layer_tokens
 from headscope.traces.pattern_reading import Reading
 from headscope.traces.predictions import Prediction, Predictions
-from headscope.traces.rectangles import Rows, Where, mean_rectangle, rectangle, thumbnail
+from headscope.traces.rectangles import Rows, Where, mean_rectangle, rectangle, span_weights, thumbnail
 from headscope.traces.tokens import TokenChoice, Tokens
 
 RECORDS: tuple[Record, ...] = get_args(Record)
@@ -127,6 +127,13 @@ class Trace:
     def contribution(self, place: Where, *, rows: Rows = None, columns: Rows = None) -> np.ndarray:
         """Weight × ‖value · W_O‖: how much each key's value adds to the output (Kobayashi et al. 2020) [query, key]."""
         return _numpy(mean_rectangle(self, "contribution", place, rows, columns))
+
+    def attention_to(self, place: Where, spans: Sequence[TokenChoice]) -> np.ndarray:
+        """What each query gives to each span of keys, summed over its tokens [query, span]; cheap at any length.
+
+        A span is a position, a text (every token that shows it), a range, a slice, or a list of those.
+        """
+        return _numpy(span_weights(self, place, spans))
 
     def thumbnail(self, place: str | Head | Site, size: int = 96) -> np.ndarray:
         """The pattern, max-pooled to at most `size` cells a side, so that thin diagonals survive."""

@@ -6,9 +6,12 @@ import numpy as np
 import pytest
 import torch
 from made_traces import DIM, random_layer, trace_of_layers
+from tiny_models import FAMILIES, tiny_tokenizer
 
+import headscope as hs
 from headscope.attention import Bias, Formula, Mask, expand_heads, scores, softmax
-from headscope.errors import InputError, NotRecordedError, UnknownHeadError
+from headscope.errors import HeadscopeError, InputError, NotRecordedError, UnknownHeadError
+from headscope.models import Model
 from headscope.sites import Head, Site
 from headscope.traces import LayerRecord, Tokens, Trace
 
@@ -92,6 +95,34 @@ def test_patterns_of_different_shapes_have_no_mean():
         trace.pattern(["decoder.L0", "cross.L1"])
     with pytest.raises(UnknownHeadError, match=r"no head was named: the heads are decoder\.L0H0"):
         trace.pattern([])
+
+
+def test_attention_to_spans_is_what_the_pattern_gives_them():
+    trace = trace_of_layers(random_layer(formula()))
+    texts = next(iter(trace.tokens.values())).texts
+    spans = [0, range(3, 7), [texts[2], 11, slice(5, 8)], -1]
+    positions = [[0], [3, 4, 5, 6], [2, 5, 6, 7, 11], [11]]
+    for place in ("L0H3", "L0", ["L0H0", "L0H2"]):
+        expected = np.stack([trace.pattern(place)[:, span].sum(-1) for span in positions], -1)
+        np.testing.assert_allclose(trace.attention_to(place, spans), expected, rtol=1e-4, atol=1e-6)
+
+
+def test_attention_to_spans_of_half_precision_and_of_edited_heads_follows_the_pattern():
+    model = Model(FAMILIES["llama"].build().to(torch.bfloat16), tiny_tokenizer())
+    trace = model.run("the cat sat on the mat", interventions=[hs.uniform("L0H1")])
+    assert isinstance(trace, Trace)
+    for head in ("L0H0", "L0H1", "L1H0"):
+        expected = np.stack([trace.pattern(head)[:, [1]].sum(-1), trace.pattern(head)[:, 2:5].sum(-1)], -1)
+        np.testing.assert_allclose(trace.attention_to(head, [1, range(2, 5)]), expected, atol=2e-3)
+
+
+@pytest.mark.parametrize("spans", ["the", [], 3, ["no such word"], [99]])
+def test_spans_that_name_no_keys_are_refused(spans):
+    trace = trace_of_layers(random_layer(formula()))
+    with pytest.raises(HeadscopeError):
+        trace.attention_to("L0H0", spans)
+    with pytest.raises(InputError, match="own tokens"):
+        trace.without(0).attention_to("L0H0", [1])
 
 
 @pytest.mark.parametrize("length", [7, 96, 97, 250, 700])
