@@ -34,6 +34,12 @@ class Listening:
     trust_host: Annotated[list[str] | None, typer.Option(help="Host name to accept beside localhost. Repeatable.")] = (
         None
     )
+    certfile: Annotated[
+        Path | None, typer.Option(help="Certificate in PEM format: browsers then speak https with the server.")
+    ] = None
+    keyfile: Annotated[
+        Path | None, typer.Option(help="Its private key, without a password. Default: in the same file.")
+    ] = None
     no_browser: Annotated[bool, typer.Option("--no-browser", help="Print the address without opening a browser.")] = (
         False
     )
@@ -92,6 +98,8 @@ def serve(
 ) -> None:
     """Start the workbench and open it in your browser: all heads of a model on one page."""
     size = bytes_of(resources.max_memory)
+    if listening.keyfile and not listening.certfile:
+        raise InputError("--keyfile goes with a certificate: add --certfile FILE.")
     if resources.corpus is not None and not resources.corpus.exists():
         raise LoadError(f"--corpus {resources.corpus}: there is no such file or folder.")
     corpus = _corpus(resources.corpus, corpus_format)
@@ -107,6 +115,7 @@ def serve(
         save_to=permissions.save_to,
         corpus=corpus,
         trusted_hosts=tuple(listening.trust_host or ()),
+        certificate=listening.certfile and server_options.Certificate(listening.certfile, listening.keyfile),
         reports=tuple(resources.report or ()),
         sweeps=tuple(resources.sweep or ()),
         atlases=tuple(resources.atlas or ()),

@@ -60,14 +60,15 @@ class Access:
     cookie_name: str = "headscope"
     token: str = field(default_factory=lambda: secrets.token_urlsafe(24), repr=False)
     cookie: str = field(default_factory=lambda: secrets.token_urlsafe(24), repr=False)
+    is_encrypted: bool = False
     tickets: dict[str, float] = field(default_factory=dict, repr=False)
     """Tickets, and when each expires."""
 
     @classmethod
-    def of(cls, host: str, port: int, trusted: tuple[str, ...] = ()) -> "Access":
+    def of(cls, host: str, port: int, trusted: tuple[str, ...] = (), *, is_encrypted: bool = False) -> "Access":
         """For a server at this address. Cookies do not tell ports apart, so the name does."""
-        own = () if is_everywhere(host) else (host,)
-        return cls(frozenset(name.lower() for name in (*LOOPBACK, *own, *trusted)), f"headscope-{port}")
+        names = (*LOOPBACK, *(() if is_everywhere(host) else (host,)), *trusted)
+        return cls(frozenset(name.lower() for name in names), f"headscope-{port}", is_encrypted=is_encrypted)
 
     def ticket(self) -> str:
         """A token for one use, within `TICKET_SECONDS`: for the browser that we start."""
@@ -215,7 +216,8 @@ class Guard:
         return self._with_cookie(Response(status_code=204))
 
     def _with_cookie(self, answer: Response) -> Response:
-        answer.set_cookie(self.access.cookie_name, self.access.cookie, httponly=True, samesite="strict")
+        name, is_encrypted = self.access.cookie_name, self.access.is_encrypted
+        answer.set_cookie(name, self.access.cookie, httponly=True, samesite="strict", secure=is_encrypted)
         return answer
 
     @asynccontextmanager

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from headscope.corpora import Corpus
+from headscope.server.encryption import Certificate
 
 MEGABYTE = 10**6
 
@@ -56,6 +57,8 @@ class Options:
     corpus: Path | Corpus | None = None
     """Texts to take examples from: a file, or a folder of them. Default: the built-in sentences."""
     trusted_hosts: tuple[str, ...] = ()
+    certificate: Certificate | None = None
+    """What the server shows to browsers, which then speak TLS with it."""
     reports: tuple[Path, ...] = ()
     """Folders that `headscope heads` wrote."""
     sweeps: tuple[Path, ...] = ()

@@ -1,5 +1,6 @@
 """Starting and stopping the server: a port, a printed address, a browser, and Ctrl-C."""
 
+import asyncio
 import errno
 import logging
 import os
@@ -16,6 +17,7 @@ from headscope.server import log
 from headscope.server.access import TICKET_SECONDS, Access, is_everywhere, is_loopback
 from headscope.server.api import application
 from headscope.server.browser_file import BrowserFile
+from headscope.server.encryption import bound_handshakes
 from headscope.server.http_limits import ACCEPTED_AT_ONCE, HEAD_BYTES, BoundedProtocol, connections_that_fit
 from headscope.server.options import Options
 from headscope.server.page import check_static
@@ -36,20 +38,23 @@ def serve(
 ) -> None:
     """Serve until the process is told to stop; `say` prints for people, `announce` is given the address to open."""
     check_static(options.static)
+    if options.certificate:
+        options.certificate.check()
     log.set_up(debug=debug)
     listener = listening_socket(options.host, options.port)
     try:
         port = listener.getsockname()[1]
         if options.port and port != options.port:
             say(f"Port {options.port} is taken; using {port}.")
-        access = Access.of(options.host, port, options.trusted_hosts)
+        is_encrypted = options.certificate is not None
+        access = Access.of(options.host, port, options.trusted_hosts, is_encrypted=is_encrypted)
         workbench = Workbench(replace(options, port=port), access)
         for name in workbench.catalogue.startup_models:
             say(f"Loading {name}")
             workbench.catalogue.load(name)
         workbench.reports.check()
         _warn_of_network(options, say)
-        address = address_of(options.host, port, options.trusted_hosts)
+        address = address_of(options.host, port, options.trusted_hosts, is_encrypted=is_encrypted)
         announce(f"{address}?token={access.token}")
         log.silence_warnings()
         BoundedProtocol.most_connections = connections_that_fit()
@@ -69,6 +74,7 @@ def serve(
 
 def server_config(workbench: Workbench) -> uvicorn.Config:
     """How uvicorn runs the application."""
+    certificate = workbench.options.certificate
     return uvicorn.Config(
         application(workbench),
         log_config=None,
@@ -79,6 +85,8 @@ def server_config(workbench: Workbench) -> uvicorn.Config:
         backlog=ACCEPTED_AT_ONCE,
         h11_max_incomplete_event_size=HEAD_BYTES,
         timeout_graceful_shutdown=1,
+        ssl_certfile=certificate and certificate.certfile,
+        ssl_keyfile=certificate and certificate.keyfile,
     )
 
 
@@ -91,6 +99,8 @@ class _Server(uvicorn.Server):
         self.browser_file: BrowserFile | None = None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        if self.config.is_ssl:
+            bound_handshakes(asyncio.get_running_loop())
         await super().startup(sockets)
         for listener in sockets or ():
             listener.listen(WAITING)  # asyncio has set it to as many as it accepts at once
@@ -128,17 +138,20 @@ def listening_socket(host: str, port: int) -> socket.socket:
     raise LoadError(f"ports {port} to {port + TRIES - 1} are all taken: choose one with --port, or 0 for any.")
 
 
-def address_of(host: str, port: int, trusted: tuple[str, ...] = ()) -> str:
-    """Where a browser finds the server."""
-    name = (trusted[0] if trusted else "127.0.0.1") if is_everywhere(host) else host
-    return f"http://[{name}]:{port}/" if ":" in name else f"http://{name}:{port}/"
+def address_of(host: str, port: int, trusted: tuple[str, ...] = (), *, is_encrypted: bool = False) -> str:
+    """Where a browser finds the server. A certificate is made for a name, so the trusted one comes first then."""
+    is_named = trusted and (is_encrypted or is_everywhere(host))
+    name = trusted[0] if is_named else "127.0.0.1" if is_everywhere(host) else host
+    place = f"[{name}]:{port}" if ":" in name else f"{name}:{port}"
+    return f"{'https' if is_encrypted else 'http'}://{place}/"
 
 
 def _warn_of_network(options: Options, say: Callable[[str], None]) -> None:
     if is_loopback(options.host):
         return
+    unencrypted = "" if options.certificate else ", unencrypted (--certfile encrypts it)"
     say(
-        f"WARNING: at {options.host} everyone on your network can reach this server, unencrypted; whoever sees the "
+        f"WARNING: at {options.host} everyone on your network can reach this server{unencrypted}; whoever sees the "
         "address with its token can use it."
     )
     if is_everywhere(options.host) and not options.trusted_hosts:
