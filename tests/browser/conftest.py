@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import planted_vision_language
 import pytest
 from playwright.sync_api import Browser, BrowserContext, sync_playwright
 
@@ -68,6 +69,12 @@ def word_model(tmp_path_factory: pytest.TempPathFactory) -> str:
     folder = tmp_path_factory.mktemp("models") / "words"
     save_word_model(folder)
     return str(folder)
+
+
+@pytest.fixture(scope="session")
+def colours(word_model: str) -> str:
+    """The folder of a model that looks at the patches of the colour that a word names."""
+    return str(planted_vision_language.save(Path(word_model).parent / "colours"))
 
 
 @pytest.fixture(scope="package")

@@ -12,7 +12,7 @@ import pytest
 
 import headscope as hs
 from browser.server import Server
-from browser.workbench import Workbench
+from browser.workbench import Workbench, open_answer
 
 pytestmark = pytest.mark.skipif(not os.environ.get("HEADSCOPE_PICTURES"), reason="no pictures are wanted")
 
@@ -127,6 +127,18 @@ def test_patches(bench: Workbench) -> None:
         "builtin:vit", media="preset:sailing boat", view="head", at="L4H1", heads="0,1,2,3,4,5", token="query:30"
     )
     save_picture(bench, "image-heads")
+
+
+def test_words_over_a_picture(bench: Workbench, colours: str) -> None:
+    bench.page.set_viewport_size({"width": 1180, "height": 760})
+    open_answer(bench, colours, view="head", at="L1H2", token="query:262")
+    box = bench.page.locator(".view canvas").last.bounding_box() or {}
+    middle = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    bench.page.mouse.move(middle[0] + 40, middle[1] - 120)
+    bench.page.mouse.down()
+    bench.page.mouse.move(middle[0] + 190, middle[1] + 30, steps=4)
+    bench.page.mouse.up()
+    bench.picture("vision-language")
 
 
 def test_one_head_of_an_atlas_and_an_example(bench: Workbench) -> None:

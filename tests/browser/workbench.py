@@ -7,7 +7,9 @@ import shutil
 from pathlib import Path
 from urllib.parse import urlencode, urlsplit
 
+import made_media
 import numpy as np
+import planted_vision_language
 from PIL import Image
 from playwright.sync_api import ConsoleMessage, Locator, Page, Request, Route, expect
 
@@ -179,6 +181,15 @@ class Workbench:
 
     def button(self, name: str | re.Pattern[str]) -> Locator:
         return self.page.get_by_role("button", name=name, exact=True)
+
+
+def open_answer(bench: Workbench, model: str, **selection: str) -> None:
+    """A planted model's answer about a red, a green and a blue box."""
+    picture = made_media.png(planted_vision_language.picture((320, 240)))
+    sent = bench.page.context.request.post(
+        f"{bench.server.host}/api/media", data=picture, headers={"Origin": bench.server.host}
+    )
+    bench.open(model, text=planted_vision_language.TEXT, write="5", media=sent.json()["id"], **selection)
 
 
 def answer_absent(route: Route) -> None:

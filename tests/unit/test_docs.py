@@ -3,7 +3,10 @@
 import re
 from pathlib import Path
 
+import planted_vision_language
 import pytest
+
+import headscope as hs
 
 ROOT = Path(__file__).parents[2]
 PAGES = [
@@ -31,6 +34,7 @@ PAGES = [
             "structure",
             "atlas",
             "images",
+            "vision-language",
             "tasks",
             "explanation-studies",
             "trust",
@@ -43,6 +47,10 @@ PAGES = [
 @pytest.mark.parametrize("page", PAGES)
 def test_examples_run(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    if page == "docs/vision-language.md":  # which no built-in model is
+        planted_vision_language.picture((80, 60)).save("boxes.png")
+        model = hs.Model(*planted_vision_language.planted())
+        monkeypatch.setattr("headscope.load", lambda _: model)
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), re.DOTALL)
     assert blocks
     names: dict = {}

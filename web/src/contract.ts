@@ -25,7 +25,7 @@ export interface TraceProps {
   pruned_heads: string[];
 }
 
-/** The tokens of one stack, column by column. `special` lists positions; `words` and `sentences` hold null there. `spaces` lists the positions before which the text has white space: what words and sentences are joined with. `looks` says what there is to look at: the part `image/NAME` or `sound/NAME`. `replaced` lists the positions whose token an edit put there. */
+/** The tokens of one stack, column by column. `special` lists positions; `words` and `sentences` hold null there. `spaces` lists the positions before which the text has white space: what words and sentences are joined with. `looks` says what there is to look at: the part `image/NAME` or `sound/NAME`. `replaced` lists the positions whose token an edit put there. Of an image within a text, `boxes` are where its tokens lie in the picture (left, top, right and bottom, as shares of its width and height), null for other tokens; empty where no token has a place. */
 export interface StackProps {
   name: string;
   kind: "text" | "patches" | "frames";
@@ -39,6 +39,7 @@ export interface StackProps {
   spaces: number[];
   looks: "" | "image" | "sound";
   replaced: number[];
+  boxes: ([number, number, number, number] | null)[];
 }
 
 /** One attention layer. Where scores, contributions or exact weights are missing, the reason is said. `no_token_edits` says why edits cannot choose its tokens. `window` is how many keys a query sees to one side, itself included (0: no window), apart from `global_tokens`, which see all and are seen by all. `grid` is that of the patches which its keys are (after special tokens), null where they are none; `places` numbers them in it where they are not taken row by row, −1 for what is no patch. */
@@ -386,12 +387,20 @@ export interface VectorsProps {
   largest: number;
 }
 
-/** A picture as the model saw it, of `size` (height, width); a patch is so many of the pixels sent. */
+/** A picture as the model saw it, of `size` (height, width); a patch is so many of the pixels sent. What lies outside of `areas` is no picture; without any, all of it is. */
 export interface ImageProps {
   stack: string;
   size: [number, number];
   patch: [number, number];
   note: string;
+  areas: ImageAreaProps[];
+}
+
+/** A copy of a picture that a model reads beside another: its name, its box as shares of all that is sent, and what it shows of the picture as it was given, in that one's pixels. */
+export interface ImageAreaProps {
+  name: string;
+  box: [number, number, number, number];
+  source: [number, number, number, number];
 }
 
 /** A sound of `heard` seconds; the model's frames span `seconds`. */

@@ -9,6 +9,7 @@ import {
   type TraceProps,
 } from "./contract";
 import { fitsForm, mediumOf } from "./data/media";
+import { hasBoxes } from "./data/patches";
 import { parseRelevance } from "./data/relevance";
 import { clampedStep } from "./data/steps";
 
@@ -122,6 +123,8 @@ export function carried(selection: Selection, trace: TraceProps): Selection {
  *  what the last layer but one of the second looks at in the first, as the mean of its heads: of all layers that shows
  *  most clearly which words belong together (Garg et al., 2019). */
 export function opened(selection: Selection, trace: TraceProps): Selection {
+  const onPicture = ofLastWord(selection, trace);
+  if (onPicture) return onPicture;
   const areTexts = trace.stacks.every((stack) => stack.kind === "text");
   const isPlaced = trace.layers.some((layer) => layer.site === selection.site);
   const crosses = trace.layers.filter((layer) => layer.kind === "cross");
@@ -129,6 +132,24 @@ export function opened(selection: Selection, trace: TraceProps): Selection {
   if (!cross || isPlaced || !areTexts || selection.scale !== "model") return selection;
   const heads = Array.from({ length: cross.n_heads }, (_, head) => head);
   return { ...selection, scale: "head", site: cross.site, head: 0, heads, average: true };
+}
+
+/** Of a picture within a text: what its last word looks at, in the layer two thirds of the way up, as the mean of its heads;
+ *  null for other runs, and where a place is named. */
+function ofLastWord(selection: Selection, trace: TraceProps): Selection | null {
+  const isPlaced = trace.layers.some((layer) => layer.site === selection.site);
+  if (isPlaced || selection.scale !== "model") return null;
+  const layers = trace.layers.filter((layer) => {
+    const [keys, queries] = [layer.key_stack, layer.stack].map((name) =>
+      trace.stacks.find((stack) => stack.name === name),
+    );
+    return keys && queries?.kind === "text" && hasBoxes(keys, layer);
+  });
+  const site = layers[Math.floor((2 * layers.length) / 3)];
+  if (!site) return null;
+  const heads = Array.from({ length: site.n_heads }, (_, head) => head);
+  const token = { side: "query" as const, index: site.n_queries - 1 };
+  return { ...selection, scale: "head", site: site.site, head: 0, heads, average: true, token };
 }
 
 /** Whether the two texts of a pair are both queries and keys here. */

@@ -113,20 +113,28 @@ def payload_name(values: Tensor) -> str:
     return f"{hashlib.sha256(save({'values': values.detach().contiguous().cpu()})).hexdigest()[:16]}.safetensors"
 
 
-def pin_tokens(interventions: Iterable[Intervention], tokens: Tokens) -> list[Intervention]:
+def pin_tokens(interventions: Iterable[Intervention], tokens: Tokens, *, ahead: int = 0) -> list[Intervention]:
     """The same interventions with every choice of tokens turned into positions of this input.
 
-    So that "the last token" still means the last token of the prompt when the text grows.
+    So that "the last token" still means the last token of the prompt when the text grows. Positions of the tokens that
+    are still to be written, `ahead` of them, stay as they are.
     """
+
+    def positions(chosen: TokenChoice) -> list[int]:
+        choices = chosen if isinstance(chosen, list | tuple) else [chosen]
+        later = [place for place in choices if isinstance(place, int) and 0 <= place - len(tokens) < ahead]
+        known: Any = [choice for choice in choices if choice not in later]
+        return sorted({*tokens.positions(known), *later})
+
     pinned = []
     for intervention in interventions:
         changes = {
-            name: tokens.positions(getattr(intervention.edit, name))
+            name: positions(getattr(intervention.edit, name))
             for name in ("queries", "query", "keys", "key")
             if hasattr(intervention.edit, name)
         }
         new_edit = replace(intervention.edit, **changes) if changes else intervention.edit  # type: ignore[type-var]
-        chosen = None if intervention.tokens is None else tokens.positions(intervention.tokens)
+        chosen = None if intervention.tokens is None else positions(intervention.tokens)
         pinned.append(replace(intervention, edit=new_edit, tokens=chosen))
     return pinned
 

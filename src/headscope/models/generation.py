@@ -67,12 +67,13 @@ def generate(
     if do_sample:
         options |= {"temperature": temperature, "top_k": top_k}
     # Tokens are replaced already.
-    pinned = _pin([edit for edit in interventions if edit.stage != "tokens"], prompt)
+    pinned = _pin([edit for edit in interventions if edit.stage != "tokens"], prompt, ahead=max_new_tokens)
     steps = _Steps(max_new_tokens, model.token_text, progress)
     written = continue_inputs(
         model, prompt, pinned, max_new_tokens=max_new_tokens, seed=seed, cancel=cancel, steps=steps, **options
     )
     inputs, new_ids = written.inputs, written.new_ids
+    pinned = _until(pinned, len(inputs.tokens[_text_stack(inputs)]))
     trace = model.run(inputs, pinned, record=record, budget=budget, cancel=cancel)
     stack = "decoder" if model.is_encoder_decoder else _text_stack(inputs)
     n_tokens = len(trace.tokens[stack])
@@ -139,7 +140,7 @@ def continue_inputs(
     """Have the model write after the prompt, or write its target."""
     _check_generation(model, interventions, max_new_tokens)
     max_new_tokens = _room(model, prompt, max_new_tokens)
-    forward = Pass.of(model, [prompt], interventions)
+    forward = Pass.of(model, [prompt], interventions, are_checked=_is_pinned(interventions))
     start = StartIds()
     options |= _own_options(model)
     options["logits_processor"] = LogitsProcessorList([start] if steps is None else [start, steps])
@@ -203,8 +204,8 @@ def _own_options(model: "Model") -> dict[str, Any]:
     return options
 
 
-def _pin(interventions: Sequence[Intervention], prompt: Inputs) -> list[Intervention]:
-    """Token choices as positions, so that they mean the same tokens when the text grows."""
+def _pin(interventions: Sequence[Intervention], prompt: Inputs, *, ahead: int) -> list[Intervention]:
+    """Token choices as positions, so that they mean the same tokens when the text grows, by up to `ahead` tokens."""
     pinned = []
     for intervention in interventions:
         stack = intervention.site.stack if intervention.site is not None else _text_stack(prompt)
@@ -215,9 +216,30 @@ def _pin(interventions: Sequence[Intervention], prompt: Inputs) -> list[Interven
             )
         tokens = prompt.tokens.get(stack)
         pinned += (
-            [intervention] if tokens is None or not intervention.token_choices() else pin_tokens([intervention], tokens)
+            [intervention]
+            if tokens is None or not intervention.token_choices()
+            else pin_tokens([intervention], tokens, ahead=ahead)
         )
     return pinned
+
+
+def _until(pinned: Sequence[Intervention], length: int) -> list[Intervention]:
+    """The same without the positions of tokens that were not written, as the model ended before."""
+    names = ("queries", "query", "keys", "key")
+    shorter = []
+    for edit in pinned:
+        chosen = {name: getattr(edit.edit, name, None) for name in names} | {"": edit.tokens}
+        within = {
+            name: [place for place in places if isinstance(place, int) and place < length]
+            for name, places in chosen.items()
+            if isinstance(places, list)
+        }
+        if any(chosen[name] and not places for name, places in within.items()):
+            continue  # it is about tokens that are not there
+        tokens = within.pop("", edit.tokens)
+        own: Any = edit.edit
+        shorter.append(replace(edit, edit=replace(own, **within) if within else own, tokens=tokens))
+    return shorter
 
 
 def _is_pinned(interventions: Sequence[Intervention]) -> bool:

@@ -140,6 +140,12 @@ def stack_of(name: str, *, is_encoder_decoder: bool) -> str:
     return "main"
 
 
+def reads_pictures_in_text(module: nn.Module) -> bool:
+    """Whether a model reads images within a text, by tokens that stand for them."""
+    config = getattr(module, "config", None)
+    return any(isinstance(getattr(config, name, None), int) for name in ("image_token_id", "image_token_index"))
+
+
 def is_cross_attention(name: str, module: nn.Module) -> bool:
     """Whether a module attends to another stack, by its own flag or by its names."""
     flag = getattr(module, "is_cross_attention", None)

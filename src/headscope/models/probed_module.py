@@ -12,6 +12,7 @@ from transformers import PreTrainedModel
 from headscope.errors import CaptureError, HeadscopeWarning, InputError
 from headscope.models.capture import seam
 from headscope.models.capture.hooks import watch_layers, watch_pass
+from headscope.models.capture.picture_inputs import picture_inputs
 from headscope.models.capture.probe import Probe
 from headscope.models.capture.probe_inputs import forward_arguments, probe_inputs
 from headscope.models.capture.probe_layout import layout_of
@@ -22,7 +23,7 @@ from headscope.models.capture.verification import (
     verify_on,
     verify_whole,
 )
-from headscope.models.layout import AttentionLayer, Layout
+from headscope.models.layout import AttentionLayer, Layout, reads_pictures_in_text
 from headscope.models.output_projection import OutputProjection
 from headscope.models.slim_layers import slim_plan_of
 from headscope.sites import Head
@@ -132,9 +133,12 @@ class ProbedModule:
 
     @property
     def is_causal(self) -> bool:
-        """Whether it is a language model that sees only what came before."""
+        """Whether it is a language model that sees only what came before (of pictures within its text, all)."""
         main = [layer for layer in self.layout.layers if layer.site.stack == "main" and layer.site.kind == "self"]
-        return bool(main) and all(layer.is_causal for layer in main) and not self.is_encoder_decoder
+        if not main or self.is_encoder_decoder:
+            return False
+        writes = reads_pictures_in_text(self.module) and getattr(self.module, "can_generate", bool)()
+        return writes or all(layer.is_causal for layer in main)
 
     @property
     def can_write(self) -> bool:
@@ -288,6 +292,7 @@ class ProbedModule:
 
     def _probe_at_load(self) -> None:
         inputs = probe_inputs(self.module) if self.config is not None else None
+        inputs = picture_inputs(self) or inputs
         if inputs is None:
             return
         try:

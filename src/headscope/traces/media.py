@@ -9,18 +9,32 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from headscope.traces.tokens import Box
+
+
+@dataclass(frozen=True)
+class PictureArea:
+    """One of the copies of a picture that a model reads beside each other, as a thumbnail: its name, its box, and the
+    part of the picture as it was given that it shows."""
+
+    name: str
+    box: Box
+    source: Box
+
 
 @dataclass(frozen=True, eq=False)
 class Picture:
     """An image after resizing and cropping: `pixels` are bytes [height, width, 1 or 3].
 
     Patches are cut from the upper left corner, `patch` pixels high and wide; what no whole patch fits into, most
-    models leave out. `note` says what is not as it was: colours that had to be guessed, a spectrogram.
+    models leave out. `note` says what is not as it was: colours that had to be guessed, a spectrogram. Of a model that
+    reads text and image, tokens say themselves where they lie, in one of the `areas`.
     """
 
     pixels: Tensor
     patch: tuple[int, int]
     note: str = ""
+    areas: tuple[PictureArea, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,6 +70,8 @@ def to_json(seen: Seen) -> dict:
         if attribute.name not in tensors_of(seen)
     }
     plain = {name: list(value) if isinstance(value, tuple) else value for name, value in plain.items()}
+    if areas := plain.pop("areas", []):
+        plain["areas"] = [[area.name, *area.box, *area.source] for area in areas]
     return {"kind": "picture" if isinstance(seen, Picture) else "sound", **plain}
 
 
@@ -64,6 +80,10 @@ def from_json(data: dict, tensors: dict[str, Tensor]) -> Seen:
     attributes: dict[str, Any] = {name: value for name, value in data.items() if name != "kind"} | tensors
     if "patch" in attributes:
         attributes["patch"] = tuple(attributes["patch"])
+    if "areas" in attributes:
+        attributes["areas"] = tuple(
+            PictureArea(name, tuple(edges[:4]), tuple(edges[4:])) for name, *edges in attributes["areas"]
+        )
     return _KINDS[data["kind"]](**attributes)
 
 

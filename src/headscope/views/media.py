@@ -12,7 +12,8 @@ from headscope.sites import Head, Site, parse
 from headscope.traces import Difference, LayerRecord, Trace
 from headscope.traces.media import Picture, Sound, smaller
 from headscope.traces.patch_grids import grid_of
-from headscope.views.contract import ImageProps, RolloutProps, SoundProps
+from headscope.traces.tokens import Box
+from headscope.views.contract import ImageAreaProps, ImageProps, RolloutProps, SoundProps
 from headscope.views.weights import no_weights
 from headscope.views.wire import Coded, Part
 
@@ -33,8 +34,14 @@ def shown_in(trace: Trace, layer: LayerRecord) -> str:
     """Whether a layer's keys can be shown as places in a picture ("image") or in time ("sound"); or neither."""
     kind = looks_like(trace, layer.key_stack)
     if kind == "image":
-        return kind if grid_of(trace.tokens[layer.key_stack], layer) else ""
+        return kind if grid_of(trace.tokens[layer.key_stack], layer) or has_patches(trace, layer) else ""
     return kind if kind and len(trace.tokens[layer.key_stack]) == layer.n_keys else ""
+
+
+def has_patches(trace: Trace, layer: LayerRecord) -> bool:
+    """Whether a layer's keys say themselves where they lie in a picture, as image tokens within a text do."""
+    tokens = trace.tokens[layer.key_stack]
+    return len(tokens) == layer.n_keys and layer.places is None and any(token.patch is not None for token in tokens)
 
 
 def picture_of(trace: Trace, stack: str) -> Picture:
@@ -58,8 +65,18 @@ def image_part(trace: Trace, stack: str, *, most: int = MOST_PIXELS) -> Part:
     picture = picture_of(trace, stack)
     pixels, patch = smaller(picture, most)
     height, width = picture.pixels.shape[:2]
-    props = ImageProps(stack, (height, width), patch, picture.note)
+    areas = [ImageAreaProps(area.name, shares_of(area.box, picture), area.source) for area in picture.areas]
+    props = ImageProps(stack, (height, width), patch, picture.note, areas)
     return Part("image", props, {"pixels": np.ascontiguousarray(pixels.numpy())})
+
+
+def shares_of(box: Box, picture: Picture) -> Box:
+    """A box in pixels of a picture as shares of its width and height."""
+    height, width = picture.pixels.shape[:2]
+    left, top, right, bottom = (
+        round(edge / length, 5) for edge, length in zip(box, (width, height, width, height), strict=True)
+    )
+    return left, top, right, bottom
 
 
 def sound_part(trace: Trace, stack: str) -> Part:

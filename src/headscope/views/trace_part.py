@@ -5,6 +5,7 @@ import re
 from headscope.errors import NotRecordedError
 from headscope.traces import Difference, LayerRecord, Tokens, Trace
 from headscope.traces.patch_grids import grid_of
+from headscope.traces.tokens import Box
 from headscope.views.contract import (
     AnswerProps,
     CandidateProps,
@@ -16,7 +17,7 @@ from headscope.views.contract import (
 )
 from headscope.views.edited import edited_heads, edited_layers, edited_weights, replaced_tokens
 from headscope.views.layers import plain_texts
-from headscope.views.media import looks_like
+from headscope.views.media import looks_like, picture_of, shares_of
 from headscope.views.neurons import no_neurons
 from headscope.views.weights import no_contributions, no_scores, no_weights
 from headscope.views.wire import Part
@@ -94,7 +95,16 @@ def _stack(trace: Trace, name: str, tokens: Tokens) -> StackProps:
         spaces=_spaces(tokens),
         looks=looks_like(trace, name),
         replaced=replaced_tokens(trace, name),
+        boxes=_boxes(trace, name, tokens),
     )
+
+
+def _boxes(trace: Trace, name: str, tokens: Tokens) -> list[Box | None]:
+    """Where the image tokens of a text lie in the picture that is drawn."""
+    if looks_like(trace, name) != "image" or all(token.patch is None for token in tokens):
+        return []
+    picture = picture_of(trace, name)
+    return [None if token.patch is None else shares_of(token.patch.drawn, picture) for token in tokens]
 
 
 def _group_numbers(tokens: Tokens, what: str) -> list[int | None]:

@@ -139,7 +139,9 @@ def test_a_silenced_head_is_a_pruned_head(name):
     family = FAMILIES[name]
     inputs = family.inputs()
     model = build_model(family)
-    for layer in (model.layout.layers[0], model.layout.layers[-1]):
+    # What the last layer of an image tower gives, a language model may leave unread.
+    layers = [layer for layer in model.layout.layers if layer.site.stack != "vision" or "main" not in model.stacks]
+    for layer in (layers[0], layers[-1]):
         head = layer.site.head(layer.n_heads - 1)
         pruned = copy.deepcopy(model.module)
         zero_columns(pruned.get_submodule(layer.out_projection), layer, head.index)

@@ -39,7 +39,7 @@ def llava() -> tuple[torch.nn.Module, transformers.LlavaProcessor]:
 def check(trace: hs.Trace) -> None:
     main, vision = trace.tokens["main"], trace.tokens["vision"]
     assert main.kind == "text" and main.texts[-4:] == ["what", "is", "the", "cat"]
-    assert main.texts[:-4] == ["<image>"] * 9
+    assert main.texts[:-4] == [f"{row},{column}" for row in range(3) for column in range(3)]
     assert vision.kind == "patches" and vision.texts[:2] == ["[CLS]", "0,0"] and vision.grid == (3, 3)
     for site, layer in trace.layers.items():
         assert (layer.n_queries, layer.n_keys) == (len(trace.tokens[site.stack]), len(trace.tokens[layer.key_stack]))
@@ -47,7 +47,7 @@ def check(trace: hs.Trace) -> None:
 
 def test_words_are_words_and_patches_are_patches_from_the_first_run_on():
     model = Model(*llava())
-    assert model.stacks == ("main",)  # the probe at load reached the text alone
+    assert model.stacks == ("main", "vision")  # the probe at load reads a picture in a text
     for _ in range(2):
         check(model.run(TEXT, image=made_media.picture()))
 
@@ -61,7 +61,8 @@ def test_ready_inputs_have_the_same_tokens():
 
 
 def test_a_model_that_its_first_run_probes_has_them_too(monkeypatch):
-    monkeypatch.setattr("headscope.models.probed_module.probe_inputs", lambda _: None)
+    for maker in ("probe_inputs", "picture_inputs"):
+        monkeypatch.setattr(f"headscope.models.probed_module.{maker}", lambda _: None)
     model = Model(*llava())
     assert not model.has_layout
     check(model.run(TEXT, image=made_media.picture()))

@@ -20,6 +20,7 @@ const stack: StackProps = {
   spaces: [3],
   looks: "",
   replaced: [],
+  boxes: [],
 };
 const site: SiteProps = {
   site: "L0",

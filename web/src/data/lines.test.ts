@@ -117,6 +117,7 @@ describe("lines possible", () => {
     spaces: [],
     looks: "" as const,
     replaced: [],
+    boxes: [],
   };
   const reading = (by: Selection["by"], off: string[] = []) => readingOf(stack, 4, { by, hide: [], off });
 

@@ -4,6 +4,7 @@ import type { ImageProps, SiteProps, SoundProps, StackProps, TraceProps } from "
 import type { Selection } from "../selection";
 import type { Source } from "../source";
 import { floats, type Grid, type Part } from "../wire";
+import { hasBoxes, numbersOf } from "./patches";
 import { Plane } from "./plane";
 import type { Reading } from "./reading";
 
@@ -17,6 +18,8 @@ export interface Picture {
   /** Height and width of a patch, in these pixels. */
   patch: [number, number];
   note: string;
+  /** The copies of the picture beside each other, as shares of the pixels; all of them without any. */
+  areas: ImageProps["areas"];
 }
 
 export interface Sound {
@@ -32,7 +35,7 @@ export interface Sound {
 export function mediumOf(trace: TraceProps, site: SiteProps): StackProps["looks"] {
   const stack = trace.stacks.find((candidate) => candidate.name === site.key_stack);
   if (!stack) return "";
-  if (stack.looks === "image") return site.grid ? "image" : "";
+  if (stack.looks === "image") return site.grid || hasBoxes(stack, site) ? "image" : "";
   return stack.texts.length === site.n_keys ? stack.looks : "";
 }
 
@@ -61,8 +64,8 @@ export async function loadPicture(source: Source, stack: string, signal?: AbortS
   const part = await source.part<ImageProps>(`image/${stack}`, signal);
   const grid = part.arrays.pixels as Grid;
   const [height, width, channels] = grid.shape as [number, number, number];
-  const { patch, note } = part.props;
-  return { pixels: grid.values as Uint8Array, height, width, channels, patch, note };
+  const { patch, note, areas } = part.props;
+  return { pixels: grid.values as Uint8Array, height, width, channels, patch, note, areas };
 }
 
 export async function loadSound(source: Source, stack: string, signal?: AbortSignal): Promise<Sound> {
@@ -87,8 +90,12 @@ export async function loadRollout(source: Source, site: string, signal?: AbortSi
   return new Plane(rows, columns, values, values);
 }
 
-/** The patch of each shown token in the layer's grid, −1 for one that is none: a special token, a word. */
+/** The patch of each shown token among the layer's, −1 for one that is none: a special token, a word. */
 export function patchesOf(reading: Reading, stack: StackProps, site: SiteProps): Int32Array {
+  if (stack.boxes.length && stack.boxes.length === reading.groupOf.length) {
+    const numbers = numbersOf(stack);
+    return Int32Array.from(reading.members, ([position]) => numbers[position as number] as number);
+  }
   const cells = site.grid ? site.grid[0] * site.grid[1] : 0;
   if (!site.grid || stack.kind !== "patches") return new Int32Array(reading.texts.length).fill(-1);
   if (site.places.length)

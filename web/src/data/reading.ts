@@ -132,6 +132,7 @@ export function offPositions(stack: StackProps, off: string[]): Set<number> {
 function joined(stack: StackProps, group: number[], spaces: Set<number>): string {
   const first = group[0] as number;
   if (stack.kind === "patches" && stack.grid) return patch(stack, first, stack.grid[1]);
+  if (stack.boxes[first]) return fromOne(stack.texts[first] ?? "");
   let text = "";
   let before = "";
   group.forEach((position, index) => {
@@ -148,6 +149,11 @@ function joined(stack: StackProps, group: number[], spaces: Set<number>): string
     before = next;
   });
   return text;
+}
+
+/** The name of a patch within a text, `thumbnail 0,3`, with row and column from 1. */
+function fromOne(name: string): string {
+  return name.replace(/(\d+),(\d+)$/, (_, row, column) => `${Number(row) + 1}·${Number(column) + 1}`);
 }
 
 /** A patch by its row and column in the layer's own grid, wherever it stands in the layer. */

@@ -15,4 +15,5 @@ export const STACK: StackProps = {
   spaces: [3, 5, 6],
   looks: "",
   replaced: [],
+  boxes: [],
 };

@@ -15,6 +15,7 @@ export function stack(name: string, texts: string[], more: Partial<StackProps> =
     segments: texts.map(() => "A"),
     spaces: [],
     looks: "",
+    boxes: [],
     replaced: [],
     ...more,
   };

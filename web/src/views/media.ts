@@ -3,9 +3,10 @@
 
 import { askAhead, type Loaded, loadLayer } from "../data/load";
 import { loadPicture, loadRollout, loadSound, opposite, type Picture, type Sound } from "../data/media";
+import { hasBoxes, numbersOf, positionsIn, type Region } from "../data/patches";
 import type { Plane } from "../data/plane";
 import { type Exact, exactRow, isInexact } from "../data/rows";
-import { siteOf } from "../data/trace";
+import { siteOf, stackOf } from "../data/trace";
 import type { Box } from "../marks/cells";
 import type { Raster } from "../marks/raster";
 import type { Selection } from "../selection";
@@ -17,6 +18,7 @@ import { Later } from "./later";
 import type { Legend } from "./legend";
 import { nextHead, nextLayer, nextToken } from "./navigation";
 import { PictureForm } from "./picture";
+import { RegionBar } from "./regionBar";
 import { Scene } from "./scene";
 import { pictureOf, Surface, titled } from "./surface";
 import { strongestFirst } from "./table";
@@ -25,6 +27,7 @@ import { Updates } from "./updates";
 import { type Host, type Mounted, onScreen } from "./view";
 
 const PAUSE = 80; // ms the pointer rests before exact numbers are asked for
+const SLACK = 5; // px that a click may move
 const VALUES = { pattern: "weight", contribution: "contribution", scores: "score" };
 
 /** One head, the mean of some, or the rollout. */
@@ -66,7 +69,12 @@ export interface Form {
   /** What the colours mean. */
   legend(): Legend | null;
   wheel?(x: number, y: number, delta: number): boolean;
+  /** A part of the picture that is marked by dragging, where that can be. */
+  region?: Region | null;
+  mark?(from: Point, to: Point): boolean;
 }
+
+type Point = { x: number; y: number };
 
 export function mountMedia(element: HTMLElement, host: Host, kind: "image" | "time"): Mounted {
   return new MediaView(element, host, kind === "image" ? new PictureForm() : new TimeForm());
@@ -88,6 +96,9 @@ class MediaView implements Mounted {
   private soundSeen: Sound | null = null;
   private hovered: Token | null = null;
   private exact: { token: Token; of: Exact } | null = null;
+  /** Where dragging began, until the pointer is released; a click that ends it chooses nothing. */
+  private drag: { from: Point; isMarking: boolean } | null = null;
+  private readonly bar: RegionBar;
 
   constructor(
     private readonly element: HTMLElement,
@@ -103,6 +114,7 @@ class MediaView implements Mounted {
     element.append(this.stage);
     this.updates = new Updates((problem) => host.fail(problem));
     this.surface = new Surface(this.stage, () => this.draw());
+    this.bar = new RegionBar(this.stage, () => this.clearRegion());
     this.listen();
   }
 
@@ -152,9 +164,9 @@ class MediaView implements Mounted {
     const { layers } = this.host.trace;
     switch (event.key) {
       case "ArrowUp":
-        return this.moved(nextToken(this.facing(scene), -1));
+        return this.moved(nextToken(this.facing(scene), -1, this.patchesToSkip(scene)));
       case "ArrowDown":
-        return this.moved(nextToken(this.facing(scene), 1));
+        return this.moved(nextToken(this.facing(scene), 1, this.patchesToSkip(scene)));
       case "ArrowLeft":
         return this.moved(nextHead(layers, wanted, -1));
       case "ArrowRight":
@@ -164,6 +176,10 @@ class MediaView implements Mounted {
       case "]":
         return this.moved(nextLayer(layers, wanted, 1));
       case "Escape":
+        if (this.form.region) {
+          this.clearRegion();
+          return true;
+        }
         if (!this.pinned) return false;
         this.host.select({ token: null });
         return true;
@@ -178,6 +194,7 @@ class MediaView implements Mounted {
     this.listeners.abort();
     cancelAnimationFrame(this.frame);
     this.host.tip(null);
+    this.bar.destroy();
     this.surface.destroy();
     this.stage.remove();
   }
@@ -205,6 +222,7 @@ class MediaView implements Mounted {
     this.panels = panels;
     // The same layer is drawn again when measures have come: the pointer is still where it was.
     if (isOther) this.hovered = this.exact = null;
+    if (this.form.region && !hasBoxes(stackOf(trace, site.key_stack), site)) this.form.region = null;
     this.host.fail(null);
     this.draw();
     this.tell();
@@ -285,7 +303,41 @@ class MediaView implements Mounted {
     });
   }
 
+  /** What the words get from a marked region, and what can be done with it. */
+  private showBar(): void {
+    const { scene, form, focus } = this;
+    if (!scene || !form.region) {
+      this.bar.hide();
+      return;
+    }
+    const { site, keys } = scene.layer;
+    const stack = stackOf(this.host.trace, site.key_stack);
+    const positions = positionsIn(stack, form.region);
+    const isWord = focus?.side === "query" && scene.selection.what === "pattern";
+    const shares = this.panels.map((panel) => {
+      const values = isWord ? this.values(panel, focus) : panel.plane.received();
+      return positions.reduce((sum, position) => sum + (values[keys.groupOf[position] ?? -1] || 0), 0);
+    });
+    this.bar.show({
+      region: form.region,
+      count: positions.length,
+      share: shares.reduce((sum, share) => sum + share, 0) / Math.max(1, shares.length),
+      query: isWord ? (scene.layer.queries.members[focus.index]?.[0] ?? null) : null,
+      word: isWord ? (scene.layer.queries.texts[focus.index] as string) : "",
+      site: site.site,
+      heads: this.panels.map(({ name, head }) => (head < 0 ? site.site : name)),
+      edit: this.host.edit && !site.no_token_edits ? this.host.edit.bind(this.host) : null,
+    });
+  }
+
+  private clearRegion(): void {
+    this.form.region = null;
+    this.draw();
+    this.showBar();
+  }
+
   private tell(): void {
+    this.showBar();
     const { line, notes } = this.form.told();
     const scene = this.scene as Scene;
     const left = scene.selection.rollout ? [] : scene.notes().filter((note) => !note.startsWith("the first token"));
@@ -319,6 +371,18 @@ class MediaView implements Mounted {
     return true;
   }
 
+  /** Of a picture within a text the words are walked through, unless a patch is chosen. */
+  private patchesToSkip(scene: Scene): ((index: number) => boolean) | undefined {
+    const side = scene.selection.direction === "from" ? "query" : "key";
+    const reading = side === "query" ? scene.layer.queries : scene.layer.keys;
+    const stack = stackOf(this.host.trace, reading.stack);
+    if (stack.kind !== "text" || stack.boxes.length !== reading.groupOf.length) return undefined;
+    const numbers = numbersOf(stack);
+    const isPatch = (index: number) => (numbers[reading.members[index]?.[0] ?? -1] ?? -1) >= 0;
+    const { pinned } = this;
+    return pinned?.side === side && isPatch(pinned.index) ? undefined : isPatch;
+  }
+
   /** Tokens are walked through on the side that is looked from, or to. */
   private facing(scene: Scene): Scene {
     const side = scene.selection.direction === "from" ? "query" : "key";
@@ -335,9 +399,28 @@ class MediaView implements Mounted {
       const { left, top } = this.stage.getBoundingClientRect();
       return { x: event.clientX - left, y: event.clientY - top };
     };
-    this.stage.addEventListener("pointermove", (event) => this.hover(at(event), event), { signal });
+    this.stage.addEventListener(
+      "pointerdown",
+      (event) => {
+        // A finger scrolls, and what lies over the picture has its own buttons.
+        const isOnStage = !this.bar.holds(event.target);
+        if (event.button === 0 && event.pointerType !== "touch" && isOnStage) {
+          this.drag = { from: at(event), isMarking: false };
+        }
+      },
+      { signal },
+    );
+    window.addEventListener("pointerup", () => this.drop(), { signal });
+    this.stage.addEventListener(
+      "pointermove",
+      (event) => {
+        if (this.bar.holds(event.target)) this.leave();
+        else if (!this.dragged(at(event))) this.hover(at(event), event);
+      },
+      { signal },
+    );
     this.stage.addEventListener("pointerleave", () => this.leave(), { signal });
-    this.stage.addEventListener("click", (event) => this.click(at(event)), { signal });
+    this.stage.addEventListener("click", (event) => this.bar.holds(event.target) || this.click(at(event)), { signal });
     this.stage.addEventListener(
       "wheel",
       (event) => {
@@ -349,6 +432,26 @@ class MediaView implements Mounted {
       },
       { signal, passive: false },
     );
+  }
+
+  /** Whether the pointer, held down, marks a part of the picture. */
+  private dragged(to: Point): boolean {
+    const { drag, form } = this;
+    if (!drag || !this.scene || !form.mark) return false;
+    if (!drag.isMarking && Math.hypot(to.x - drag.from.x, to.y - drag.from.y) < SLACK) return false;
+    if (!form.mark(drag.from, to)) return drag.isMarking;
+    drag.isMarking = true;
+    this.hovered = null;
+    this.stage.style.cursor = "crosshair";
+    this.host.tip(null);
+    this.soon();
+    return true;
+  }
+
+  /** The click that follows a drag is its end. */
+  private drop(): void {
+    if (!this.drag?.isMarking) this.drag = null;
+    else window.setTimeout(() => (this.drag = null));
   }
 
   private hover(at: { x: number; y: number }, event: PointerEvent): void {
@@ -377,7 +480,7 @@ class MediaView implements Mounted {
 
   private click(at: { x: number; y: number }): void {
     const { scene } = this;
-    if (!scene) return;
+    if (!scene || this.drag?.isMarking) return;
     const spot = this.form.hit(at.x, at.y);
     if (spot && "head" in spot) {
       this.host.select({ head: spot.head, heads: scene.selection.heads });

@@ -26,12 +26,17 @@ export function nextLayer(layers: SiteProps[], { site }: Selection, step: Step):
   return there ? { site: there.site } : null;
 }
 
-/** The next token on the pinned one's side that is not switched off; the first or last query when none is pinned. */
-export function nextToken({ layer, selection }: Scene, step: Step): Partial<Selection> | null {
+/** The next token on the pinned one's side that is neither switched off nor skipped; the first or last query when none is
+ *  pinned. */
+export function nextToken(
+  { layer, selection }: Scene,
+  step: Step,
+  isSkipped: (index: number) => boolean = () => false,
+): Partial<Selection> | null {
   const side = selection.token?.side ?? "query";
   const { isOff } = side === "query" ? layer.queries : layer.keys;
   let index = selection.token ? selection.token.index + step : step > 0 ? 0 : isOff.length - 1;
-  while (isOff[index]) index += step;
+  while (index >= 0 && index < isOff.length && (isOff[index] || isSkipped(index))) index += step;
   return index >= 0 && index < isOff.length ? { token: { side, index } } : null;
 }
 

@@ -2,6 +2,7 @@
 
 import { number } from "../data/measures";
 import { type Picture, patchesOf, strongestPatches } from "../data/media";
+import { hasBoxes, isSeparator, type Patches, patchesIn, type Region, regionOf } from "../data/patches";
 import type { Plane } from "../data/plane";
 import { stackOf } from "../data/trace";
 import { contains, fillBox, frame, grown, roundBox, scaled } from "../marks/boxes";
@@ -14,7 +15,7 @@ import type { Token } from "./columns";
 import type { Label, Ruler } from "./labels";
 import { type Legend, overlayLegend, signedLegend } from "./legend";
 import type { Form, Panel, Sight, Spot } from "./media";
-import { CHIP, layChips, layPictures, patchBox, patchIn, placesOf, snapped, TITLE } from "./pictureLayout";
+import { CHIP, inWindow, layChips, layPictures, placesOf, snapped, TITLE } from "./pictureLayout";
 import { PatchRelevance } from "./pictureRelevance";
 
 const FADED = 0.38;
@@ -23,6 +24,7 @@ const ROOT = 0.6;
 const COVER = 0.85;
 const GRID_FROM = 7; // px: patches from here on have lines between them
 const IN_TIP = 12; // heads at most
+const CHIP_SHARE = 0.34; // of the height, for words over the picture
 const OTHER = { query: "key", key: "query" } as const;
 
 /** A token that is no patch: a special one, or a word that looks at the picture. */
@@ -40,6 +42,13 @@ export class PictureForm implements Form {
   /** A picture before those of the heads, while an answer is explained. */
   private answer: { relevance: PatchRelevance; box: Box } | null = null;
   private chips: Chip[] = [];
+  /** How far the chips are scrolled, where there are more than there is room for; and how far they can be. */
+  private scroll = { top: 0, most: 0, bottom: 0, focus: -1 };
+  /** Whether there is room for numbers on the chips. */
+  private hasRoom = false;
+  private places: Patches | null = null;
+  /** A part of the picture that the user marked. */
+  region: Region | null = null;
   private patches: Record<"query" | "key", Int32Array> = { query: new Int32Array(), key: new Int32Array() };
   /** The token of each patch. */
   private tokens: Record<"query" | "key", Int32Array> = { query: new Int32Array(), key: new Int32Array() };
@@ -57,9 +66,10 @@ export class PictureForm implements Form {
       query: patchesOf(layer.queries, stackOf(trace, site.stack), site),
       key: patchesOf(layer.keys, stackOf(trace, site.key_stack), site),
     };
-    const cells = this.grid[0] * this.grid[1];
-    this.tokens = { query: placesOf(this.patches.query, cells), key: placesOf(this.patches.key, cells) };
-    const top = this.layChips(ruler, width);
+    this.places = patchesIn(stackOf(trace, site.key_stack), site, sight.picture as Picture);
+    const { count } = this.places;
+    this.tokens = { query: placesOf(this.patches.query, count), key: placesOf(this.patches.key, count) };
+    const top = this.layChips(ruler, width, height);
     this.layPanels(width, height, top);
   }
 
@@ -72,12 +82,13 @@ export class PictureForm implements Form {
     sight.panels.forEach((panel, index) => {
       const box = this.boxes[index] as Box;
       const at = { x: Math.round(box.x * scale), y: Math.round(box.y * scale) };
-      place(raster, pale, width, at.x, at.y);
+      this.placePicture(raster, pale, width, at, scaled(box, scale));
       // Arrows alone say enough: under them the picture should be seen.
       if (sight.focus || !sight.selection.arrows) this.paintWeights(raster, scale, panel, box);
       this.paintGrid(raster, scale, box);
       if (sight.selection.arrows) this.paintArrows(raster, scale, panel, box);
       this.paintFocus(raster, scale, box, plain, width);
+      this.paintRegion(raster, scale, box);
       const isChosen = sight.panels.length > 1 && panel.head === sight.selection.head;
       frame(
         raster,
@@ -118,7 +129,7 @@ export class PictureForm implements Form {
       }
     }
     const isOne = sight.panels.length === 1;
-    const values = isOne && focus ? sight.values(sight.panels[0] as Panel, focus) : null;
+    const values = this.hasRoom && focus ? sight.values(sight.panels[0] as Panel, focus) : null;
     for (const chip of this.chips) {
       const isFocus = focus !== null && focus.side === chip.side && focus.index === chip.index;
       const other = focus && this.chipIn(chip, OTHER[focus.side]);
@@ -173,6 +184,16 @@ export class PictureForm implements Form {
       if (contains(box, x, y)) return this.patchAt(box, x, y);
     }
     return null;
+  }
+
+  /** Marks what lies between two points of a picture whose image tokens stand in a text; false where none is. */
+  mark(from: { x: number; y: number }, to: { x: number; y: number }): boolean {
+    const { sight } = this.all();
+    const { site } = sight.scene.layer;
+    const box = this.boxes.find((candidate) => contains(candidate, from.x, from.y));
+    const isPlaced = hasBoxes(stackOf(sight.host.trace, site.key_stack), site);
+    this.region = box && isPlaced ? regionOf((sight.picture as Picture).areas, box, from, to) : null;
+    return this.region !== null;
   }
 
   tip(token: Token, { x, y }: { x: number; y: number }): string[] {
@@ -253,7 +274,7 @@ export class PictureForm implements Form {
 
   boxAt({ x, y }: { x: number; y: number }): Box | null {
     for (const box of this.answer ? [this.answer.box, ...this.boxes] : this.boxes) {
-      const patch = contains(box, x, y) ? patchIn(box, this.cell(box), this.grid, x, y) : -1;
+      const patch = contains(box, x, y) ? this.all().places.at(box, x, y) : -1;
       if (patch >= 0) return this.patchBox(box, patch);
     }
     return this.chips.find((chip) => contains(chip.box, x, y))?.box ?? null;
@@ -278,8 +299,10 @@ export class PictureForm implements Form {
 
   // Where things are
 
-  private get grid(): [number, number] {
-    return this.all().sight.scene.layer.site.grid ?? [1, 1];
+  /** Whether the picture stands within a text, so that what is no patch is mostly words. */
+  private get isText(): boolean {
+    const { host, scene } = this.all().sight;
+    return stackOf(host.trace, scene.layer.site.key_stack).kind === "text";
   }
 
   /** The side that the pointer chooses from: patches that look, or that are looked at. */
@@ -289,7 +312,7 @@ export class PictureForm implements Form {
     return sight.selection.direction === "from" ? "query" : "key";
   }
 
-  private layChips(ruler: Ruler, width: number): number {
+  private layChips(ruler: Ruler, width: number, height: number): number {
     const { sight } = this.all();
     const { layer } = sight.scene;
     const chips: Omit<Chip, "box">[] = [];
@@ -297,14 +320,31 @@ export class PictureForm implements Form {
     for (const side of sides) {
       const reading = side === "query" ? layer.queries : layer.keys;
       this.patches[side].forEach((patch, index) => {
-        if (patch < 0) chips.push({ side, index, text: reading.texts[index] as string });
+        const text = reading.texts[index] as string;
+        if (patch < 0 && !isSeparator(text)) chips.push({ side, index, text });
       });
     }
-    const isAlone = chips.length <= 8 && sight.panels.length === 1;
-    const wide = chips.map((chip) => Math.min(200, Math.ceil(ruler.width(chip.text, 12)) + (isAlone ? 62 : 20)));
+    this.hasRoom = chips.length <= 8 && sight.panels.length === 1;
+    const wide = chips.map((chip) => Math.min(200, Math.ceil(ruler.width(chip.text, 12)) + (this.hasRoom ? 62 : 20)));
     const { boxes, bottom } = layChips(wide, width);
-    this.chips = chips.map((chip, index) => ({ ...chip, box: boxes[index] as Box }));
-    return bottom;
+    const focus = chips.findIndex(({ side, index }) => sight.focus?.side === side && sight.focus.index === index);
+    const window = inWindow(boxes, bottom, height * CHIP_SHARE, this.scroll, focus);
+    this.scroll = { ...window, focus };
+    this.chips = chips
+      .map((chip, index) => {
+        const box = boxes[index] as Box;
+        return { ...chip, box: { ...box, y: box.y - window.top } };
+      })
+      .filter(({ box }) => box.y >= 0 && box.y + box.height <= window.bottom);
+    return window.bottom;
+  }
+
+  /** Turns over chips that there is no room for. */
+  wheel(_x: number, y: number, delta: number): boolean {
+    const { top, most, bottom } = this.scroll;
+    if (!most || y > bottom) return false;
+    this.scroll.top = Math.max(0, Math.min(most, top + Math.sign(delta) * (CHIP + 4)));
+    return true;
   }
 
   private layPanels(width: number, height: number, top: number): void {
@@ -320,7 +360,7 @@ export class PictureForm implements Form {
   }
 
   private patchAt(box: Box, x: number, y: number): Spot {
-    const patch = patchIn(box, this.cell(box), this.grid, x, y);
+    const patch = this.all().places.at(box, x, y);
     const side = this.pointed;
     const token = patch < 0 ? -1 : (this.tokens[side][patch] as number);
     return token >= 0 ? { token: { side, index: token } } : null;
@@ -328,26 +368,11 @@ export class PictureForm implements Form {
 
   /** How large a patch is in a panel. */
   private cell(box: Box): { width: number; height: number } {
-    const { sight } = this.all();
-    const picture = sight.picture as { width: number; height: number; patch: [number, number] };
-    const first = this.firstGrid();
-    // A coarser layer's patches stand for several of the input's.
-    const [down, across] = [first[0] / this.grid[0], first[1] / this.grid[1]].map(
-      (ratio) => 2 ** Math.round(Math.log2(ratio)),
-    );
-    return {
-      width: (picture.patch[1] * (across as number) * box.width) / picture.width,
-      height: (picture.patch[0] * (down as number) * box.height) / picture.height,
-    };
-  }
-
-  private firstGrid(): [number, number] {
-    const { sight } = this.all();
-    return stackOf(sight.host.trace, sight.scene.layer.site.key_stack).grid ?? this.grid;
+    return this.all().places.cell(box);
   }
 
   private patchBox(box: Box, patch: number): Box {
-    return patchBox(box, this.cell(box), this.grid[1], patch);
+    return this.all().places.box(patch, box);
   }
 
   /** The same patch (or special token) on the other side; −1 where it is not there. */
@@ -400,7 +425,7 @@ export class PictureForm implements Form {
     return {
       strongest,
       weakest,
-      special: rest > 0.0005 && side === "key" && isWeight ? `special ${number(rest)}` : "",
+      special: rest > 0.0005 && side === "key" && isWeight ? `${this.isText ? "text" : "special"} ${number(rest)}` : "",
     };
   }
 
@@ -420,6 +445,37 @@ export class PictureForm implements Form {
       const colour = isSigned ? (value < 0 ? theme.negative : theme.positive) : heat(theme, share);
       fillBox(raster, snapped(scaled(this.patchBox(box, patch), scale), area), colour, COVER * share);
     });
+  }
+
+  /** The picture; between the copies of it that a model reads, nothing. */
+  private placePicture(
+    raster: Raster,
+    words: Uint32Array,
+    width: number,
+    at: { x: number; y: number },
+    box: Box,
+  ): void {
+    const { areas } = this.all().sight.picture as Picture;
+    place(raster, words, width, at.x, at.y);
+    if (areas.length < 2) return;
+    const { theme } = this.all();
+    const height = words.length / width;
+    fillBox(raster, { x: at.x, y: at.y, width, height }, theme.background);
+    for (const {
+      box: [left, top, right, bottom],
+    } of areas) {
+      const area = snapped(
+        {
+          x: box.x + left * box.width,
+          y: box.y + top * box.height,
+          width: (right - left) * box.width,
+          height: (bottom - top) * box.height,
+        },
+        { x: at.x, y: at.y, width, height },
+      );
+      this.paintPatch(raster, area, box, words, width);
+      frame(raster, grown(area, 1), theme.line, 1);
+    }
   }
 
   private paintAnswer(
@@ -443,12 +499,20 @@ export class PictureForm implements Form {
   }
 
   private paintGrid(raster: Raster, scale: number, box: Box): void {
-    const { theme } = this.all();
+    const { sight, theme, places } = this.all();
     const cell = this.cell(box);
     if (Math.min(cell.width, cell.height) < GRID_FROM) return;
-    const [rows, columns] = this.grid;
     const alpha = Math.min(cell.width, cell.height) < 14 ? 0.25 : 0.45;
     const area = scaled(box, scale);
+    if (hasBoxes(stackOf(sight.host.trace, sight.scene.layer.site.key_stack), sight.scene.layer.site)) {
+      for (let patch = 0; patch < places.count; patch++) {
+        const { x, y, width, height } = snapped(scaled(this.patchBox(box, patch), scale), area);
+        fillBox(raster, { x: x + width - 1, y, width: 1, height }, theme.background, alpha);
+        fillBox(raster, { x, y: y + height - 1, width: width - 1, height: 1 }, theme.background, alpha);
+      }
+      return;
+    }
+    const [rows, columns] = sight.scene.layer.site.grid ?? [1, 1];
     const [right, bottom] = [Math.min(box.width, columns * cell.width), Math.min(box.height, rows * cell.height)];
     for (let column = 1; column <= columns && column * cell.width < box.width - 0.5; column++) {
       const x = Math.round((box.x + column * cell.width) * scale);
@@ -477,6 +541,18 @@ export class PictureForm implements Form {
     if (beside) {
       const patch = this.patches[beside.side][beside.index] as number;
       if (patch >= 0) frame(raster, grown(scaled(this.patchBox(box, patch), scale), line), theme.ink, line, 0.8);
+    }
+  }
+
+  private paintRegion(raster: Raster, scale: number, box: Box): void {
+    const { theme } = this.all();
+    const line = Math.max(1, Math.round(scale));
+    for (const [left, top, right, bottom] of this.region?.shares ?? []) {
+      const x = box.x + left * box.width;
+      const y = box.y + top * box.height;
+      const marked = scaled({ x, y, width: (right - left) * box.width, height: (bottom - top) * box.height }, scale);
+      frame(raster, grown(marked, line), theme.background, line * 3, 0.9);
+      frame(raster, marked, theme.accent, line * 2);
     }
   }
 
@@ -541,8 +617,8 @@ export class PictureForm implements Form {
     }
   }
 
-  private all(): { sight: Sight; theme: Theme } {
-    return { sight: this.sight as Sight, theme: this.theme as Theme };
+  private all(): { sight: Sight; theme: Theme; places: Patches } {
+    return { sight: this.sight as Sight, theme: this.theme as Theme, places: this.places as Patches };
   }
 }
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { layChips, layPictures, patchBox, patchIn, placesOf, snapped } from "./pictureLayout";
+import { inWindow, layChips, layPictures, placesOf, snapped } from "./pictureLayout";
 
 test("chips stand side by side, and begin a line where they have no room", () => {
   const { boxes, bottom } = layChips([100, 100, 100], 240);
@@ -35,16 +35,22 @@ describe.each([1, 2, 5, 12])("%d pictures", (count) => {
   });
 });
 
-test("a point is in the patch that is drawn there", () => {
-  const [box, cell] = [
-    { x: 50, y: 20, width: 140, height: 70 },
-    { width: 20, height: 10 },
-  ];
-  for (const patch of [0, 6, 7, 48]) {
-    const { x, y, width, height } = patchBox(box, cell, 7, patch);
-    expect(patchIn(box, cell, [7, 7], x + width / 2, y + height / 2)).toBe(patch);
-  }
-  expect(patchIn(box, cell, [7, 7], 191, 30)).toBe(-1);
+describe("chips over the picture", () => {
+  const { boxes, bottom } = layChips(Array(40).fill(80), 300);
+
+  test("are all there where there is room", () => {
+    expect(inWindow(boxes, bottom, 900, { top: 0, focus: -1 }, 3)).toEqual({ top: 0, most: 0, bottom });
+  });
+
+  test("move by whole lines to the one in focus, and stay where that stays", () => {
+    const first = inWindow(boxes, bottom, 120, { top: 0, focus: -1 }, 39);
+    const last = boxes[39] as { y: number; height: number };
+    expect(first.bottom).toBeLessThanOrEqual(120);
+    expect(last.y + last.height - first.top).toBeLessThanOrEqual(first.bottom);
+    expect(first.top).toBe(first.most);
+    expect(inWindow(boxes, bottom, 120, { top: 26, focus: 39 }, 39).top).toBe(26);
+    expect(inWindow(boxes, bottom, 120, { top: first.top, focus: 39 }, 0).top).toBe(0);
+  });
 });
 
 test("patches know their tokens, and those without one that they have none", () => {

@@ -53,26 +53,25 @@ export function layPictures({ width, height, top, count, shape }: Room): Box[] {
   }));
 }
 
-/** The patch at a point of a picture; −1 beside it. */
-export function patchIn(
-  box: Box,
-  cell: { width: number; height: number },
-  [rows, columns]: [number, number],
-  x: number,
-  y: number,
-): number {
-  const row = Math.floor((y - box.y) / cell.height);
-  const column = Math.floor((x - box.x) / cell.width);
-  return row >= rows || column >= columns ? -1 : row * columns + column;
-}
-
-export function patchBox(box: Box, cell: { width: number; height: number }, columns: number, patch: number): Box {
-  return {
-    x: box.x + (patch % columns) * cell.width,
-    y: box.y + Math.floor(patch / columns) * cell.height,
-    width: cell.width,
-    height: cell.height,
-  };
+/** The part of the chips that there is room for: how far they are scrolled, how far they can be, where they end. The
+ *  one in focus is within, where the focus is another than before. */
+export function inWindow(
+  boxes: Box[],
+  bottom: number,
+  room: number,
+  before: { top: number; focus: number },
+  focus: number,
+): { top: number; most: number; bottom: number } {
+  const line = CHIP + 4;
+  const most = bottom > room ? Math.ceil((bottom - Math.max(room, 2 * line)) / line) * line : 0;
+  const end = bottom - most;
+  let top = Math.min(most, before.top);
+  const box = boxes[focus];
+  if (box && focus !== before.focus) {
+    const lowest = Math.ceil((box.y + box.height + 8 - end) / line) * line;
+    top = Math.max(0, Math.min(Math.max(top, lowest), Math.floor((box.y - 10) / line) * line));
+  }
+  return { top, most, bottom: end };
 }
 
 /** The token of each patch; −1 for one that has none. */

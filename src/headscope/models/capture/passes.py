@@ -70,15 +70,17 @@ class Pass:
         interventions: Sequence[Intervention] = (),
         *,
         edited: Sequence[Inputs] | None = None,
+        are_checked: bool = False,
     ):
-        """`edited` are the examples after `replace_token`, where the batch was made from those."""
+        """`edited` are the examples after `replace_token`, where the batch was made from those. `are_checked` says that
+        the tokens of interventions are positions already, which may lie beyond the examples'."""
         self.model = model
         self.batch = batch.to(model.device, model.dtype)
         if not model.has_layout:
             model.probe(inputs=self.batch.model_inputs)
         self.interventions = intervention_list(interventions)
         resolve(self.interventions, model.layout)
-        for example in batch.examples:
+        for example in batch.examples if not are_checked else ():
             check_tokens(self.interventions, example.tokens)
         self.edited = batch.examples if edited is None else edited
         self.edits = [edit for edit in self.interventions if edit.stage != "tokens"]  # tokens are replaced already
@@ -86,12 +88,19 @@ class Pass:
         self.real = {stack: real for stack, real in self.batch.real.items() if real.shape[1]}
 
     @classmethod
-    def of(cls, model: "Model", inputs: Sequence[Inputs], interventions: Sequence[Intervention] = ()) -> "Pass":
+    def of(
+        cls,
+        model: "Model",
+        inputs: Sequence[Inputs],
+        interventions: Sequence[Intervention] = (),
+        *,
+        are_checked: bool = False,
+    ) -> "Pass":
         """The pass of several inputs: tokens replaced, then padded to one batch."""
         interventions = intervention_list(interventions)
         edited = [replace_tokens(model, example, interventions) for example in inputs]
         batch = replace(collate(edited, model.module, model.processor), examples=list(inputs))
-        return cls(model, batch, interventions, edited=edited)
+        return cls(model, batch, interventions, edited=edited, are_checked=are_checked)
 
     def run(
         self,

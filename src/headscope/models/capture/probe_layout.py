@@ -20,6 +20,7 @@ from headscope.models.layout import (
     block_among,
     block_of,
     is_cross_attention,
+    reads_pictures_in_text,
     stack_of,
 )
 from headscope.models.slim_layers import NoHeads
@@ -104,8 +105,11 @@ def _as_one_layer(heads: list[Seen]) -> Seen:
 def _layers(probe: Probe, calls: Sequence[Seen], *, is_encoder_decoder: bool) -> list[AttentionLayer]:
     """The attention layers, stack by stack in the order they run; cross-attention last."""
     stacks = {seen.name: stack_of(seen.name, is_encoder_decoder=is_encoder_decoder) for seen in calls}
+    is_joined = reads_pictures_in_text(probe.module)
     if len(set(stacks.values())) == 1:
         stacks = dict.fromkeys(stacks, "main")
+    elif is_joined and "main" not in stacks.values():
+        stacks = {name: "main" if stack == "text" else stack for name, stack in stacks.items()}
     lengths = {stacks[seen.name]: seen.n_queries for seen in calls if seen.n_queries == seen.n_keys}
     places: dict[tuple[str, Kind], list[tuple[Seen, str]]] = {}
     for seen in calls:
@@ -117,6 +121,8 @@ def _layers(probe: Probe, calls: Sequence[Seen], *, is_encoder_decoder: bool) ->
         for number, (seen, key_stack) in zip(numbers, placed, strict=True):
             layers.append(_layer(probe, seen, Site(stack, number, kind), key_stack))
     order = {stack: place for place, stack in enumerate(dict.fromkeys(stack for stack, _ in places))}
+    if is_joined and "main" in order:
+        order["main"] = -1  # the language model before the tower that it is given images by
     return sorted(layers, key=lambda layer: (layer.site.kind == "cross", order[layer.site.stack], layer.site.layer))
 
 
@@ -128,6 +134,8 @@ def _place(seen: Seen, stacks: dict[str, str], lengths: dict[str, int]) -> tuple
     others = [other for other, length in lengths.items() if length == seen.n_keys and other != stack]
     others = ["encoder"] if stack == "decoder" and "encoder" in stacks.values() else others
     key_stack = others[0] if others else stack
+    if key_stack == stack == "main" and "vision" in stacks.values() and is_cross_attention(seen.name, seen.module):
+        return stack, "cross", "image"  # what the tower gave, put together as no layer of it has it (Mllama)
     if key_stack == stack and stack in lengths:
         stack = f"{stack}_pool"  # queries of its own that look at the stack's tokens: a pooling head
     return stack, "cross", key_stack

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -13,7 +14,7 @@ from headscope.models.capture.session import Session
 from headscope.models.inputs.batch import Batch
 from headscope.models.predictions import logits_of
 from headscope.sites import Site
-from headscope.traces import LayerRecord, Predictions, Tokens, Trace
+from headscope.traces import Inputs, LayerRecord, Predictions, Tokens, Trace
 
 if TYPE_CHECKING:
     from headscope.models.model import Model
@@ -53,7 +54,7 @@ def traces_of(
                 record=session.record,
                 layers=layers,
                 tokens=tokens,
-                inputs=inputs,
+                inputs=_of_stacks(model, inputs),
                 edits=tuple(repr(intervention) for intervention in interventions),
                 answers=answers[example],
                 residuals=_streams(session, example),
@@ -136,6 +137,13 @@ def _tokens(model: "Model", tokens: dict[str, Tokens], layers: dict[Site, LayerR
             if known is None or (len(known) != length and not _is_coarser(known, length)):
                 tokens[stack] = Tokens.numbered(length)
     return tokens
+
+
+def _of_stacks(model: "Model", inputs: Inputs) -> Inputs:
+    """The input, with the picture of its text under the name that the text's stack has."""
+    if "text" not in inputs.seen or "text" in model.stacks or "main" not in model.stacks:
+        return inputs
+    return replace(inputs, seen={"main" if name == "text" else name: seen for name, seen in inputs.seen.items()})
 
 
 def _is_coarser(tokens: Tokens, length: int) -> bool:

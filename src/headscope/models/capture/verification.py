@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from headscope.errors import HeadscopeError
+from headscope.models.capture.picture_inputs import picture_inputs
 from headscope.models.capture.verification_inputs import (
     VerificationInput,
     decoding_inputs,
@@ -81,8 +82,9 @@ class Verification:
 
 
 def verify_at_load(model: "ProbedModule", *, any_size: bool = False) -> Verification:
-    """A padded batch of two texts, or what else the model reads, once by itself and once observed."""
-    return _verify(model, [load_inputs(model.module)], any_size=any_size)
+    """A padded batch of two texts, or what else the model reads, once by itself and once observed; and a picture within
+    a text, where it reads those."""
+    return _verify(model, [*_with_picture(model), load_inputs(model.module)], any_size=any_size)
 
 
 def verify_on(model: "ProbedModule", inputs: Mapping[str, Any]) -> Verification:
@@ -97,7 +99,12 @@ def verify_whole(model: "ProbedModule", inputs: Mapping[str, Any] | None = None)
     """Every kind of input that a model takes, cached decoding and its own SDPA; or ready `inputs` alone."""
     if inputs is not None:
         return _verify(model, [[VerificationInput("the inputs given", inputs)]], with_sdpa=True)
-    return _verify(model, [[case] for case in whole_inputs(model.module)], with_sdpa=True)
+    return _verify(model, [*_with_picture(model), *([case] for case in whole_inputs(model.module))], with_sdpa=True)
+
+
+def _with_picture(model: "ProbedModule") -> list[list[VerificationInput]]:
+    inputs = picture_inputs(model)
+    return [] if inputs is None else [[VerificationInput("a picture within a text", inputs)]]
 
 
 def verify_decoding(model: "ProbedModule") -> Verification:

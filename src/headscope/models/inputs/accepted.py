@@ -158,12 +158,13 @@ class Intake:
         return self.config
 
     def stack(self, role: str) -> str:
-        """The stack that reads a role's positions: the source's text, image or audio, or the target."""
+        """The stack that reads a role's positions: the source's text, image or audio, the target, or the `keys` that an
+        image is to words."""
         if role == "target":
             return "decoder"
         if self.is_encoder_decoder:
             return "encoder"
-        own = {"text": "text", "image": "vision", "audio": "audio"}[role]
+        own = {"text": "text", "image": "vision", "audio": "audio", "keys": "image"}[role]
         if len(self.kinds) > 1 and (self.stacks is None or role != "text"):
             return own  # a tower that the probe at load may not have reached
         stacks = self.stacks or ("main",)
@@ -249,6 +250,12 @@ class Intake:
                 return table.num_embeddings
         size = getattr(self.section("decoder" if role == "target" else "text"), "vocab_size", None)
         return size if isinstance(size, int) else None
+
+    @property
+    def image_ids(self) -> set[int]:
+        """Ids of tokens that stand for an image."""
+        numbers = (getattr(self.config, name, None) for name in ("image_token_id", "image_token_index"))
+        return {number for number in numbers if isinstance(number, int)}
 
     @property
     def placeholder_ids(self) -> set[int]:

@@ -12,6 +12,7 @@ from headscope.errors import InputError
 from headscope.models.inputs.accepted import Intake
 from headscope.models.inputs.display_tokens import tokens_of_ids
 from headscope.models.inputs.media import frames, seen_patches, sound_seen
+from headscope.models.inputs.placed_tokens import placed_image
 from headscope.models.inputs.reading_warnings import warn_reader
 from headscope.traces.inputs import Inputs
 from headscope.traces.media import Seen
@@ -106,14 +107,24 @@ def _text_name(example: Inputs, intake: Intake) -> str | None:
     return name if value is not None and value.ndim == 1 and not value.is_floating_point() else None
 
 
+def flat_names(intake: Intake, tensors: Mapping[str, Tensor]) -> set[str]:
+    """The inputs of a text with images that have no batch axis: patches or tiles of all images lie in one row."""
+    if "image_grid_thw" in tensors:
+        return {"pixel_values", "image_grid_thw"}
+    pixels = tensors.get("pixel_values")
+    is_in_text = "input_ids" in tensors and bool(intake.image_ids)
+    has_axis = {"image_sizes", "pixel_attention_mask", "aspect_ratio_ids"} & set(tensors)
+    return {"pixel_values"} if is_in_text and not has_axis and pixels is not None and pixels.ndim == 4 else set()
+
+
 def _stack(name: str, examples: Sequence[Inputs], intake: Intake) -> Any:
     values = [example.model_inputs[name] for example in examples]
     if values[0].ndim == 0:
         if any(value != values[0] for value in values):
             raise InputError(f"{name!r} differs between inputs of one batch: run them one at a time.")
         return values[0].item()
-    if "image_grid_thw" in examples[0].model_inputs and name in ("pixel_values", "image_grid_thw"):
-        return torch.cat(values)  # Qwen's patches of all images lie in one row, with no batch axis
+    if name in flat_names(intake, examples[0].model_inputs):
+        return torch.cat(values)
     if len({value.shape for value in values}) == 1:
         return torch.stack(values)
     if values[0].ndim != 1 or values[0].is_floating_point():
@@ -150,13 +161,14 @@ def ready_inputs(
     tensors = {name: _with_batch_axis(name, value, intake) for name, value in inputs.items() if value is not None}
     if not any(value.ndim for value in tensors.values()):
         raise InputError(f"there is nothing to run: give {intake.main!r}.")
-    _check_sizes(tensors)
+    flat = _flat_of_rows(tensors, intake)
+    _check_sizes(tensors, flat)
     _check_pixels(tensors, intake)
     roles = _roles(tensors, intake)
     for name, role in roles.items():
         if role in _MASK_OF and not tensors[name].is_floating_point():
             check_ids(intake, tensors[name], role, name)
-    n = next(len(value) for value in tensors.values() if value.ndim)
+    n = next(len(value) for name, value in tensors.items() if value.ndim and name not in flat)
     real: dict[str, Tensor] = {}
     for name, role in roles.items():
         mask = tensors.get(_MASK_OF.get(role, ""))
@@ -165,7 +177,7 @@ def ready_inputs(
         if role in _MASK_OF and tensors[name].ndim > 1:
             whole = torch.ones(tensors[name].shape[:2], dtype=torch.bool)
             real[intake.stack(role)] = mask.bool() if mask is not None and mask.ndim == 2 else whole
-    examples = [_example(intake, tensors, roles, real, row) for row in range(n)]
+    examples = [_example(intake, tensors, roles, real, row, flat) for row in range(n)]
     for stack, tokens in examples[0].tokens.items():
         real.setdefault(stack, torch.ones(n, len(tokens), dtype=torch.bool))
     batched = {name: value if value.ndim else value.item() for name, value in tensors.items()}
@@ -224,8 +236,16 @@ def _rank(name: str, tensor: Tensor, intake: Intake) -> int | None:
     return _RANKS.get(name)
 
 
-def _check_sizes(tensors: dict[str, Tensor]) -> None:
-    flat = {"pixel_values", "image_grid_thw"} if "image_grid_thw" in tensors else set()
+def _flat_of_rows(tensors: dict[str, Tensor], intake: Intake) -> set[str]:
+    """The inputs that are no rows: of a batch, as many images as texts are one each."""
+    flat = flat_names(intake, tensors)
+    if "image_grid_thw" in flat or not flat:
+        return flat
+    is_one_text = len(tensors["input_ids"]) == 1
+    return flat if is_one_text and len(tensors["pixel_values"]) > 1 else set()
+
+
+def _check_sizes(tensors: dict[str, Tensor], flat: set[str]) -> None:
     sizes = {name: len(value) for name, value in tensors.items() if value.ndim and name not in flat}
     if len(set(sizes.values())) > 1:
         listed = ", ".join(f"{name} has {size}" for name, size in sizes.items())
@@ -318,9 +338,13 @@ def check_ids(intake: Intake, ids: Tensor, role: str, name: str = "input_ids") -
 
 
 def _example(
-    intake: Intake, tensors: dict[str, Tensor], roles: dict[str, str], real: dict[str, Tensor], row: int
+    intake: Intake,
+    tensors: dict[str, Tensor],
+    roles: dict[str, str],
+    real: dict[str, Tensor],
+    row: int,
+    flat: set[str],
 ) -> Inputs:
-    flat = {"pixel_values", "image_grid_thw"} if "image_grid_thw" in tensors else set()
     own = {name: value[row] if value.ndim and name not in flat else value for name, value in tensors.items()}
     tokens: dict[str, Tokens] = {}
     text = pair = target = None
@@ -340,6 +364,9 @@ def _example(
             else:
                 text, pair = rebuilt_texts
             _drop_padding(own, keep, len(keep), role)
+    if intake.image_ids and "input_ids" in own and "pixel_values" in own:
+        for role, read in placed_image(intake, tokens[intake.stack("text")], own).items():
+            tokens[intake.stack(role)], looks[intake.stack(role)] = read
     seen = {stack: look for stack, look in looks.items() if look is not None}
     return Inputs("ready", own, tokens, text, pair, target, seen)
 

@@ -19,7 +19,7 @@ def picture_of(intake: Intake, pixels: Tensor, tokens: Tokens) -> Picture | None
     """The image that a model was given as `pixel_values` [channel, height, width]; None where it is none."""
     if pixels.ndim != 3 or tokens.grid is None:
         return None
-    values, note = _display_pixels(intake.image_processor, pixels.detach().float().cpu())
+    values, note = display_pixels(intake.image_processor, pixels.detach().float().cpu())
     patch = _patch(intake.section("vision"), values.shape[:2], tokens.grid)
     return Picture(values, patch, note)
 
@@ -46,7 +46,7 @@ def sound_of(
     return Sound(envelope, spectrogram, seconds, heard)
 
 
-def _display_pixels(processor: Any, pixels: Tensor) -> tuple[Tensor, str]:
+def display_pixels(processor: Any, pixels: Tensor) -> tuple[Tensor, str]:
     """Bytes [height, width, 1 or 3]: normalisation undone as the processor did it."""
     mean, std = getattr(processor, "image_mean", None), getattr(processor, "image_std", None)
     is_normal = bool(getattr(processor, "do_normalize", False)) and mean is not None and std is not None

@@ -17,6 +17,7 @@ from headscope.models.inputs.batch import Batch, Inputs, batchable, check_ids, c
 from headscope.models.inputs.decoder_start import check_decoding, decoder_start, is_whisper
 from headscope.models.inputs.display_tokens import tokens_of_ids
 from headscope.models.inputs.media import audio_inputs, image_inputs, image_tokens
+from headscope.models.inputs.placed_tokens import with_places_of
 from headscope.models.inputs.reading_warnings import collected_warnings
 from headscope.models.inputs.texts import (
     render_chat,
@@ -33,6 +34,8 @@ __all__ = [
     "Batch", "Inputs", "batchable", "collate", "extend", "image_tokens", "prepare", "ready_inputs",
 ]  # fmt: skip
 
+# What there is of each token of a text; of those that are written, as of the last.
+_BESIDE_TEXT = ("token_type_ids", "mm_token_type_ids", "attention_mask", "cross_attention_mask")
 _SOUND_FILES = {".wav", ".wave", ".flac", ".mp3", ".ogg", ".m4a"}
 
 
@@ -116,18 +119,30 @@ def extend(
     role, name = ("target", "decoder_input_ids") if is_target else ("text", intake.name_for("text"))
     old = inputs.model_inputs.get(name, torch.empty(0, dtype=torch.long))
     model_inputs = dict(inputs.model_inputs) | {name: torch.cat([old, new])}
-    for other in () if is_target else ("token_type_ids", "attention_mask"):
+    for other in () if is_target else _BESIDE_TEXT:
         if other in model_inputs:
-            model_inputs[other] = torch.cat([model_inputs[other], model_inputs[other][-1:].expand(len(new))])
+            last = model_inputs[other][-1:]
+            if other == "token_type_ids" and _are_prefix(intake, old, model_inputs[other]):
+                last = torch.ones_like(last)
+            model_inputs[other] = torch.cat([model_inputs[other], last.expand(len(new), *last.shape[1:])])
     if not is_target:
         model_inputs.pop("position_ids", None)  # of the old length; the model counts them itself
     mask = model_inputs.get("attention_mask") if not is_target else None
     ids = model_inputs[name] if mask is None else model_inputs[name][mask.bool()]
     check_ids(intake, model_inputs[name], role, name)
     tokens, texts = tokens_of_ids(intake.tokenizer, ids.tolist())
+    before = inputs.tokens.get(intake.stack(role))
+    if intake.image_ids and before is not None:
+        tokens = with_places_of(tokens, before)
     text, target = (inputs.text, texts[0]) if is_target else (texts[0], inputs.target)
     named = inputs.tokens | {intake.stack(role): tokens}
     return replace(inputs, model_inputs=model_inputs, tokens=named, text=text, target=target)
+
+
+def _are_prefix(intake: Intake, ids: Tensor, types: Tensor) -> bool:
+    """Whether types of tokens tell a prompt, seen both ways, from what follows it (PaliGemma): images are of no type of
+    their own."""
+    return not bool(types.any()) and any(bool((ids == number).any()) for number in intake.image_ids)
 
 
 def _rows(source: Any, intake: Intake) -> list | None:

@@ -8,9 +8,10 @@ from torch import Tensor
 
 from headscope.errors import InputError, TooLongError
 from headscope.models.inputs.accepted import Intake
-from headscope.models.inputs.batch import check_ids
+from headscope.models.inputs.batch import check_ids, flat_names
 from headscope.models.inputs.display_tokens import encode, tokens_of_ids
-from headscope.models.inputs.media import image_inputs, picture
+from headscope.models.inputs.media import picture
+from headscope.models.inputs.placed_tokens import placed_image
 from headscope.models.inputs.reading_warnings import warn_reader
 from headscope.traces.media import Seen
 from headscope.traces.tokens import Token, Tokens
@@ -104,25 +105,36 @@ def _excerpt(text: str, pair: str | None, tokens: Tokens, *, is_end: bool) -> st
 def text_with_image(intake: Intake, text: str, image: Any) -> dict[str, tuple[dict[str, Tensor], Tokens, Seen | None]]:
     """One sequence of text and image, made by the model's own processor."""
     if str(intake.image_token) not in text:
-        raise InputError(f"the text does not say where the image goes: put {intake.image_token!r} into it.")
+        text = f"{intake.image_token}{text}"
+        warn_reader(f"the text does not say where the image goes: {intake.image_token!r} was put before it.")
     vision = intake.section("vision")
     start = getattr(intake.tokenizer, "bos_token", None)
+    image = picture(image, getattr(vision, "num_channels", 3))
     processed = intake.processor(
         text=[text],
-        images=[picture(image, getattr(vision, "num_channels", 3))],
+        images=[image],
         return_tensors="pt",
         add_special_tokens=not (start and text.startswith(start)),  # a chat template has written it already
     )
-    flat = {"pixel_values", "image_grid_thw"} if "image_grid_thw" in processed else set()
-    inputs = {
-        name: value if name in flat else value[0]
-        for name, value in processed.items()
-        if name in intake.arguments and isinstance(value, Tensor) and name != "attention_mask"
-    }
+    inputs = _without_batch_axis(intake, processed)
     check_ids(intake, inputs["input_ids"], "text")
-    _, patches, seen = image_inputs(intake, image)
     tokens, _ = tokens_of_ids(intake.tokenizer, inputs["input_ids"].tolist())
-    return {"text": (inputs, tokens, None), "image": ({}, patches, seen)}
+    placed = placed_image(intake, tokens, inputs, image.size)
+    if all(seen is None for _, seen in placed.values()):
+        warn_reader(f"how {intake.name} lays out a picture is not known: its image tokens have no places in it.")
+    return {role: (inputs if role == "text" else {}, *read) for role, read in placed.items()}
+
+
+def _without_batch_axis(intake: Intake, processed: Mapping[str, Any]) -> dict[str, Tensor]:
+    """What a processor made of one example, as far as the model takes it."""
+    tensors = {
+        name: value
+        for name, value in processed.items()
+        if name in intake.arguments and isinstance(value, Tensor) and name not in ("attention_mask", "labels")
+    }
+    flat = flat_names(intake, tensors)
+    is_whole = {name: name in flat and not (value.ndim == 4 and len(value) == 1) for name, value in tensors.items()}
+    return {name: value if is_whole[name] else value[0] for name, value in tensors.items()}
 
 
 def target_inputs(intake: Intake, target: str, *, truncate: bool = False) -> tuple[dict[str, Tensor], Tokens]:

@@ -90,6 +90,7 @@ if TYPE_CHECKING:
     from headscope.views.contract.measures import ScoresProps as ScoresProps
     from headscope.views.contract.measures import TableProps as TableProps
     from headscope.views.contract.parts import PARTS as PARTS
+    from headscope.views.contract.patterns import ImageAreaProps as ImageAreaProps
     from headscope.views.contract.patterns import ImageProps as ImageProps
     from headscope.views.contract.patterns import LayerProps as LayerProps
     from headscope.views.contract.patterns import MapsProps as MapsProps

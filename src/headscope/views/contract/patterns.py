@@ -1,6 +1,6 @@
 """Weights and vectors of heads: maps, layers, rows, windows, neurons; and what patterns lie over."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from headscope.choices import By, Vectors, What
@@ -91,13 +91,27 @@ class VectorsProps:
 
 
 @dataclass(frozen=True)
+class ImageAreaProps:
+    """A copy of a picture that a model reads beside another: its name, its box as shares of all that is sent, and what
+    it shows of the picture as it was given, in that one's pixels."""
+
+    name: str
+    box: tuple[float, float, float, float]
+    source: tuple[float, float, float, float]
+
+
+@dataclass(frozen=True)
 class ImageProps:
-    """A picture as the model saw it, of `size` (height, width); a patch is so many of the pixels sent."""
+    """A picture as the model saw it, of `size` (height, width); a patch is so many of the pixels sent.
+
+    What lies outside of `areas` is no picture; without any, all of it is.
+    """
 
     stack: str
     size: tuple[int, int]
     patch: tuple[float, float]
     note: str
+    areas: list[ImageAreaProps] = field(default_factory=list)
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,8 @@ class StackProps:
 
     `spaces` lists the positions before which the text has white space: what words and sentences are joined with.
     `looks` says what there is to look at: the part `image/NAME` or `sound/NAME`. `replaced` lists the positions whose
-    token an edit put there.
+    token an edit put there. Of an image within a text, `boxes` are where its tokens lie in the picture (left, top,
+    right and bottom, as shares of its width and height), null for other tokens; empty where no token has a place.
     """
 
     name: str
@@ -29,6 +30,7 @@ class StackProps:
     spaces: list[int] = field(default_factory=list)
     looks: Literal["", "image", "sound"] = ""
     replaced: list[int] = field(default_factory=list)
+    boxes: list[tuple[float, float, float, float] | None] = field(default_factory=list)
 
 
 @dataclass(frozen=True)

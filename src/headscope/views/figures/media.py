@@ -9,8 +9,6 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from headscope.errors import InputError
-from headscope.traces.media import Picture
-from headscope.traces.patch_grids import Grid, grid_of
 from headscope.views.figures.canvas import (
     BAR_ROOM,
     Marks,
@@ -22,6 +20,7 @@ from headscope.views.figures.canvas import (
     ramp_of,
     root_marks,
 )
+from headscope.views.figures.patches import Patches
 from headscope.views.media import picture_of, rollout_to, sound_of
 from headscope.views.table import HeadWeights, spot
 
@@ -41,8 +40,8 @@ def draw_picture(view: "View", head_weights: HeadWeights, theme: Theme) -> Figur
     """A picture a head: what the chosen token looks at (or who looks at it), or what each patch gets on average."""
     planes = _planes(view, head_weights)
     layer = view.trace.layer(view.selection.site)
-    picture, grid = picture_of(view.trace, layer.key_stack), grid_of(view.trace.tokens[layer.key_stack], layer)
-    assert grid is not None  # the form was checked
+    picture = picture_of(view.trace, layer.key_stack)
+    patches = Patches.of(view.trace, layer, picture)
     rows, caption = _values_of_chosen(view, head_weights, list(planes.values()))
     if view.selection.arrows and spot(view) is None:
         caption = "from each patch to the patch that it looks at most"
@@ -56,18 +55,18 @@ def draw_picture(view: "View", head_weights: HeadWeights, theme: Theme) -> Figur
     bar_room = 0.0 if is_plain else BAR_ROOM
     size = (side * n_columns + 0.4, min(LONGEST_INCHES, tall * n_rows + 0.8) + bar_room)
     figure, _ = canvas(view, theme, size, with_axes=False)
-    places, token = _places(view, head_weights), spot(view)
+    places, token = _places(view, head_weights, patches), spot(view)
     for number, (name, values) in enumerate(zip(planes, rows, strict=True)):
         axes = figure.add_subplot(n_rows, n_columns, number + 1)
-        _draw_heat(axes, picture, grid, values, places, theme, is_plain=is_plain)
+        _draw_heat(axes, patches, values, places, theme, is_plain=is_plain)
         if view.selection.arrows:
-            _draw_arrows(axes, picture, grid, list(planes.values())[number], places, view.selection.mass, theme)
+            _draw_arrows(axes, patches, list(planes.values())[number], places, view.selection.mass, theme)
         if token is not None:
-            _frame(axes, picture, grid, int(places[token.index]) if layer.site.kind == "self" else -1, theme)
+            _frame(axes, patches, int(places[token.index]) if layer.site.kind == "self" else -1, theme)
         strongest = float(np.nanmax(np.where(places >= 0, values, 0)))
         axes.set_title(f"{name}  ≤ {strongest:.2g}", fontsize=8, color=theme["ink"], parse_math=False)
     if not is_plain:
-        marks = _overlay_marks(_patch_weights(rows[0], places, grid)) if len(rows) == 1 else _OVERLAY_MARKS
+        marks = _overlay_marks(_patch_weights(rows[0], places, patches.count)) if len(rows) == 1 else _OVERLAY_MARKS
         label = f"{_quantity(view)}, {ROOT:g}-power scale"
         colour_bar(figure, _overlay(theme), figure.axes, marks, label, theme, is_below=True)
     notes = [note for note in (caption, how_read(view), picture.note) if note]
@@ -166,40 +165,41 @@ def _values_of_chosen(
     return [plane[:, token.index] for plane in planes], f"to {names_of(head_weights.weights.keys)[token.index]}"
 
 
-def _places(view: "View", head_weights: HeadWeights) -> np.ndarray:
+def _places(view: "View", head_weights: HeadWeights, patches: Patches) -> np.ndarray:
     """The patch of each token of the side that is coloured, −1 for one that is none."""
     token, layer = spot(view), view.trace.layer(view.selection.site)
     tokens = head_weights.weights.queries if token is not None and token.side == "key" else head_weights.weights.keys
     if view.selection.rollout:
         tokens = view.trace.key_tokens(layer.site)
-    if tokens.kind != "patches" and not any("," in text for text in tokens.texts):
+    places = patches.places(tokens)
+    if places is None:
         raise InputError(f"{token and token.side} {token and token.index} is looked at by words, not by patches.")
-    return np.array([-1 if token.special or token.word is None else token.word for token in tokens])
+    return places
 
 
 def _draw_heat(
-    axes: "Axes", picture: Picture, grid: Grid, values: np.ndarray, places: np.ndarray, theme: Theme, *, is_plain: bool
+    axes: "Axes", patches: Patches, values: np.ndarray, places: np.ndarray, theme: Theme, *, is_plain: bool
 ) -> None:
     """The picture, pale but in its colours, and over it (unless plain) a colour on each patch."""
-    pixels = picture.pixels.numpy().astype(np.float64) / 255
+    pixels = patches.picture.pixels.numpy().astype(np.float64) / 255
     pixels = np.broadcast_to(pixels, (*pixels.shape[:2], 3))
     behind = np.array(to_rgb(theme["background"]))
-    axes.imshow(pixels * (1 - FADED) + behind * FADED, interpolation="nearest")
-    weights = _patch_weights(values, places, grid)
+    pale = np.where(patches.is_picture()[..., None], pixels * (1 - FADED) + behind * FADED, behind)
+    axes.imshow(pale, interpolation="nearest")
+    weights = _patch_weights(values, places, patches.count)
     low, high = scale_of(weights)
     colours = _overlay_colours(np.clip((weights - low) / max(1e-30, high - low), 0, 1) ** ROOT, theme)
-    tall, wide = _patch_size(picture, grid)
-    extent = (-0.5, grid[1] * wide - 0.5, grid[0] * tall - 0.5, -0.5)
     if not is_plain:
-        axes.imshow(colours.reshape(*grid, 4), interpolation="nearest", extent=extent)
-    height, width = picture.pixels.shape[:2]
+        overlay, extent = patches.overlay(colours)
+        axes.imshow(overlay, interpolation="nearest", extent=extent)
+    height, width = patches.picture.pixels.shape[:2]
     axes.set(xlim=(-0.5, width - 0.5), ylim=(height - 0.5, -0.5))
     axes.axis("off")
 
 
-def _patch_weights(values: np.ndarray, places: np.ndarray, grid: Grid) -> np.ndarray:
+def _patch_weights(values: np.ndarray, places: np.ndarray, count: int) -> np.ndarray:
     """The number of each patch, row by row."""
-    weights = np.zeros(grid[0] * grid[1])
+    weights = np.zeros(count)
     weights[places[places >= 0]] = np.nan_to_num(values[places >= 0], neginf=0.0)
     return weights
 
@@ -241,45 +241,35 @@ def scale_of(weights: np.ndarray) -> tuple[float, float]:
     return (low if low > 0.2 * high else 0.0), high
 
 
-def _frame(axes: "Axes", picture: Picture, grid: Grid, patch: int, theme: Theme) -> None:
+def _frame(axes: "Axes", patches: Patches, patch: int, theme: Theme) -> None:
     """The patch that is looked from, or at."""
-    tall, wide = _patch_size(picture, grid)
     if patch >= 0:
-        corner = (patch % grid[1]) * wide - 0.5, (patch // grid[1]) * tall - 0.5
-        axes.add_patch(Rectangle(corner, wide, tall, fill=False, edgecolor=theme["ink"], linewidth=1.6))
+        left, top, right, bottom = patches.box(patch)
+        size = right - left, bottom - top
+        axes.add_patch(Rectangle((left, top), *size, fill=False, edgecolor=theme["ink"], linewidth=1.6))
 
 
 def _draw_arrows(
-    axes: "Axes", picture: Picture, grid: Grid, plane: np.ndarray, places: np.ndarray, share: float, theme: Theme
+    axes: "Axes", patches: Patches, plane: np.ndarray, places: np.ndarray, share: float, theme: Theme
 ) -> None:
     """From each patch to the one it looks at most; so large a share of them, the strongest."""
-    patches = np.flatnonzero(places >= 0)
+    tokens = np.flatnonzero(places >= 0)
     if len(plane) != plane.shape[1]:
         raise InputError("arrows lead from patch to patch: they need attention within the picture.")
-    between = np.nan_to_num(plane[np.ix_(patches, patches)])
+    between = np.nan_to_num(plane[np.ix_(tokens, tokens)])
     strongest = between.argmax(1)
     weights = between.max(1)
     most = max(1e-30, float(weights.max()))
-    tall, wide = _patch_size(picture, grid)
 
-    def middle(patch: int) -> tuple[float, float]:
-        return (patch % grid[1] + 0.5) * wide - 0.5, (patch // grid[1] + 0.5) * tall - 0.5
+    def middle(token: int) -> tuple[float, float]:
+        left, top, right, bottom = patches.box(int(places[tokens[token]]))
+        return (left + right) / 2, (top + bottom) / 2
 
-    for query in np.argsort(-weights, kind="stable")[: math.ceil(len(patches) * share)]:
+    for query in np.argsort(-weights, kind="stable")[: math.ceil(len(tokens) * share)]:
         alpha = 0.35 + 0.65 * float(weights[query] / most)
         style = {"arrowstyle": "->", "color": theme["accent"], "lw": 0.9, "alpha": alpha}
-        ends = middle(int(places[patches[strongest[query]]])), middle(int(places[patches[query]]))
+        ends = middle(int(strongest[query])), middle(int(query))
         axes.annotate("", ends[0], ends[1], arrowprops=style)
-
-
-def _patch_size(picture: Picture, grid: Grid) -> tuple[float, float]:
-    """Of a coarser layer, patches are two, four, … times those of the input."""
-    height, width = picture.pixels.shape[:2]
-    sizes = []
-    for length, count, patch in ((height, grid[0], picture.patch[0]), (width, grid[1], picture.patch[1])):
-        first = max(1, length // patch)
-        sizes.append(patch * 2.0 ** round(math.log2(max(1.0, first / count))))
-    return sizes[0], sizes[1]
 
 
 def _plain(axes: "Axes", theme: Theme) -> None:

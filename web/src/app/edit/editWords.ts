@@ -128,7 +128,9 @@ function stackOf(place: string, trace: TraceProps | null, isKeys = false): strin
 /** The tokens that a choice names, by their texts where they are known. */
 function token(choice: Value | undefined, texts: string[]): Word {
   const nameOf = (value: Value | undefined): string => {
-    if (typeof value !== "number") return value instanceof Call ? String(value) : String(value);
+    if (typeof value === "string" && value.startsWith("box:"))
+      return `the region ${value.slice(4).split(",").join(", ")}`;
+    if (typeof value !== "number") return String(value);
     return texts[value < 0 ? texts.length + value : value]?.trim() || `token ${value}`;
   };
   if (!Array.isArray(choice)) return { text: nameOf(choice), strong: true };

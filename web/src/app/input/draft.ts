@@ -123,7 +123,7 @@ export function formDifference(draft: Draft, request: RunRequest | null, models:
 
 /** A target that is given is not written by the model; a pair is read by models that do not write. */
 export function canWrite({ form, target }: Draft): boolean {
-  return form === "text" || form === "chat" || (form === "source-target" && !target.trim());
+  return form === "text" || form === "chat" || form === "text-image" || (form === "source-target" && !target.trim());
 }
 
 /** A whole number that the server takes, whatever the field holds. */

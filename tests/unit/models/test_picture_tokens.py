@@ -1,0 +1,133 @@
+"""Image tokens within a text lie on the picture where the model took them from, whichever way a family cuts it up."""
+
+import numpy as np
+import pytest
+import tiny_vision_language as vision_language
+import torch
+from PIL import Image
+
+import headscope as hs
+from headscope.models import Model
+from headscope.traces.tokens import Tokens
+
+# Transformers gives numpy tensors in a way that it will not take later.
+pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
+FAMILIES = {family.name: family for family in vision_language.FAMILIES}
+MODELS: dict[str, Model] = {}
+
+
+def model_of(name: str) -> Model:
+    if name not in MODELS:
+        MODELS[name] = Model(*FAMILIES[name].build())
+    return MODELS[name]
+
+
+def without_mixing(model: Model) -> Model:
+    """The same model, patches of whose image tower know nothing of each other."""
+    module, processor = FAMILIES[model.name].build()
+    with torch.no_grad():
+        for layer in model.layout.layers:
+            if layer.site.stack == "vision":
+                for parameter in module.get_submodule(layer.out_projection or "").parameters():
+                    parameter.zero_()
+    return Model(module, processor, verify=False)
+
+
+@pytest.fixture(params=FAMILIES)
+def family(request) -> vision_language.VisionLanguage:
+    return FAMILIES[request.param]
+
+
+def features(model: Model, family: vision_language.VisionLanguage, image: Image.Image) -> tuple[Tokens, torch.Tensor]:
+    """The image tokens, and what the language model is given of each."""
+    trace = model.run(family.text, image=image, record="full")
+    if "image" in trace.tokens:
+        return trace.tokens["image"], trace.layer("cross.L1").value.transpose(0, 1).flatten(1)
+    return trace.tokens["main"], trace.residuals["main"][0]
+
+
+def test_each_family_is_exact_with_a_picture_in_the_text(family):
+    """Bidirectional image tokens (Gemma 3), prompts (PaliGemma) and cross-attention (Mllama) included."""
+    model = model_of(family.name)
+    verification = model.verification
+    assert model.verified and verification.difference == 0.0
+    assert verification.compared[0] == "a picture within a text" and verification.n_patterns >= 2
+    assert not model.layout.missed
+    assert model.stacks == ("main", "vision")
+
+
+def test_changing_a_part_of_the_picture_changes_its_tokens(family):
+    model = model_of(family.name)
+    model.name = family.name
+    plain = without_mixing(model)
+    image = vision_language.noise(family.size)
+    tokens, before = features(plain, family, image)
+    placed = {place: token.patch for place, token in enumerate(tokens) if token.patch is not None}
+    assert placed
+    blur = 3.5 * max(1.0, family.size[0] / 32)  # how far resizing spreads a pixel
+    for place in list(placed)[:: max(1, len(placed) // 5)]:
+        left, top, right, bottom = placed[place].box
+        changed = np.asarray(image).copy()
+        x, y = (
+            slice(round(left), max(round(left) + 1, round(right))),
+            slice(round(top), max(round(top) + 1, round(bottom))),
+        )
+        changed[y, x] = 255 - changed[y, x]
+        _, after = features(plain, family, Image.fromarray(changed))
+        moved = ((after - before).abs().amax(-1) > 1e-4).tolist()
+        assert moved[place]
+        around = (left - blur, top - blur, right + blur, bottom + blur)
+        far = [other for other, patch in placed.items() if not patch.touches(around)]
+        assert not any(moved[other] for other in far)
+        assert [token for token, is_moved in zip(tokens, moved, strict=True) if is_moved and token.patch is None] == []
+        touched = [
+            other for other, patch in placed.items() if patch.touches((left + 1, top + 1, right - 1, bottom - 1))
+        ]
+        assert all(moved[other] for other in touched)
+
+
+def test_what_a_model_writes_is_read_as_it_was_written(family):
+    """Image tokens keep their places while a text grows, and what was seen both ways stays so, and nothing else."""
+    model, image = model_of(family.name), vision_language.noise(family.size)
+    before = model.run(family.text, image=image)
+    written = model.generate(family.text, image=image, max_new_tokens=3)
+    trace = model.run(written.trace.inputs, record="full")
+    n_prompt = len(before.tokens["main"])
+    assert trace.tokens["main"].items[:n_prompt] == before.tokens["main"].items
+    assert trace.steps is None and written.trace.steps is not None
+    assert written.trace.steps[:n_prompt] == (None,) * n_prompt
+    assert trace.logits is not None and trace.inputs is not None
+    ids = trace.inputs.model_inputs["input_ids"][n_prompt:]
+    assert len(ids) and trace.logits[n_prompt - 1 : -1].argmax(-1).tolist() == ids.tolist()
+
+
+def test_ready_inputs_are_placed_too(family):
+    model, image = model_of(family.name), vision_language.noise(family.size)
+    ready = model.processor(text=[family.text], images=[image], return_tensors="pt")
+    ready = {name: value for name, value in ready.items() if name != "labels"}
+    trace, own = model.run(inputs=ready), model.run(family.text, image=image)
+    assert isinstance(trace, hs.Trace)
+    # How InternVL's tiles lie, and where Mllama's picture ends, the size of the picture alone says.
+    if family.name not in ("internvl", "mllama"):
+        assert trace.tokens["main"].texts == own.tokens["main"].texts
+    for layer in own.layers.values():
+        assert (trace.layer(layer.site).patterns() == layer.patterns()).all()
+
+
+def test_several_rows_of_ready_inputs_have_their_own_pictures():
+    model = model_of("llava")
+    images = [vision_language.noise((60, 40), seed=seed) for seed in (0, 1)]
+    text = FAMILIES["llava"].text
+    traces = model.run([text, text], image=images)
+    ready = model.processor(text=[text, text], images=images, return_tensors="pt")
+    for trace, own in zip(model.run(inputs=ready), traces, strict=True):
+        assert (trace.layer("L0").patterns() == own.layer("L0").patterns()).all()
+        assert trace.inputs == own.inputs or (trace.inputs.seen["main"].pixels == own.inputs.seen["main"].pixels).all()
+
+
+def test_two_pictures_in_tiles_run_together_as_they_do_alone():
+    model, family = model_of("internvl"), FAMILIES["internvl"]
+    images = [vision_language.noise(family.size, seed=seed) for seed in (0, 1)]
+    for image, trace in zip(images, model.run([family.text] * 2, image=images), strict=True):
+        alone = model.run(family.text, image=image)
+        assert torch.allclose(trace.layer("L1").patterns(), alone.layer("L1").patterns(), atol=1e-6)
