@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from headscope.attention.fused import attend_fused as attend_fused
     from headscope.attention.fused import is_covered as is_covered
     from headscope.attention.masks import Mask as Mask
+    from headscope.attention.pooled import pooled_weights as pooled_weights
     from headscope.attention.spans import span_weights as span_weights
     from headscope.attention.summaries import Summariser as Summariser
     from headscope.attention.summaries import Summary as Summary

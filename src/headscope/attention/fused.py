@@ -294,6 +294,32 @@ def weigh_runs(
     return weights
 
 
+@torch.no_grad()
+def pool_cells(
+    query: Tensor,
+    key: Tensor,
+    formula: Formula,
+    lse: Tensor,
+    rectangle: tuple[tuple[int, int], tuple[int, int]],
+    cell: tuple[int, int],
+    shape: tuple[int, ...],
+) -> Tensor:
+    """The largest weight of every cell of a rectangle (rows, columns) of one head [row cell, key cell]."""
+    from headscope.attention.span_kernels import pool_cells as pool
+
+    query, key = aligned(query[None, None]), aligned(key[None, None])
+    operands = _Operands(query, key, query, formula)
+    pooled = torch.empty(shape, device=query.device)
+    blocks = operands.top_blocks()
+    (first_row, past_row), (first_key, past_key) = rectangle
+    query_tiles, key_tiles = operands.tiles(blocks)
+    arguments = {"query": query_tiles, "key": key_tiles, "lse": lse.contiguous(), "pooled": pooled}
+    arguments |= {"first_row": first_row, "past_row": past_row, "first_key": first_key, "past_key": past_key}
+    arguments |= operands.arguments(blocks, row_cell=cell[0], key_cell=cell[1], n_cells=shape[1])
+    launch(pool, (pooled.numel(),), arguments, num_warps=blocks.warps, num_stages=blocks.stages)
+    return pooled
+
+
 def power_of_two(dim: int) -> int:
     """The width of a block for heads of this size: a power of two that the matrix units take."""
     return max(16, 1 << (dim - 1).bit_length())

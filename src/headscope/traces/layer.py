@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from headscope.attention import Formula, Summary, log_denominator, scores, softmax, span_weights
+from headscope.attention import Formula, Summary, log_denominator, pooled_weights, scores, softmax, span_weights
 from headscope.errors import NotRecordedError
 from headscope.sites import Head, Site
 
@@ -113,6 +113,16 @@ class LayerRecord:
                 pattern = self.stored[index].float()
                 weights[place] = torch.stack([pattern[:, list(span)].sum(-1) for span in spans], -1)
         return weights
+
+    def pooled(self, index: int, rows: tuple[int, int], columns: tuple[int, int], cell: tuple[int, int]) -> Tensor:
+        """A rectangle of one head's pattern, max-pooled: the largest of every `cell` queries and keys."""
+        if index in self.stored:
+            pattern = self.stored[index][slice(*rows), slice(*columns)].float().nan_to_num(nan=0.0)
+            return torch.nn.functional.max_pool2d(pattern[None, None], cell, ceil_mode=True)[0, 0]
+        self._check_scores(index)
+        assert self.query is not None and self.key is not None and self.formula is not None
+        key, formula = self.key[index * self.key.shape[0] // self.n_heads], self.formula.heads(slice(index, index + 1))
+        return pooled_weights(self.query[index], key, formula, self._denominators()[index], rows, columns, cell)
 
     def _denominators(self) -> Tensor:
         """The log of each row's softmax denominator [head, query], of scores that are not rounded."""

@@ -113,13 +113,8 @@ def thumbnail(trace: "Trace", head: Head, size: int) -> Tensor:
     if summary_map is not None and step == cell(layer.n_queries) and -(-layer.n_keys // size) == cell(layer.n_keys):
         return summary_map[head.index]
     if head.index in layer.stored or layer.query is not None:
-        # A band of rows at a time: the whole pattern is never held.
-        band = step * max(1, 512 // step)
-        bands = [
-            _pool_by(layer.pattern(head.index, slice(first, first + band)), step, -(-layer.n_keys // size))
-            for first in range(0, layer.n_queries, band)
-        ]
-        return torch.cat(bands)
+        spans = ((0, layer.n_queries), (0, layer.n_keys))
+        return layer.pooled(head.index, *spans, (step, -(-layer.n_keys // size))).cpu()
     if summary_map is None:
         raise NotRecordedError(f"this trace holds only row figures of {head}. Run with record='summary' for its map.")
     return _pool(summary_map[head.index], size)

@@ -72,6 +72,10 @@ def pool(
     if isinstance(weights.layer, DifferenceLayer):
         rectangle = weights.layer.patterns(slice(index, index + 1), slice(*rows), slice(*columns))
         return signed_pool(rectangle, cell)[0].cpu().numpy()
+    if weights.what == "pattern" and weights.by_row is None and weights.by_column is None:
+        if weights.layer.summary.max.device.type == "cpu":
+            weights.refuse_too_many(rows[1] - rows[0])
+        return weights.layer.pooled(index, rows, columns, cell).float().cpu().numpy()
     lowest = float("-inf") if weights.what == "scores" else 0.0
     shape = (-(-(rows[1] - rows[0]) // cell[0]), -(-(columns[1] - columns[0]) // cell[1]))
     strongest = torch.full(shape, lowest)

@@ -54,7 +54,7 @@ class Weights:
         """
         first, last, _ = heads.indices(self.n_heads)
         start, stop, _ = rows.indices(self.n_queries)
-        self._refuse_too_many((last - first) * (stop - start))
+        self.refuse_too_many((last - first) * (stop - start))
 
         def work(share: slice, interrupted: threading.Event) -> None:
             size = max(1, TILE_CELLS // (TILE_ROWS * self.layer.n_keys))
@@ -94,6 +94,16 @@ class Weights:
             column = column / self._left_of_rows()
         return column if self.by_row is None else self.by_row.rows(column[..., None])[..., 0]
 
+    def refuse_too_many(self, n_rows: int) -> None:
+        """Refuse to go through so many rows of one head, or heads × rows."""
+        share = n_rows / max(1, self.n_queries)
+        cells = share * self.layer.n_queries * self.layer.n_keys
+        if cells > MOST_CELLS:
+            raise InputError(
+                f"{self.layer.site} has {cells:,.0f} weights to go through for this, more than {MOST_CELLS:,}: "
+                "ask for fewer rows or one head, or read the input by tokens with none left out."
+            )
+
     # Inside
 
     def _check(self) -> None:
@@ -115,15 +125,6 @@ class Weights:
                     f"{layer.site} sees {length} places, not the {len(self.trace.tokens[stack])} tokens of {stack}: "
                     "read it by tokens, with none left out."
                 )
-
-    def _refuse_too_many(self, n_rows: int) -> None:
-        share = n_rows / max(1, self.n_queries)
-        cells = share * self.layer.n_queries * self.layer.n_keys
-        if cells > MOST_CELLS:
-            raise InputError(
-                f"{self.layer.site} has {cells:,.0f} weights to go through for this, more than {MOST_CELLS:,}: "
-                "ask for fewer rows or one head, or read the input by tokens with none left out."
-            )
 
     def _bands(self, start: int, stop: int):
         """Bands of rows as read, each of at most TILE_ROWS of the model's own, unless one alone has more."""
