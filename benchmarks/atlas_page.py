@@ -1,8 +1,9 @@
 """How the page moves an atlas, in Chromium without a GPU: frames a second while panning, and how soon it is drawn.
 
 Promises: 144 heads × 2,000 points at 60 frames a second or more, a million points of one head at 30; AttentionViz's
-BERT data (144 × 10,042) drawn within 2 s and at 20. While it moves, a frame draws as many of the points as take 11 ms,
-a random share that is printed; all of them are drawn when it is still. Frames are those of the best of eight stretches
+BERT data (144 × 10,042) drawn within 2 s and at 20; 144 heads × 20,000 points drawn within 2 s. A picture that is panned
+is drawn with a margin of 160 pixels, and anew beyond it, which is the longest frame: as many of the points as take 33 ms,
+a random share that is printed. All of them are drawn when it is still. Frames are those of the best of eight stretches
 of a second, as another program on the machine would count otherwise.
 
     python benchmarks/atlas_page.py
@@ -34,7 +35,8 @@ RESULTS = ROOT / ".benchmarks"
 FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-gpu-vsync", "--disable-frame-rate-limit"]
 DRAWN = "[data-headscope][data-ready='true'] .view [role=img][data-share]"
 
-# Drag the picture about in circles; frames a second, and the least share of the points that was drawn.
+# Drag the picture about in circles wider than its margin; frames a second, the least share of the points that was
+# drawn, and milliseconds of the longest frame.
 PAN = """
 async seconds => {
   const picture = document.querySelector('.view [role=img]');
@@ -45,15 +47,17 @@ async seconds => {
     bubbles: true, pointerId: 1, button: 0, buttons: 1, clientX: x + width / 2 + across, clientY: y + height / 2 + down,
   }));
   send('pointerdown', 0, 0);
-  let [frames, share] = [0, 1];
+  let [frames, share, longest, last] = [0, 1, 0, performance.now()];
   const begun = performance.now();
   while (performance.now() - begun < 1000 * seconds) {
-    send('pointermove', 120 * Math.sin(frames / 40), 70 * Math.cos(frames / 40));
+    send('pointermove', 320 * Math.sin(frames / 60), 200 * Math.cos(frames / 60));
     await new Promise(resolve => requestAnimationFrame(resolve));
+    longest = Math.max(longest, performance.now() - last);
+    last = performance.now();
     if (frames++ > 2) share = Math.min(share, Number(picture.dataset.share));
   }
   send('pointerup', 0, 0);
-  return [1000 * frames / (performance.now() - begun), share];
+  return [1000 * frames / (performance.now() - begun), share, longest];
 }
 """
 
@@ -115,13 +119,15 @@ def measure(browser: Browser, server: Server, title: str, promised: float, **sel
     """Frames a second of one atlas, how soon it is drawn, and what was promised."""
     seconds, page = open_page(browser, server, **selection)
     stretches = [page.evaluate(PAN, 1) for _ in range(8)]
-    frames, share = max(stretches)
+    frames, share, longest = max(stretches)
     page.context.close()
-    verdict = "kept" if frames >= promised else "MISSED"
+    verdict = "kept" if frames >= promised and seconds <= 2 else "MISSED"
     print(
-        f"{title:<34}{frames:6.1f} frames/s ({verdict}: ≥ {promised:g}), {share:.0%} drawn; first after {seconds:.2f} s"
+        f"{title:<34}{frames:6.1f} frames/s, {share:.0%} drawn, longest {longest:.0f} ms; first after {seconds:.2f} s "
+        f"({verdict}: ≥ {promised:g} frames/s, ≤ 2 s)"
     )
-    return {"title": title, "frames": frames, "promised": promised, "share": share, "drawn_s": seconds}
+    return {"title": title, "frames": frames, "promised": promised, "share": share, "longest_ms": longest,
+            "drawn_s": seconds}  # fmt: skip
 
 
 def main() -> None:
@@ -131,17 +137,18 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
         made_up_atlas(folder / "matrix", 12, 12, 2000)
+        made_up_atlas(folder / "large", 12, 12, 20_000)
         made_up_atlas(folder / "million", 1, 1, 1_000_000)
         published_atlas(folder / "bert")
         # Named after their folders, which must differ.
-        atlases = {
-            name: (folder / name / "atlas").rename(folder / f"{name}-atlas") for name in ("matrix", "million", "bert")
-        }
+        names = ("matrix", "large", "million", "bert")
+        atlases = {name: (folder / name / "atlas").rename(folder / f"{name}-atlas") for name in names}
         options = [option for path in atlases.values() for option in ("--atlas", str(path))]
         with Server(folder / "log", *options) as server, sync_playwright() as playwright:
             browser = playwright.chromium.launch(executable_path=chromium.stdout.strip(), args=FLAGS)
             rows = [
                 measure(browser, server, "144 heads × 2,000 points", 60, atlas="matrix-atlas"),
+                measure(browser, server, "144 heads × 20,000 points", 30, atlas="large-atlas"),
                 measure(browser, server, "1,000,000 points of a head", 30, atlas="million-atlas", cloud="L0H0"),
                 measure(browser, server, "AttentionViz's BERT, all heads", 20, atlas="bert-atlas"),
                 measure(browser, server, "AttentionViz's BERT, L3H9", 30, atlas="bert-atlas", cloud="L3H9"),

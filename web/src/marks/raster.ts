@@ -1,6 +1,7 @@
 /** A picture in memory. Marks write into it; one `putImageData` shows it. No canvas is needed, so tests see every pixel. */
 
 import type { Rgb } from "../theme";
+import type { Box } from "./cells";
 
 export class Raster {
   readonly width: number;
@@ -44,13 +45,15 @@ export class Raster {
     return this;
   }
 
-  show(context: CanvasRenderingContext2D): void {
+  /** Show all of it, or a part of whole pixels. */
+  show(context: CanvasRenderingContext2D, part: Box = { x: 0, y: 0, width: this.width, height: this.height }): void {
     const { canvas } = context;
-    if (canvas.width !== this.width || canvas.height !== this.height) {
-      canvas.width = this.width;
-      canvas.height = this.height;
+    const { x, y, width, height } = part;
+    if (canvas.width !== width || canvas.height !== height) {
+      canvas.width = width;
+      canvas.height = height;
     }
-    context.putImageData(new ImageData(this.pixels, this.width, this.height), 0, 0);
+    context.putImageData(new ImageData(this.pixels, this.width, this.height), -x, -y, x, y, width, height);
   }
 }
 

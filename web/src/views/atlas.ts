@@ -49,6 +49,8 @@ class AtlasView implements AtlasMounted, Acting {
   private strongest: { place: string; part: Part<AtlasLinesProps> } | null = null;
   private notes: string[] = [];
   private frame = 0;
+  /** The next frame differs from the last in the camera's place alone. */
+  private isPan = false;
 
   constructor(
     private readonly element: HTMLElement,
@@ -261,11 +263,11 @@ class AtlasView implements AtlasMounted, Acting {
     };
   }
 
-  private draw(): void {
+  private draw(isPan = false): void {
     const { scene, stage } = this;
     if (!scene) return;
     if (this.plane.motion.isFlying || this.glide.isGliding) stage.surface.move();
-    stage.draw(this.frameOf(scene), this.overlay());
+    stage.draw(this.frameOf(scene), this.overlay(), isPan);
     if (!stage.surface.isMoving) this.showLegend(scene);
     this.held();
   }
@@ -279,12 +281,13 @@ class AtlasView implements AtlasMounted, Acting {
     this.tools.show(this.acts.grip, this.acts.isSingle, !this.plot && hasRoom);
   }
 
-  soon(): void {
+  soon(isPan = false): void {
     this.stage.surface.move();
+    this.isPan = isPan && (this.isPan || !this.frame);
     if (this.frame) return;
     this.frame = requestAnimationFrame(() => {
       this.frame = 0;
-      this.draw();
+      this.draw(this.isPan);
     });
   }
 

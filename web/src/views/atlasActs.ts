@@ -32,8 +32,8 @@ export interface Acting {
   readonly scene: AtlasScene | null;
   readonly scores: Scores;
   readonly plot: DistancePlot | null;
-  /** Draw in the next frame, coarsely until it is still. */
-  soon(): void;
+  /** Draw in the next frame, coarsely until it is still. `isPan`: nothing but the camera's place has changed. */
+  soon(isPan?: boolean): void;
   drawOver(): void;
   /** What is lit has changed. */
   relight(): void;
@@ -66,7 +66,7 @@ export class AtlasActs implements Handled {
   pan(across: number, down: number): void {
     if (this.view.plot) return;
     this.view.plane.pan(this.view.stage.size, across, down);
-    this.view.soon();
+    this.view.soon(true);
   }
 
   turn(across: number, down: number): void {

@@ -12,6 +12,7 @@ import { insetOf } from "./atlasFocus";
 import { headingLabels, tokenLabels } from "./atlasLabels";
 import type { AtlasLayout, Cell } from "./atlasLayout";
 import { type Overlay, paintOverlay, type Spot } from "./atlasOverlay";
+import { PanLayer } from "./atlasPanLayer";
 import { CloudPainter, type Look } from "./atlasPicture";
 import type { AtlasScene } from "./atlasScene";
 import type { Thumbnails } from "./atlasThumbnails";
@@ -19,6 +20,7 @@ import { type Label, Ruler } from "./labels";
 import { pictureOf, Surface } from "./surface";
 
 const BUDGET = 11; // ms for the points of a frame while something moves
+const LAYER_BUDGET = 33; // ms for those of a layer, of which many frames are shown
 const LEAST_SHARE = 0.12;
 
 /** What a frame shows. */
@@ -48,6 +50,7 @@ export class AtlasStage {
   private raster: Raster | null = null;
   /** Milliseconds that all points took. */
   private cost = 0;
+  private readonly layer = new PanLayer();
   private placed: { point: number; label: Label; dx: number; dy: number }[] = [];
   private placedFor: object | null = null;
 
@@ -82,20 +85,34 @@ export class AtlasStage {
     return themeOf(this.element);
   }
 
-  draw(frame: Frame, overlay: Overlay): void {
-    const { scale } = this.surface;
-    const { width, height } = this.size;
-    if (!width || !height) return;
-    const raster = this.sized(width * scale, height * scale);
-    const { isMoving } = this.surface;
-    const share = isMoving && this.cost > BUDGET ? Math.max(LEAST_SHARE, BUDGET / this.cost) : 1;
-    const begun = performance.now();
-    this.paint(raster, frame, scale, share);
-    const spent = performance.now() - begun;
-    if (isMoving) this.cost = spent / share;
-    this.picture.dataset.share = share.toFixed(2);
-    this.surface.show(raster, this.labels(frame));
+  /** `isPan`: nothing but the camera's place differs from the frame before. */
+  draw(frame: Frame, overlay: Overlay, isPan = false): void {
+    const { scale, isMoving } = this.surface;
+    const { size, layer } = this;
+    if (!size.width || !size.height) return;
+    if (isPan && isMoving) {
+      const { raster, part } = layer.at(frame.camera, size, (wide, camera) =>
+        this.paintSome(wide, { ...frame, camera }, LAYER_BUDGET),
+      );
+      this.surface.show(raster, this.labels(frame), part);
+    } else {
+      layer.forget();
+      const raster = this.sized(size.width * scale, size.height * scale);
+      if (isMoving) this.paintSome(raster, frame, BUDGET);
+      else this.paint(raster, frame, scale, 1);
+      this.surface.show(raster, this.labels(frame));
+      if (!isMoving) this.picture.dataset.share = "1.00";
+    }
     this.drawOver(overlay);
+  }
+
+  /** As many of the points as take so many milliseconds. */
+  private paintSome(raster: Raster, frame: Frame, budget: number): void {
+    const share = this.cost > budget ? Math.max(LEAST_SHARE, budget / this.cost) : 1;
+    const begun = performance.now();
+    this.paint(raster, frame, this.surface.scale, share);
+    this.cost = (performance.now() - begun) / share;
+    this.picture.dataset.share = share.toFixed(2);
   }
 
   drawOver(overlay: Overlay): void {

@@ -2,6 +2,7 @@
 
 import type { TraceProps } from "../contract";
 import { captionLine } from "../data/caption";
+import type { Box } from "../marks/cells";
 import { Raster } from "../marks/raster";
 import { css, type Rgb, type Theme } from "../theme";
 import { type Label, Labels, paintLabels, Ruler } from "./labels";
@@ -59,8 +60,9 @@ export class Surface {
     return new Raster(this.width * scale, this.height * scale);
   }
 
-  show(raster: Raster, labels: Label[]): void {
-    raster.show(this.context);
+  /** Show a picture, or the part of it that fits. */
+  show(raster: Raster, labels: Label[], part?: Box): void {
+    raster.show(this.context, part);
     this.canvas.style.visibility = "";
     this.labels.show(labels);
     this.settle();
