@@ -1,10 +1,10 @@
 """How the page moves an atlas, in Chromium without a GPU: frames a second while panning, and how soon it is drawn.
 
 Promises: 144 heads × 2,000 points at 60 frames a second or more, a million points of one head at 30; AttentionViz's
-BERT data (144 × 10,042) drawn within 2 s and at 20; 144 heads × 20,000 points drawn within 2 s. A picture that is panned
-is drawn with a margin of 160 pixels, and anew beyond it, which is the longest frame: as many of the points as take 33 ms,
-a random share that is printed. All of them are drawn when it is still. Frames are those of the best of eight stretches
-of a second, as another program on the machine would count otherwise.
+BERT data (144 × 10,042) drawn within 2 s and at 20; 144 heads × 20,000 points drawn within 2 s. A picture that is
+panned is drawn with a margin of 160 pixels, and anew beyond it, which is the longest frame: as many of the points as
+take 33 ms, a random share that is printed. All of them are drawn when it is still. Frames are those of the best of
+eight stretches of a second, as another program on the machine would count otherwise.
 
     python benchmarks/atlas_page.py
 """

@@ -23,3 +23,7 @@ export function requestOf(fields: Partial<RunRequest> & { model: string }): RunR
 export function sameRequest(request: RunRequest | null, other: RunRequest | null): boolean {
   return JSON.stringify(request && requestOf(request)) === JSON.stringify(other && requestOf(other));
 }
+
+export function withoutEdits(request: RunRequest): RunRequest {
+  return { ...request, edits: [] };
+}

@@ -24,7 +24,7 @@ export function pressed(
   if (event.defaultPrevented || event.isComposing) return;
   const target = event.target as HTMLElement;
   // A key held down since the previous page or address confirms no link.
-  if (event.repeat && bench.pending && /^(Enter| )$/.test(event.key) && !target.closest("textarea")) {
+  if (event.repeat && bench.links.pending && /^(Enter| )$/.test(event.key) && !target.closest("textarea")) {
     event.preventDefault();
     return;
   }

@@ -16,8 +16,8 @@ describe("a link to a run that the server does not hold", () => {
   test("waits for a click and fills in the form", async () => {
     const asked = serve();
     const bench = await opened(bar, LINK);
-    expect(bench.pending?.missing).toEqual(["run"]);
-    expect(bench.draft).toMatchObject({ model: "builtin:gpt", text: "Hi" });
+    expect(bench.links.pending?.missing).toEqual(["run"]);
+    expect(bench.form.draft).toMatchObject({ model: "builtin:gpt", text: "Hi" });
     expect(bench.shown).toBeNull();
     expect(bench.isReady).toBe(true);
     expect(computed(asked)).toEqual([]);
@@ -26,41 +26,41 @@ describe("a link to a run that the server does not hold", () => {
   test("is run by the click with everything it asks for", async () => {
     const asked = serve();
     const bench = await confirmed(await opened(bar, `${LINK}&with=${encodeURIComponent("text=Ho")}`));
-    expect(bench.problem).toBeNull();
+    expect(bench.requests.problem).toBeNull();
     expect(bench.shown?.request).toMatchObject({ text: "Hi", edits: ["silence('L0H1')"] });
     expect(bench.other?.request).toMatchObject({ text: "Ho" });
     expect(bench.selection).toMatchObject({ scale: "head", site: "L1", head: 3 });
-    expect(bench.pending).toBeNull();
+    expect(bench.links.pending).toBeNull();
     expect(computed(asked).filter((call) => call.startsWith("api/runs")).length).toBeGreaterThanOrEqual(2);
   });
 
   test("is run with its edits by the form too, as long as nothing was changed in it", async () => {
     serve();
     const bench = await opened(bar, LINK);
-    expect(bench.isFormOfLink).toBe(true);
-    bench.draft.text = "Hello";
-    expect(bench.isFormOfLink).toBe(false);
-    await bench.runTyped(requestFrom(bench.draft));
+    expect(bench.links.isInForm).toBe(true);
+    bench.form.draft.text = "Hello";
+    expect(bench.links.isInForm).toBe(false);
+    await bench.runTyped(requestFrom(bench.form.draft));
     expect(bench.shown?.request).toMatchObject({ text: "Hello", edits: [] });
-    expect(bench.pending).toBeNull();
+    expect(bench.links.pending).toBeNull();
   });
 
   test("cannot be confirmed in its first moment", async () => {
     const asked = serve();
     const bench = await opened(bar, LINK);
-    expect(bench.canConfirm).toBe(false);
-    bench.confirm();
+    expect(bench.links.canConfirm).toBe(false);
+    bench.links.confirm();
     expect(computed(asked)).toEqual([]);
-    expect(bench.pending).not.toBeNull();
+    expect(bench.links.pending).not.toBeNull();
   });
 
   test("cannot be confirmed in its first moment when it takes the place of another either", async () => {
     const asked = serve();
     const bench = await opened(bar, "#model=/models/one");
-    await vi.waitFor(() => expect(bench.canConfirm).toBe(true), 5000);
+    await vi.waitFor(() => expect(bench.links.canConfirm).toBe(true), 5000);
     bar.go("model=/models/two");
-    expect(bench.pending?.link.model).toBe("/models/two");
-    bench.confirm();
+    expect(bench.links.pending?.link.model).toBe("/models/two");
+    bench.links.confirm();
     expect(computed(asked)).toEqual([]);
   });
 
@@ -69,21 +69,21 @@ describe("a link to a run that the server does not hold", () => {
     const bench = await opened(bar);
     expect(bench.shown).not.toBeNull();
     bar.go("model=builtin:gpt&text=Elsewhere");
-    await vi.waitFor(() => expect(bench.pending).not.toBeNull());
+    await vi.waitFor(() => expect(bench.links.pending).not.toBeNull());
     expect(bench.shown).toBeNull();
-    expect(bench.draft.text).toBe("Elsewhere");
+    expect(bench.form.draft.text).toBe("Elsewhere");
     expect(computed(asked)).toHaveLength(1); // the start example
     bar.back();
     await vi.waitFor(() => expect(bench.shown?.request?.text).toBe("the cat sat"));
-    expect(bench.pending).toBeNull();
+    expect(bench.links.pending).toBeNull();
   });
 
   test("gives way to a link whose input is not in it", async () => {
     serve();
     const bench = await opened(bar, LINK);
     bar.go("model=builtin:gpt&kept=nothere");
-    expect(bench.pending).toBeNull();
-    expect(bench.problem?.error).toBe("InputNotInLink");
+    expect(bench.links.pending).toBeNull();
+    expect(bench.requests.problem?.error).toBe("InputNotInLink");
   });
 
   test("says at once that it may not be run", async () => {
@@ -93,7 +93,7 @@ describe("a link to a run that the server does not hold", () => {
         : null,
     );
     const bench = await opened(bar, "#model=someone/model&text=Hi");
-    expect(bench.problem?.message).toBe("no hub");
+    expect(bench.requests.problem?.message).toBe("no hub");
     expect(computed(asked)).toEqual([]);
   });
 });
@@ -106,7 +106,7 @@ describe("a link to a run that the server holds", () => {
     const before = computed(asked).length;
     const bench = await opened(bar, LINK);
     expect(bench.shown?.request).toMatchObject({ text: "Hi", edits: ["silence('L0H1')"] });
-    expect(bench.pending).toBeNull();
+    expect(bench.links.pending).toBeNull();
     expect(computed(asked)).toHaveLength(before);
   });
 
@@ -116,12 +116,12 @@ describe("a link to a run that the server holds", () => {
     const before = computed(asked).length;
     const bench = await opened(bar, "#model=builtin:gpt&text=Hi&with=text%3DHo&compare=side");
     expect(bench.shown?.request?.text).toBe("Hi");
-    expect(bench.pending?.missing).toEqual(["compare"]);
+    expect(bench.links.pending?.missing).toEqual(["compare"]);
     expect(bar.read()).toContain("with=text%3DHo");
     expect(computed(asked)).toHaveLength(before);
     await confirmed(bench);
     await vi.waitFor(() => expect(bench.other?.request?.text).toBe("Ho"));
-    expect(bench.pending).toBeNull();
+    expect(bench.links.pending).toBeNull();
   });
 
   test("has its tasks computed only after the user asks for them", async () => {
@@ -130,11 +130,11 @@ describe("a link to a run that the server holds", () => {
     const bench = await opened(bar, "#model=builtin:gpt&text=Hi&relevance=1:5");
     const task = () => bench.shown?.source.task?.("relevance", { position: 1 }, () => {}, new AbortController().signal);
     await expect(task()).rejects.toMatchObject({ error: "NotComputed" });
-    expect(bench.pending?.missing).toEqual(["relevance"]);
+    expect(bench.links.pending?.missing).toEqual(["relevance"]);
     expect(computed(asked).filter((call) => call.startsWith("api/tasks"))).toEqual([]);
     bench.select({ relevance: "2:7" }); // a click on a prediction
     await task();
-    expect(bench.pending).toBeNull();
+    expect(bench.links.pending).toBeNull();
     expect(computed(asked).filter((call) => call.startsWith("api/tasks"))).toHaveLength(1);
   });
 
@@ -148,9 +148,9 @@ describe("a link to a run that the server holds", () => {
       const task = bench.shown?.source.task?.(name, {}, () => {}, new AbortController().signal);
       await expect(task).rejects.toMatchObject({ error: "NotComputed" });
     }
-    expect(bench.pending?.missing).toEqual(["compare", "relevance", "activations"]);
-    bench.dismiss();
-    expect(bench.pending).toBeNull();
+    expect(bench.links.pending?.missing).toEqual(["compare", "relevance", "activations"]);
+    bench.links.dismiss();
+    expect(bench.links.pending).toBeNull();
     expect(bench.selection).toMatchObject({ scale: "model", relevance: "", compare: "off" });
     expect(bar.read()).not.toMatch(/view|relevance|with/);
     expect(computed(asked)).toHaveLength(before);
@@ -166,8 +166,8 @@ describe("a link to a run that the server holds", () => {
     const bench = await opened(bar, "#model=builtin:gpt&text=Hi&view=head");
     isForgotten = true;
     bench.viewFailed(new SourceError("gone", "", "UnknownTrace", 404));
-    await vi.waitFor(() => expect(bench.pending?.missing).toEqual(["run"]));
-    expect(bench.pending?.link.selection.scale).toBe("head");
+    await vi.waitFor(() => expect(bench.links.pending?.missing).toEqual(["run"]));
+    expect(bench.links.pending?.link.selection.scale).toBe("head");
     expect(computed(asked)).toHaveLength(before);
   });
 });
@@ -198,7 +198,7 @@ describe("what is run without a click", () => {
     for (const start of [...more, "#model=another"]) {
       const asked = serve();
       const bench = await opened(new Bar(), `${start}&text=the+cat+sat`);
-      expect(bench.pending?.missing).toEqual(["run"]);
+      expect(bench.links.pending?.missing).toEqual(["run"]);
       expect(computed(asked)).toEqual([]);
       bench.destroy();
     }
@@ -219,10 +219,10 @@ describe("what is run without a click", () => {
       return Response.json(other());
     });
     const bench = await opened(bar, "#model=/models/tiny");
-    expect(bench.pending?.link.request).toBeNull();
+    expect(bench.links.pending?.link.request).toBeNull();
     expect(computed(asked)).toEqual([]);
-    await vi.waitFor(() => expect(bench.canConfirm).toBe(true), 5000);
-    bench.confirm();
+    await vi.waitFor(() => expect(bench.links.canConfirm).toBe(true), 5000);
+    bench.links.confirm();
     await vi.waitFor(() => expect(bench.shown?.request?.model).toBe("/models/tiny"));
     expect(computed(asked).map((call) => call.split(" ")[0])).toEqual(["api/models", "api/runs"]);
   });
@@ -237,14 +237,14 @@ describe("what is run without a click", () => {
       });
     });
     const bench = await opened(bar, "#model=/models/one");
-    await vi.waitFor(() => expect(bench.canConfirm).toBe(true), 5000);
-    bench.confirm();
-    await vi.waitFor(() => expect(bench.progress?.state).toBe("loading"));
+    await vi.waitFor(() => expect(bench.links.canConfirm).toBe(true), 5000);
+    bench.links.confirm();
+    await vi.waitFor(() => expect(bench.requests.progress?.state).toBe("loading"));
     bar.go("model=/models/two");
     isLoaded();
     await new Promise((resolve) => setTimeout(resolve));
-    expect(bench.pending?.link.model).toBe("/models/two");
-    expect(bench.progress).toBeNull();
+    expect(bench.links.pending?.link.model).toBe("/models/two");
+    expect(bench.requests.progress).toBeNull();
     expect(computed(asked)).toEqual(['api/models {"name":"/models/one"}']);
   });
 });

@@ -1,21 +1,22 @@
 /** What components use of the workbench, a concern each. The workbench is all of them; a component names those it uses. */
 
-import type { ModelProps, RunEvent, RunRequest, SavedProps, ScoresProps, Settings, TraceProps } from "../contract";
-import type { Relevance } from "../data/relevance";
-import type { Report } from "../data/report";
+import type { RunRequest, SavedProps, Settings, TraceProps } from "../contract";
 import type { Gate } from "../hosts/gate";
 import type { OuterTheme } from "../hosts/notebookTheme";
 import type { Selection } from "../selection";
 import type { Source, SourceError } from "../source";
 import type { Legend } from "../views/legend";
 import type { Mounted } from "../views/view";
-import type { Part } from "../wire";
 import type { AtlasBench } from "./atlas/atlasBench.svelte";
+import type { Baseline } from "./baseline.svelte";
 import type { Comparing } from "./compare/comparison.svelte";
 import type { Edits } from "./edit/edits.svelte";
 import type { Finder } from "./find/finder.svelte";
-import type { Draft } from "./input/draft";
+import type { InputForm } from "./input/inputForm.svelte";
 import type { Link } from "./link";
+import type { PageLinks } from "./pageLinks.svelte";
+import type { RunMeasures } from "./runMeasures.svelte";
+import type { RunRequests } from "./runRequests.svelte";
 import type { Trust } from "./trust/trust.svelte";
 
 /** What is on screen. */
@@ -64,9 +65,7 @@ export interface Runs {
   /** A second run beside the one on screen: what it is compared with. */
   other: OpenRun | null;
   /** The same run without edits, where the one on screen has some. */
-  readonly base: OpenRun | null;
-  /** Whether the server does not hold that run, and the user has not asked for it. */
-  readonly isBaseAbsent: boolean;
+  readonly baseline: Baseline;
   /** What the view draws: the run, or where it is compared the difference to the other. */
   readonly pictured: OpenRun | null;
   /** What is on screen, in a few words. */
@@ -76,15 +75,10 @@ export interface Runs {
 }
 
 export interface Running {
-  draft: Draft;
-  /** The model of the form. */
-  readonly model: ModelProps | undefined;
-  /** Where the run stands that is under way. */
-  readonly progress: RunEvent | null;
-  /** Whether the server is being asked for a run that it may hold. */
-  readonly isLookingUp: boolean;
-  problem: SourceError | null;
-  wasCancelled: boolean;
+  /** The form of the input. */
+  readonly form: InputForm;
+  /** What is asked of the server, and where that stands. */
+  readonly requests: RunRequests;
   run(request: RunRequest): Promise<void>;
   /** Run what was typed. Edits of heads stay as they are; those of tokens belong to the input before, and are off. */
   runTyped(request: RunRequest): Promise<void>;
@@ -93,20 +87,11 @@ export interface Running {
   /** Another model: it is run at once, on what the user wrote, or else on its own first example. */
   choose(name: string): Promise<void>;
   again(): Promise<void>;
-  cancel(): void;
 }
 
 export interface Pending {
-  /** What the address asks for and the user has not confirmed yet. */
-  readonly pending: PendingLink | null;
-  /** Whether a click on Run confirms it. */
-  readonly canConfirm: boolean;
-  /** Whether the form is as the pending link filled it in. */
-  readonly isFormOfLink: boolean;
-  /** The user has seen what the address asks for, and wants it computed. */
-  confirm(): void;
-  /** What is missing beside the run is not computed, and the address no longer asks for it. */
-  dismiss(): void;
+  /** What the address asks for, and what of it the user has to confirm. */
+  readonly links: PageLinks;
 }
 
 export interface Editing {
@@ -128,16 +113,8 @@ export interface Searching {
 }
 
 export interface Measured {
-  /** All measures of heads, to look up, sort and colour by. */
-  scores: Part<ScoresProps> | null;
-  /** Measures from elsewhere, the latest first: what was looked for, what a use case found, relevance, a report. */
-  extra: Record<string, Part<ScoresProps>>;
-  /** Where the answer that was chosen came from. */
-  relevance: Relevance | null;
-  /** What a report over a corpus says of this model's heads. */
-  readonly report: Report | null;
-  /** A measure of the heads on screen beside those of the trace: it can be sorted and coloured by. */
-  addMeasure(part: Part<ScoresProps>): void;
+  /** Measures of the heads on screen. */
+  readonly measures: RunMeasures;
 }
 
 export interface Trusting {
@@ -193,3 +170,20 @@ export interface Linked {
   /** Two runs change places. */
   exchange(request: RunRequest, other: RunRequest, selection: Selection): Promise<void>;
 }
+
+/** What the workbench is. */
+export type AllSlices = Place &
+  Selecting &
+  Runs &
+  Running &
+  Pending &
+  Editing &
+  Compared &
+  Searching &
+  Measured &
+  Tasks &
+  Trusting &
+  Viewing &
+  Charted &
+  Messages &
+  Linked;

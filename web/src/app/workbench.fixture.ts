@@ -101,15 +101,17 @@ export class Bar implements Address {
 export async function opened(bar: Bar, fragment = ""): Promise<Workbench> {
   bar.entries = [fragment];
   const bench = new Workbench({ kind: "page" }, bar);
-  await vi.waitFor(() => expect(bench.shown || bench.problem || bench.pending).toBeTruthy());
+  await vi.waitFor(() => expect(bench.shown || bench.requests.problem || bench.links.pending).toBeTruthy());
   return bench;
 }
 
 /** Click Run, as soon as that is possible, and wait for what comes of it. */
 export async function confirmed(bench: Workbench): Promise<Workbench> {
-  await vi.waitFor(() => expect(bench.canConfirm).toBe(true), 5000);
-  bench.confirm();
-  await vi.waitFor(() => expect(bench.progress === null && (bench.shown || bench.problem)).toBeTruthy());
+  await vi.waitFor(() => expect(bench.links.canConfirm).toBe(true), 5000);
+  bench.links.confirm();
+  await vi.waitFor(() =>
+    expect(bench.requests.progress === null && (bench.shown || bench.requests.problem)).toBeTruthy(),
+  );
   return bench;
 }
 

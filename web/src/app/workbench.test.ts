@@ -22,7 +22,7 @@ describe("the workbench", () => {
     const bench = await confirmed(await opened(bar, "#model=builtin:gpt&text=Hi&view=head&at=L1H3&by=words"));
     expect(bench.shown?.request?.text).toBe("Hi");
     expect(bench.selection).toMatchObject({ scale: "head", site: "L1", head: 3, heads: [3], by: "words" });
-    expect(bench.draft.text).toBe("Hi");
+    expect(bench.form.draft.text).toBe("Hi");
   });
 
   test("going back undoes a change of the selection without another run", async () => {
@@ -52,7 +52,7 @@ describe("the workbench", () => {
     bench.select({ scale: "head", site: "L1" });
     bench.viewFailed(new SourceError("gone", "", "UnknownTrace", 404));
     await vi.waitFor(() => expect(computed(asked)).toHaveLength(3));
-    await vi.waitFor(() => expect(bench.progress).toBeNull());
+    await vi.waitFor(() => expect(bench.requests.progress).toBeNull());
     expect(bench.selection).toMatchObject({ scale: "head", site: "L1" });
     expect(bench.viewProblem).toBeNull();
   });
@@ -65,7 +65,7 @@ describe("the workbench", () => {
     );
     const bench = await opened(bar);
     await bench.run(requestOf({ model: "builtin:gpt", text: "bad" }));
-    expect(bench.problem).toMatchObject({ message: "no", hint: "do" });
+    expect(bench.requests.problem).toMatchObject({ message: "no", hint: "do" });
     expect(bench.name).toBe("cat");
     expect(bar.entries).toHaveLength(1);
   });
@@ -80,9 +80,9 @@ describe("the workbench", () => {
       return new Response('{"state":"failed","error":"InputError","message":"too long","hint":""}\n');
     });
     const bench = await confirmed(await opened(bar, "#model=w&media=preset:tone"));
-    await vi.waitFor(() => expect(bench.model?.kinds).toEqual(["audio"]));
-    expect(bench.problem).toMatchObject({ message: "too long" });
-    expect(bench.draft).toMatchObject({ form: "audio", media: "preset:tone" });
+    await vi.waitFor(() => expect(bench.form.model?.kinds).toEqual(["audio"]));
+    expect(bench.requests.problem).toMatchObject({ message: "too long" });
+    expect(bench.form.draft).toMatchObject({ form: "audio", media: "preset:tone" });
   });
 
   test("cancelling stops the run and says so", async () => {
@@ -99,16 +99,16 @@ describe("the workbench", () => {
     const bench = await opened(bar);
     const running = bench.run(requestOf({ model: "builtin:gpt", text: "slow" }));
     expect(bench.isReady).toBe(false);
-    bench.cancel();
+    bench.requests.cancel();
     await running;
-    expect(bench.wasCancelled).toBe(true);
-    expect(bench.progress).toBeNull();
+    expect(bench.requests.wasCancelled).toBe(true);
+    expect(bench.requests.progress).toBeNull();
   });
 
   test("a link to an input that was kept elsewhere says so", async () => {
     serve();
     const bench = await opened(bar, "#model=builtin:gpt&kept=nothere");
-    expect(bench.problem?.error).toBe("InputNotInLink");
+    expect(bench.requests.problem?.error).toBe("InputNotInLink");
   });
 
   test("scores give way to weights when tokens are left out, and that is said", async () => {

@@ -16,7 +16,9 @@ import {
   DEFAULT_ATLASSELECTION as DEFAULT,
   type RunEvent,
 } from "../../contract";
+import { headName } from "../../data/trace";
 import { atlasOffers, atlasSource, buildAtlas, makeOfAtlas } from "../../hosts/atlasServer";
+import type { Selection } from "../../selection";
 import { isAborted, problemOf, type Source, type SourceError } from "../../source";
 import type { AtlasMounted, PickedPoints } from "../../views/atlasHost";
 import type { Legend } from "../../views/legend";
@@ -132,8 +134,17 @@ export class AtlasBench {
     );
   }
 
-  /** From another scale: the atlas of the model on screen, at a head or at all. */
-  enter(place: string) {
+  /** The head in view, where it is one of the model on screen. */
+  get headInView(): { site: string; head: number } | null {
+    const { open } = this;
+    const at = open?.atlas.places.find(({ address }) => address === this.selection.place);
+    if (!at || at.head === null || open?.atlas.model !== this.page.modelOnScreen) return null;
+    return { site: at.site, head: at.head };
+  }
+
+  /** From another scale: the atlas of the model on screen, at the head in focus where a single head was looked at. */
+  enter({ scale, site, head }: Selection) {
+    const place = scale === "head" || scale === "neuron" ? headName(site, head) : "";
     const isOther = this.open && this.page.modelOnScreen && this.open.atlas.model !== this.page.modelOnScreen;
     const own = this.offers.find(({ model }) => model === this.page.modelOnScreen);
     const atlas = isOther && own ? own.name : this.selection.atlas;

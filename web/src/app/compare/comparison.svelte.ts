@@ -11,7 +11,7 @@ import { QUEUED } from "../progress";
 import type { Linked, Measured, OpenRun, Place, Runs, Selecting, Tasks, Viewing } from "../slices";
 
 /** The other run, once it is there. */
-export interface Compared {
+export interface ComparedRun {
   /** Null where it could not be run. */
   other: OpenRun | null;
   aligned: Aligned | null;
@@ -69,7 +69,7 @@ export class Comparing {
   }
 
   /** For a run that is about to be shown: what it is compared with; null for nothing. */
-  async prepare(run: OpenRun, other: RunRequest | null | undefined, signal: AbortSignal): Promise<Compared | null> {
+  async prepare(run: OpenRun, other: RunRequest | null | undefined, signal: AbortSignal): Promise<ComparedRun | null> {
     const request = other === undefined ? this.bench.other?.request : other;
     if (!request || this.bench.home.kind !== "page") return null;
     const known = this.bench.other;
@@ -82,7 +82,7 @@ export class Comparing {
     }
   }
 
-  take(compared: Compared | null) {
+  take(compared: ComparedRun | null) {
     this.bench.other = compared?.other ?? null;
     this.aligned = compared?.aligned ?? null;
     this.difference = compared?.difference ?? null;
@@ -107,7 +107,7 @@ export class Comparing {
     const isWhole = this.aligned?.isWhole ?? false;
     // First, so that the link that is written no longer has it.
     this.take(null);
-    this.bench.scores = null;
+    this.bench.measures.scores = null;
     this.bench.select({ compare: "off", beside: "", ...(isWhole ? {} : { token: null, off: [] }) });
   }
 
@@ -170,7 +170,12 @@ export class Comparing {
     this.bench.relinked();
   }
 
-  async #compared(openRun: OpenRun, request: RunRequest, signal: AbortSignal, isConfirmed: boolean): Promise<Compared> {
+  async #compared(
+    openRun: OpenRun,
+    request: RunRequest,
+    signal: AbortSignal,
+    isConfirmed: boolean,
+  ): Promise<ComparedRun> {
     const id = await (isConfirmed ? run(request, (event) => this.#hear(event), signal) : keptRun(request, signal));
     if (id === null) return { other: null, aligned: null, difference: null, problem: null, isAbsent: true };
     const gate = new Gate(isConfirmed, (task) => openRun.gate?.miss(task));
@@ -183,7 +188,7 @@ export class Comparing {
     if (this.progress && event.state !== "done") this.progress = event;
   }
 
-  async #aligned(run: OpenRun, other: OpenRun, signal: AbortSignal): Promise<Compared> {
+  async #aligned(run: OpenRun, other: OpenRun, signal: AbortSignal): Promise<ComparedRun> {
     const { id } = other.trace;
     try {
       const aligned = new Aligned(await run.source.part<AlignmentProps>(minus("alignment", id), signal));

@@ -137,7 +137,7 @@ export class Finder {
       const part = await run.source.task<FoundProps>("find", optionsOf(query), hear, stop.signal);
       if (this.#stop !== stop || this.bench.shown !== run) return;
       this.found = part;
-      this.bench.addMeasure(measureOf(part));
+      this.bench.measures.add(measureOf(part));
       this.bench.select({ find: queryText(query), colour: part.props.method.name, least: 0 });
     } catch (thrown) {
       if (this.#stop !== stop) return;
@@ -163,7 +163,7 @@ export class Finder {
     if (query.by === "painted") this.nPainted = query.cells.reduce((sum, [, first, last]) => sum + last - first, 0);
     if (source.task) return this.#find();
     this.found = await source.part<FoundProps>("found");
-    this.bench.addMeasure(measureOf(this.found));
+    this.bench.measures.add(measureOf(this.found));
   }
 
   /** Another run is on screen: what was found belongs to the one before. */

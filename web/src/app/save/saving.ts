@@ -180,8 +180,8 @@ export function copyPython(bench: Selecting & Runs & Compared & Searching & Meas
 }
 
 /** Measures that the run itself does not have, and the Python of what was looked for. */
-function elsewhere({ extra, finder }: Searching & Measured): Elsewhere {
-  const names = Object.values(extra).flatMap((part) => part.props.methods.map((method) => method.name));
+function elsewhere({ measures, finder }: Searching & Measured): Elsewhere {
+  const names = Object.values(measures.extra).flatMap((part) => part.props.methods.map((method) => method.name));
   const search = finder.found?.props;
   const own = search ? { [search.method.name]: { code: search.python, name: "scores" } } : {};
   return { ...Object.fromEntries(names.map((name) => [name, null])), ...own };
