@@ -162,28 +162,35 @@ def prune(
     if data.dev_metric is not None:
         task.check_metric(data.dev_metric)
     corpus = _roles_corpus(comparisons, task)
-    from headscope.pruning import prune as prune_heads
-    from headscope.reports import prune_report
-
     _check_folder(output)
     loaded = loading.model(model)
     task.check(loaded)
 
-    measured_on = (None, None) if corpus is None else (loaded, corpus)
-    sweep = None
-    with note_what_is_kept(output):
-        try:
-            with progress_bars() as progress:
-                settings: Any = {"keep": choice.keep, "lambdas": lambdas, "options": options, "progress": progress}
-                sweep = prune_heads(loaded, task, output, **settings)
-                finished = prune_report(sweep, *measured_on, progress=progress)
-        except (KeyboardInterrupt, Cancelled):  # here the bars are gone, which would draw over the note
-            _note_best(output, is_finished=sweep is not None)
-            raise
+    settings = {"keep": choice.keep, "lambdas": lambdas, "options": options}
+    sweep, finished = _prune_and_report(loaded, task, output, settings, corpus)
     if print_options.json:
         print_json(_document(sweep, finished))
     else:
         _show(sweep, finished, model)
+
+
+def _prune_and_report(
+    model: Any, task: "LearningTask", output: Path, settings: dict[str, Any], corpus: Any
+) -> tuple["Sweep", "PruneReport"]:
+    """The sweep and its report, with roles on a corpus; when stopped, what is the best so far."""
+    from headscope.pruning import prune as prune_heads
+    from headscope.reports import prune_report
+
+    sweep = None
+    with note_what_is_kept(output):
+        try:
+            with progress_bars() as progress:
+                sweep = prune_heads(model, task, output, progress=progress, **settings)
+                measured_on = (None, None) if corpus is None else (model, corpus)
+                return sweep, prune_report(sweep, *measured_on, progress=progress)
+        except (KeyboardInterrupt, Cancelled):  # here the bars are gone, which would draw over the note
+            _note_best(output, is_finished=sweep is not None)
+            raise
 
 
 def _options(training: Training, comparisons: Comparisons, data: TaskData) -> "PruneOptions":

@@ -7,22 +7,22 @@ from pathlib import Path
 from typing import Any, get_args
 
 from headscope import files
-from headscope.errors import Cancelled, CaptureError, HeadscopeWarning, InputError, InterventionError
+from headscope.errors import Cancelled, CaptureError, HeadscopeWarning, InterventionError
 from headscope.models import Model
 from headscope.progress import Cancel, OnProgress, Steps
 from headscope.pruning.attention_types import layers_of
-from headscope.pruning.l0_training import gated_layers
+from headscope.pruning.chosen_point import choose_point
+from headscope.pruning.prune_checks import Lambda, check_input, warn_of_few_steps
 from headscope.pruning.prune_options import PruneOptions
 from headscope.pruning.smaller_model import remove_leftovers, smaller_models_of, write_smaller_models
 from headscope.pruning.sweep import UNTOUCHED, PointPlan, SweepRun
-from headscope.pruning.sweep_folder import PrunePoint, Sweep
+from headscope.pruning.sweep_folder import Sweep
 from headscope.tasks.learning_task import LearningTask
 from headscope.tasks.score import HIGHER_IS_BETTER
 from headscope.tasks.task_names import Split
-from headscope.tasks.trained_parameters import choose_parameters, frozen_checksum
+from headscope.tasks.trained_parameters import frozen_checksum
 from headscope.tasks.training_data import data_checksum
 
-Lambda = float | Mapping[str, float]
 # Where the search for a λ begins, in nats per head, and the factor by which it widens.
 _FIRST_LAMBDA, _WIDER = 0.02, 4.0
 
@@ -56,9 +56,9 @@ def prune(
     (24, 48)
     """
     options = options or PruneOptions()
-    choices = _check(model, task, keep, lambdas, options)
+    choices = check_input(model, task, keep, lambdas, options)
     run = SweepRun(model, task, _open(model, task, folder), options, cancel=cancel, progress=progress)
-    _warn_of_few_steps(options, keep, choices)
+    warn_of_few_steps(options, keep, choices)
     try:
         run.make([run.untouched()])
         run.make(_plans(run, _l0_plans(run, choices) if keep is None else _keep_plans(run, keep)))
@@ -80,7 +80,7 @@ def sweep_plans(
     cancel: Cancel | None = None,
 ) -> list[tuple[SweepRun, PointPlan]]:
     """What `prune` would make at several λ, for `make_points`, which makes the points of several such lists in turn."""
-    choices = _check(model, task, None, lambdas, options)
+    choices = check_input(model, task, None, lambdas, options)
     run = SweepRun(model, task, _open(model, task, folder), options, cancel=cancel, progress=progress)
     return [(run, plan) for plan in [run.untouched(), *_plans(run, _l0_plans(run, choices))]]
 
@@ -177,70 +177,6 @@ def _by_type(run: SweepRun, choice: Lambda) -> dict[str, float]:
     return {layer.type: float(choice) for layer in run.layers}
 
 
-def _check(
-    model: Model, task: LearningTask, keep: float | None, lambdas: Lambda | Sequence[Lambda], options: PruneOptions
-) -> list[Lambda]:
-    """Refuse what cannot work before anything is written; the λ as a list."""
-    task.check(model)
-    if options.dev_metric is not None:
-        task.check_metric(options.dev_metric)
-    choices: list[Lambda] = [lambdas] if isinstance(lambdas, int | float | Mapping) else list(lambdas)
-    if (keep is None) == (not choices):
-        raise InputError("prune takes either keep=… (a share of the heads) or lambdas=… (penalties), and one of them.")
-    if keep is not None and not 0 <= keep <= 1:
-        raise InputError(f"keep is a share of the heads, from 0 to 1, got {keep}.")
-    trained = {options.parameters, options.tuned_parameters() if options.tuning else "gates"} - {"gates"}
-    for parameters in trained:
-        choose_parameters(model, parameters)
-    _check_lambdas(model, choices, options)
-    _check_data(model, task)
-    return choices
-
-
-def _check_lambdas(model: Model, choices: Sequence[Lambda], options: PruneOptions) -> None:
-    types = list(dict.fromkeys(layer.type for layer in gated_layers(model, options)))
-    for choice in choices:
-        values = choice if isinstance(choice, Mapping) else dict.fromkeys(types, choice)
-        unknown = [name for name in values if name not in types]
-        if unknown:
-            frozen = ", beside a frozen decoder" if options.parameters == "encoder" else ""
-            raise InputError(
-                f"there is a λ for {unknown[0]!r}, and no gates: the heads of {model.name} that are pruned here are of "
-                f"type {', '.join(types)}{frozen}."
-            )
-        if not values or any(not 0 <= value < math.inf for value in values.values()):
-            raise InputError(f"λ is a penalty in nats per open head, at least 0, got {choice}.")
-
-
-def _check_data(model: Model, task: LearningTask) -> None:
-    """Read all data: what cannot be read leaves no folder that refuses the data that was meant."""
-    splits: tuple[Split, ...] = ("train", "dev") if task.test is None else ("train", "dev", "test")
-    for split in splits:
-        data = task.data(split)
-        if next(iter(data), None) is None:
-            raise InputError(f"the {split} data ({data.name}) have no examples.")
-        if task.keeps_inputs:
-            task.inputs(model, split)
-
-
-def _warn_of_few_steps(options: PruneOptions, keep: float | None, choices: Sequence[Lambda]) -> None:
-    """Say before hours of training that no gate can close in it."""
-    least = options.steps_to_close()
-    penalties = [
-        value for choice in choices for value in (choice.values() if isinstance(choice, Mapping) else [choice])
-    ]
-    if least is None or (keep == 1 if keep is not None else not any(penalties)):
-        return
-    rest = "" if keep is None else " Heads are removed by log α instead, whatever λ is."
-    warnings.warn(
-        f"no gate can close in {options.training.steps} steps: log α begins at {options.gates.log_alpha:g} and falls "
-        f"by at most {options.gates_fall():.2g}.{rest} Train for {least} steps or more, or raise the learning rate of "
-        "the gates.",
-        HeadscopeWarning,
-        stacklevel=3,
-    )
-
-
 def _open(model: Model, task: LearningTask, folder: Path | str) -> Sweep:
     """The sweep in the folder, begun where there is none; refused where it is of another model, task or data."""
     data: dict[str, Any] = {}
@@ -280,37 +216,3 @@ def _finish(run: SweepRun, keep: float | None, smaller: bool) -> None:
             warnings.warn(
                 f"no smaller model of the point {point.id} was written: {error}", HeadscopeWarning, stacklevel=3
             )
-
-
-def choose_point(sweep: Sweep, keep: float | None, tolerance: float, *, name: str = "") -> PrunePoint | None:
-    """The point whose model is written: that of `keep`, fine-tuned if it was; else the smallest of L0 that scores at
-    most `tolerance` (a share) worse than the untouched model; where there is none, the best. Scores are on dev: a
-    choice by test would make its score there too good. Ids of the points of `keep` begin with `name`: a folder may have
-    others that were trained in another way.
-    """
-    points = [point for point in sweep.points if point.method == "l0" and point.lambda_ is not None]
-    if keep is not None:
-        points = [point for point in points if point.keep == keep and point.id.startswith(name)]
-    base = sweep.baseline
-    if not points or base is None:
-        return None
-    sign = 1.0 if HIGHER_IS_BETTER[base.score.metric] else -1.0
-    is_on_dev = chosen_on(sweep.points) == "dev"
-
-    def value(point: PrunePoint) -> float:
-        return (point.dev if is_on_dev and point.dev is not None else point.score).value
-
-    points = [point for point in points if value(point) == value(point)] or points
-    if keep is not None:
-        return max(points, key=lambda point: (point.tuning != "none", sign * value(point)))
-    least = sign * value(base) - tolerance * abs(value(base))
-    good = [point for point in points if sign * value(point) >= least]
-    if good:
-        return min(good, key=lambda point: (point.total()[0], -sign * value(point)))
-    return max(points, key=lambda point: sign * value(point))
-
-
-def chosen_on(points: Sequence[PrunePoint]) -> str:
-    """The split that a point of these is chosen on: test only where an earlier version left scores on dev out."""
-    candidates = [point for point in points if point.id == UNTOUCHED or point.lambda_ is not None]
-    return "dev" if all(point.dev is not None or point.split == "dev" for point in candidates) else "test"

@@ -18,8 +18,9 @@ import headscope as hs
 from headscope import files, tasks
 from headscope.errors import Cancelled, HeadscopeError, HeadscopeWarning, InputError, LoadError
 from headscope.pruning import GateOptions, HeadMask, PruneOptions, PrunePoint, Sweep
+from headscope.pruning.chosen_point import choose_point, chosen_on
 from headscope.pruning.head_gates import HeadGates
-from headscope.pruning.pruning_run import baseline_plans, choose_point, chosen_on
+from headscope.pruning.pruning_run import baseline_plans
 from headscope.pruning.smaller_model import SmallerModels
 from headscope.pruning.sweep import SweepRun
 from headscope.tasks import FitOptions, Score, read_fit

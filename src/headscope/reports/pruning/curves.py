@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from headscope.pruning import PrunePoint
+from headscope.pruning.sweep import UNTOUCHED
 
-UNTOUCHED = "none"
 GATES = "l0"
 RANDOM = "random"
 METHODS = {
@@ -109,7 +109,7 @@ def heads_kept(point: PrunePoint, types: Sequence[str]) -> int:
 
 def series_label(point: PrunePoint) -> str:
     """How the heads of a point were chosen and what followed, in words."""
-    return f"{way_label(point)}, {'fine-tuned' if is_tuned(point) else _untuned_weights(point)}"
+    return f"{way_label(point)}, {'fine-tuned' if is_tuned(point) else untuned_weights(point)}"
 
 
 def way_label(point: PrunePoint) -> str:
@@ -130,7 +130,8 @@ def has_original_weights(point: PrunePoint) -> bool:
     return not is_tuned(point) and point.parameters in ("none", "gates")
 
 
-def _untuned_weights(point: PrunePoint) -> str:
+def untuned_weights(point: PrunePoint) -> str:
+    """What was done to the weights of a point that was not fine-tuned, in words."""
     if has_original_weights(point) or not is_gated(point):
         return "not fine-tuned"
     return f"{'encoder' if point.parameters == 'encoder' else 'weights'} trained with gates"

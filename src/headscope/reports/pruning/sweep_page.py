@@ -8,9 +8,8 @@ from headscope import __version__
 from headscope.analysis.measures.roles import Verdict
 from headscope.glossary import role_short
 from headscope.pruning import PrunePoint, attention_type
-from headscope.pruning.pruning_run import chosen_on
+from headscope.pruning.chosen_point import chosen_on
 from headscope.reports.pruning import conclusions, published_results
-from headscope.reports.pruning.alternatives import alternatives_of
 from headscope.reports.pruning.curves import (
     GATES,
     RANDOM,
@@ -23,6 +22,13 @@ from headscope.reports.pruning.curves import (
     series_label,
     type_label,
     types_label,
+)
+from headscope.reports.pruning.page_tables import (
+    alternatives_table,
+    lambda_text,
+    results_table,
+    score_data,
+    smaller_model_table,
 )
 from headscope.reports.pruning.survivor_roles import SurvivorRoles, family_of
 from headscope.reports.pruning.sweep_tables import as_csv, point_rows
@@ -63,15 +69,15 @@ def data_of(report: "PruneReport") -> dict[str, Any]:
         "metric": {"name": metric, "label": label, "unit": unit, "higher_is_better": HIGHER_IS_BETTER[metric]},
         "types": [{"name": name, "label": type_label(name), "heads": count} for name, count in _types(about).items()],
         "layers": about["layers"],
-        "baseline": None if report.baseline is None else _score(report.baseline),
+        "baseline": None if report.baseline is None else score_data(report.baseline),
         "panels": [_panel(report, panel) for panel in report.panels],
         "types_figure": _types_figure(report),
         "layers_figure": _layers_figure(report),
         "roles": [roles for panel in report.panels if (roles := _roles(report, panel)) is not None],
         "roles_about": report.roles_about,
-        "table": _table(report),
-        "alternatives": _alternatives(report),
-        "smaller": _smaller(report),
+        "table": results_table(report),
+        "alternatives": alternatives_table(report),
+        "smaller": smaller_model_table(report),
         "points": [_point(report, point) for point in report.points],
         "csv": as_csv(point_rows(report.points)),
     }
@@ -99,11 +105,6 @@ def _types(about: dict[str, Any]) -> dict[str, int]:
     return counts
 
 
-def _score(point: PrunePoint) -> dict[str, Any]:
-    low, high = point.score.interval or (None, None)
-    return {"value": point.score.value, "low": low, "high": high, "n": point.score.n, "split": point.split}
-
-
 def _tuned_baseline(report: "PruneReport", key: str) -> dict[str, Any] | None:
     """The model with all its heads after as much fine-tuning of the same weights: the mean over seeds, and extremes."""
     tuned = [point for point in report.points if point.method == UNTOUCHED and is_tuned(point)]
@@ -116,11 +117,11 @@ def _point(report: "PruneReport", point: PrunePoint) -> dict[str, Any]:
     return {
         "id": point.id,
         "label": _label(point),
-        "lambda": _lambda(point),
+        "lambda": lambda_text(point),
         "seed": point.seed,
         "counts": {name: list(pair) for name, pair in point.counts().items()},
         "total": list(point.total()),
-        "score": _score(point),
+        "score": score_data(point),
         "mask": {str(site): [int(survives) for survives in row] for site, row in point.mask.rows()},
         "roles": None
         if roles is None
@@ -141,16 +142,6 @@ def _label(point: PrunePoint) -> str:
     if point.method != UNTOUCHED:
         return series_label(point)
     return "all heads, fine-tuned" if is_tuned(point) else "untouched model"
-
-
-def _lambda(point: PrunePoint) -> str:
-    """λ, or λ by type where types differ."""
-    if not point.lambda_:
-        return ""
-    values = {f"{value:.3g}" for value in point.lambda_.values()}
-    if len(values) == 1:
-        return values.pop()
-    return ", ".join(f"{type_label(name).lower()} {value:.3g}" for name, value in point.lambda_.items())
 
 
 # Figure 7: score against heads kept
@@ -293,123 +284,4 @@ def _bar(label: str, members: Sequence[SurvivorRoles]) -> dict[str, Any]:
         "families": {name: fmean(roles.families().get(name, 0) for roles in members) for name in sorted(families)},
         "low": min(with_role),
         "high": max(with_role),
-    }
-
-
-# Table 2
-
-
-def _table(report: "PruneReport") -> dict[str, Any]:
-    rows = _table_rows(report)
-    return {
-        "rows": [
-            {
-                "lambda": next((_lambda(point) for point in row if point is not None), ""),
-                "counts": {name: pair[0] for name, pair in next(point for point in row if point).counts().items()},
-                "scratch_heads": _scratch_heads(*row),
-                "scores": [None if point is None else _score(point) for point in row],
-                "ids": [None if point is None else point.id for point in row],
-            }
-            for row in rows
-        ],
-        "published": [
-            {
-                "data": row.data,
-                "counts": {"encoder": row.encoder, "decoder": row.decoder, "cross": row.cross},
-                "scores": [row.trained, row.scratch],
-            }
-            for row in published_results.TABLE_2
-        ],
-        "source": published_results.SOURCE,
-        "conclusion": conclusions.scratch_conclusion(rows),
-    }
-
-
-def _table_rows(report: "PruneReport") -> list[tuple[PrunePoint | None, PrunePoint | None]]:
-    """L0's points from the trained model and from scratch, those of the same λ in one row: nearest in heads first."""
-    points = [point for point in report.gated() if point.parameters != "encoder"] or report.gated()
-    scratch = [point for point in points if point.start == "scratch"]
-    rows: list[tuple[PrunePoint | None, PrunePoint | None]] = []
-    for point in points:
-        if point.start == "trained":
-            partner = _nearest(point, scratch)
-            scratch = [other for other in scratch if other is not partner]
-            rows.append((point, partner))
-    rows += [(None, point) for point in scratch]
-    return sorted(rows, key=lambda row: -next(point for point in row if point is not None).total()[0])
-
-
-def _scratch_heads(trained: PrunePoint | None, scratch: PrunePoint | None) -> str:
-    """The heads kept from scratch by type, where they are not those of the row."""
-    if trained is None or scratch is None or trained.counts() == scratch.counts():
-        return ""
-    return " / ".join(str(n_kept) for n_kept, _ in scratch.counts().values())
-
-
-def _nearest(point: PrunePoint, others: Sequence[PrunePoint]) -> PrunePoint | None:
-    """Of the same λ the one with as many heads, or nearly."""
-    alike = [other for other in others if (other.lambda_, other.keep) == (point.lambda_, point.keep)]
-    return min(alike, key=lambda other: abs(other.total()[0] - point.total()[0]), default=None)
-
-
-# As many heads, chosen in other ways
-
-
-def _alternatives(report: "PruneReport") -> list[dict[str, Any]]:
-    metric = report.about["metric"]
-    groups = []
-    for name, ways in alternatives_of(report.points).items():
-        source = next(point for point in report.points if point.id == name)
-        rows = [
-            {
-                "label": way.label,
-                "counts": way.counts(),
-                "untuned": _scores_text(metric, way.untuned),
-                "tuned": _scores_text(metric, way.tuned),
-                "is_l0": way.label == ways[0].label,
-            }
-            for way in ways
-        ]
-        untuned = series_label(source).rpartition(", ")[2]
-        groups.append({"id": name, "heads": source.total()[0], "untuned": untuned, "rows": rows})
-    return groups
-
-
-def _scores_text(metric: str, points: Sequence[PrunePoint]) -> str:
-    """A score, or the mean of those of several seeds with their range."""
-    values = [point.score.value for point in points]
-    if not values:
-        return ""
-    mean = conclusions.score_text(metric, fmean(values))
-    if len(values) == 1:
-        return mean
-    low, high = (conclusions.score_text(metric, value) for value in (min(values), max(values)))
-    return f"{mean} ({low} to {high}, {len(values)} seeds)"
-
-
-# The smaller model
-
-
-def _smaller(report: "PruneReport") -> dict[str, Any] | None:
-    """What the original and the slim model cost; `baked/` costs what the original costs."""
-    smaller = report.smaller
-    if smaller is None:
-        return None
-    costs = {"original": smaller.baked} | ({} if smaller.slim is None else {"slim": smaller.slim})
-    return {
-        "point": report.chosen,
-        "heads": list(smaller.heads),
-        "rows": [
-            {
-                "name": name,
-                "parameters": cost.parameters,
-                "bytes": cost.bytes,
-                "flops": cost.flops.total,
-                "seconds": cost.seconds,
-            }
-            for name, cost in costs.items()
-        ],
-        "timed": f"{smaller.timed_on}, median of several passes",
-        "refused": smaller.slim_refused,
-        "is_plain": smaller.is_plain,
     }
