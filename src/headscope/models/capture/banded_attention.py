@@ -7,13 +7,15 @@ module computes for that query, and half of what is mixed is the output that it 
 
 import inspect
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
 
 from headscope.attention import Formula, Mask
-from headscope.models.capture.seam import AttentionCall
+
+if TYPE_CHECKING:
+    from headscope.models.capture.seam import AttentionCall
 
 TWO_VALUES = "each key has two values here, one for the window and one for global queries"
 _PROJECTIONS = ("query", "key", "value", "query_global", "key_global", "value_global")
@@ -39,12 +41,14 @@ def half_window(module: nn.Module) -> int:
 
 def banded_call(
     module: nn.Module, hidden: Tensor, is_masked: Tensor, is_global: Tensor, mask: Mask | None
-) -> AttentionCall:
+) -> "AttentionCall":
     """What a module computes of its input [batch, token, dim], as one attention call.
 
     `is_masked` and `is_global` are [batch, token]. The halves of queries, keys and values are those for the window and
     those for global queries; without a global token the second halves are zero, as nothing computes them.
     """
+    from headscope.models.capture.seam import AttentionCall  # which loads Transformers: measures of a corpus do not
+
     n_heads = int(module.num_heads)  # type: ignore[arg-type]
     local, rest = _PROJECTIONS[:3], _PROJECTIONS[3:]
     queries, keys, values = (_heads(module, name, hidden, n_heads) for name in local)
