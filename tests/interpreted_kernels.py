@@ -65,9 +65,9 @@ def difference(query, key, value, formula: Formula) -> str:
         expected["weights of spans"] = torch.stack([pattern[0][..., span].sum(-1) for span in chosen], -1)
         rectangle, size = ((n_queries // 3, n_queries), (0, n_keys - n_keys // 4)), (5, 9)
         shape = tuple(-(-(last - first) // step) for (first, last), step in zip(rectangle, size, strict=True))
-        of_head = (query[own][0, 1], key[own][0, key.shape[1] // n_heads], part.heads(slice(1, 2)), summary.lse[1])
+        of_head = (query[own][0, -1], key[own][0, -1], part.heads(slice(n_heads - 1, n_heads)), summary.lse[-1])
         figures["cells"] = fused.pool_cells(*of_head, rectangle, size, shape)
-        cut = pattern[0, 1][slice(*rectangle[0]), slice(*rectangle[1])]
+        cut = pattern[0, -1][slice(*rectangle[0]), slice(*rectangle[1])]
         expected["cells"] = torch.nn.functional.max_pool2d(cut[None], size, ceil_mode=True)[0]
         for name, figure in figures.items():
             limit = MIXED[query.dtype] if name == "mixed" else 5e-5
