@@ -36,6 +36,7 @@ PAGES = [
             "images",
             "vision-language",
             "tasks",
+            "question-answering",
             "explanation-studies",
             "trust",
             "pruning",

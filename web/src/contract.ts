@@ -25,7 +25,7 @@ export interface TraceProps {
   pruned_heads: string[];
 }
 
-/** The tokens of one stack, column by column. `special` lists positions; `words` and `sentences` hold null there. `spaces` lists the positions before which the text has white space: what words and sentences are joined with. `looks` says what there is to look at: the part `image/NAME` or `sound/NAME`. `replaced` lists the positions whose token an edit put there. Of an image within a text, `boxes` are where its tokens lie in the picture (left, top, right and bottom, as shares of its width and height), null for other tokens; empty where no token has a place. */
+/** The tokens of one stack, column by column. `special` lists positions; `words` and `sentences` hold null there. `spaces` lists the positions before which the text has white space: what words and sentences are joined with. `looks` says what there is to look at: the part `image/NAME` or `sound/NAME`. `replaced` lists the positions whose token an edit put there. Of an image within a text, `boxes` are where its tokens lie in the picture (left, top, right and bottom, as shares of its width and height), null for other tokens; empty where no token has a place. `answer` is the first and the last token of the span that the model answers with. */
 export interface StackProps {
   name: string;
   kind: "text" | "patches" | "frames";
@@ -40,6 +40,7 @@ export interface StackProps {
   looks: "" | "image" | "sound";
   replaced: number[];
   boxes: ([number, number, number, number] | null)[];
+  answer: [number, number] | null;
 }
 
 /** One attention layer. Where scores, contributions or exact weights are missing, the reason is said. `no_token_edits` says why edits cannot choose its tokens. `window` is how many keys a query sees to one side, itself included (0: no window), apart from `global_tokens`, which see all and are seen by all. `grid` is that of the patches which its keys are (after special tokens), null where they are none; `places` numbers them in it where they are not taken row by row, −1 for what is no patch. */

@@ -23,6 +23,7 @@ from headscope.faithfulness.verdict_rule import FAR, SAME_OUTPUT, TrustVerdict, 
 from headscope.faithfulness.verdict_text import number, ways_without_change
 from headscope.interventions import Intervention
 from headscope.models import Model
+from headscope.models.spans import answers_with_spans
 from headscope.progress import Cancel, OnProgress, Steps
 from headscope.sites import ByHead, Head, find
 from headscope.traces import Inputs, Trace
@@ -165,8 +166,9 @@ def _badge(head: Head, figures: dict[str, float] | None, reason: str | None, ans
 
 def _answer_text(model: Model, question: Question, tokens: AnswerTokens) -> str:
     """What was explained, as a person reads it."""
-    answer = name_of(model, tokens.top, len(tokens.before))
+    answer = name_of(model, tokens.top, len(tokens.before), question.tokens[question.stack])
     percent = f"{100 * float(tokens.before[tokens.top]):.0f} %"
     if not question.positions:
-        return f"the class {answer!r} ({percent})"
+        kind = "answer" if answers_with_spans(model) else "class"
+        return f"the {kind} {answer!r} ({percent})"
     return f"{answer!r} ({percent}) at token {question.positions[0]}"

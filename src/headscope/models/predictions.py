@@ -1,20 +1,28 @@
 """What a model's outputs say: next tokens, masked tokens, target tokens, or classes."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from torch import Tensor, nn
 
 from headscope.models.capture.session import Session
 from headscope.models.inputs.batch import Batch
-from headscope.traces import Predictions
+from headscope.models.spans import answers_with_spans, span_logits
+from headscope.traces import Inputs, Predictions
+from headscope.traces.spans import NO_SPAN, span_text
 
 if TYPE_CHECKING:
     from headscope.models.model import Model
 
 
-def logits_of(model: "Model", outputs: Any) -> Tensor | None:
-    """The logits among a model's outputs: named so, or a bare tensor or tuple's first that has the size of answers."""
+def logits_of(model: "Model", outputs: Any, batch: Batch) -> Tensor | None:
+    """The logits among a model's outputs: named so, or a bare tensor or tuple's first that has the size of answers.
+
+    Of a model that answers with a span of its text: one for every span.
+    """
+    if answers_with_spans(model):
+        return span_logits(outputs, batch)
     for name in ("logits", "prediction_logits"):  # the second from BERT with both of its training heads
         logits = outputs.get(name) if isinstance(outputs, Mapping) else getattr(outputs, name, None)
         if isinstance(logits, Tensor):
@@ -39,7 +47,7 @@ def _has_size_of_answers(model: "Model", output: Tensor) -> bool:
 
 def answers_of(model: "Model", batch: Batch, outputs: Any, session: Session) -> list[Predictions | None]:
     """The likely answers of each example, or None where the model gives none."""
-    logits = logits_of(model, outputs)
+    logits = logits_of(model, outputs, batch)
     n_examples = len(batch.examples)
     if logits is None or logits.shape[0] != n_examples:
         return [None] * n_examples
@@ -49,6 +57,9 @@ def answers_of(model: "Model", batch: Batch, outputs: Any, session: Session) -> 
     names: Callable[[int], str] = (lambda index: str(labels.get(index, index))) if is_class else model.token_text
     answers: list[Predictions | None] = []
     for example in range(n_examples):
+        if answers_with_spans(model):
+            answers.append(_spans(logits[example], batch.examples[example]))
+            continue
         if logits.ndim == 2:
             answers.append(Predictions.of(logits[example][None], stack="main", positions=(), names=names))
             continue
@@ -61,9 +72,21 @@ def answers_of(model: "Model", batch: Batch, outputs: Any, session: Session) -> 
     return answers
 
 
-def predicted_classes(model: "Model", outputs: Any) -> list[str]:
+def _spans(logits: Tensor, inputs: Inputs) -> Predictions:
+    """The likeliest spans of one example; the pairs that are no span count, and are not listed."""
+    stack, tokens = next(iter(inputs.tokens.items()))
+    names: Callable[[int], str] = lambda answer_id: span_text(tokens, answer_id)  # noqa: E731
+    top = Predictions.of(logits[None], stack=stack, positions=(), names=names)
+    is_span = (top.ids[0] != NO_SPAN) & top.logprobs[0].isfinite()
+    texts = tuple(text for text, listed in zip(top.texts[0], is_span.tolist(), strict=True) if listed)
+    return replace(top, ids=top.ids[:, is_span], logprobs=top.logprobs[:, is_span], texts=(texts,), are_spans=True)
+
+
+def predicted_classes(model: "Model", outputs: Any, batch: Batch) -> list[str]:
     """The likeliest class of each example; empty where the model does not choose one class for the whole input."""
-    logits = logits_of(model, outputs)
+    if answers_with_spans(model):
+        return []
+    logits = logits_of(model, outputs, batch)
     labels = getattr(model.config, "id2label", None) or {}
     chooses_several = getattr(model.config, "problem_type", None) in ("regression", "multi_label_classification")
     if logits is None or logits.ndim != 2 or logits.shape[-1] < 2 or chooses_several:

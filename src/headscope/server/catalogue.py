@@ -14,6 +14,7 @@ from headscope.models import AttentionLayer, Model, builtin_models, load
 from headscope.models.inputs.accepted import Intake
 from headscope.models.inputs.decoder_start import decoding_choices
 from headscope.models.loading import BUILTIN
+from headscope.models.spans import answers_with_spans
 from headscope.server.errors import Refused
 from headscope.server.log import logger
 from headscope.server.model_folders import ModelFolder, model_folders
@@ -165,7 +166,13 @@ class Catalogue:
         presets = (
             [*builtin_presets(name), *media_presets(kinds)]
             if is_own
-            else presets_of(intake, kinds, can_write=model.can_write, fills_masks=MaskedLanguageModelling.fits(model))
+            else presets_of(
+                intake,
+                kinds,
+                can_write=model.can_write,
+                fills_masks=MaskedLanguageModelling.fits(model),
+                has_spans=answers_with_spans(model),
+            )
         )
         languages, tasks = decoding_choices(model.module)
         return ModelProps(

@@ -35,8 +35,13 @@ def media_presets(kinds: Sequence[str], *, is_grey: bool = False) -> list[Preset
     return [PresetProps(name, "", media=f"{PRESET}{name}") for name in names]
 
 
-def presets_of(intake: Intake, kinds: Sequence[str], *, can_write: bool, fills_masks: bool = True) -> list[PresetProps]:
-    """Inputs for any model, once it is known what it takes; those with a mask only where it says what is behind it."""
+def presets_of(
+    intake: Intake, kinds: Sequence[str], *, can_write: bool, fills_masks: bool = True, has_spans: bool = False
+) -> list[PresetProps]:
+    """Inputs for any model, once it is known what it takes; those with a mask only where it says what is behind it.
+
+    `has_spans`: it answers questions with a span of the text, so a question comes first.
+    """
     if "text-image" in kinds:
         return _with_pictures(intake)
     presets: list[PresetProps] = []
@@ -50,6 +55,7 @@ def presets_of(intake: Intake, kinds: Sequence[str], *, can_write: bool, fills_m
             for preset in builtin_presets("bert")
             if fills_masks or MASK not in (preset.text or "")
         ]
+        presets = [*builtin_presets("questions"), *presets] if has_spans else presets
     elif "text" in kinds:
         presets = [PresetProps(preset.name, "", preset.text) for preset in builtin_presets("gpt")]
     if presets:

@@ -5,16 +5,22 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from headscope.traces.spans import span_of
+
 N_KEPT = 50
 
 
 @dataclass(frozen=True)
 class Prediction:
-    """One candidate: its text (a token or a class), id and log-probability."""
+    """One candidate: its text (a token, a class or a span of the text), id and log-probability.
+
+    `span` is the first and the last token of a span, None for anything else.
+    """
 
     text: str
     id: int
     logprob: float
+    span: tuple[int, int] | None = None
 
     @property
     def probability(self) -> float:
@@ -27,7 +33,8 @@ class Predictions:
     """The top candidates at each answer position; ids and logprobs are [position, candidate].
 
     `positions` index the tokens of `stack`: the last one of a causal model, the masked ones of a masked model, every
-    one of a decoder; empty for a classifier, which answers once.
+    one of a decoder; empty for a classifier, which answers once. `are_spans`: candidates are spans of the text
+    (`headscope.traces.spans`), with log p(start) + log p(end).
     """
 
     stack: str
@@ -35,6 +42,7 @@ class Predictions:
     ids: Tensor
     logprobs: Tensor
     texts: tuple[tuple[str, ...], ...]
+    are_spans: bool = False
 
     @classmethod
     def of(cls, logits: Tensor, *, stack: str, positions: tuple[int, ...], names) -> "Predictions":
@@ -46,4 +54,7 @@ class Predictions:
     def top(self, k: int, answer: int = -1) -> list[Prediction]:
         """The k most probable candidates at one answer position (the last, unless said)."""
         rows = zip(self.texts[answer][:k], self.ids[answer][:k], self.logprobs[answer][:k], strict=True)
-        return [Prediction(text, int(id), float(logprob)) for text, id, logprob in rows]
+        return [
+            Prediction(text, int(id), float(logprob), span_of(int(id)) if self.are_spans else None)
+            for text, id, logprob in rows
+        ]

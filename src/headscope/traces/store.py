@@ -219,6 +219,7 @@ def _header(trace: Trace, box: _Box) -> dict[str, Any]:
             "stack": answers.stack,
             "positions": answers.positions,
             "texts": answers.texts,
+            "are_spans": answers.are_spans,
             "ids": box.put("answers/ids", answers.ids),
             "logprobs": box.put("answers/logprobs", answers.logprobs),
         },
@@ -322,6 +323,7 @@ def _trace(header: dict[str, Any], tensors: dict[str, Tensor]) -> Trace:
             tensors[answers["ids"]],
             tensors[answers["logprobs"]],
             tuple(tuple(row) for row in answers["texts"]),
+            bool(answers.get("are_spans")),
         ),
         residuals={stack: tensors[name] for stack, name in header["residuals"].items()},
         activations={

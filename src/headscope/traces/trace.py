@@ -211,6 +211,16 @@ class Trace:
         k = whole_number(k, "k")
         return self.answers.top(k, answer)
 
+    @property
+    def span(self) -> Prediction:
+        """The likeliest answer of a model that answers with a span of its text: `span` says which tokens."""
+        if self.answers is None or not self.answers.are_spans:
+            raise NotRecordedError(
+                f"{self.model} has no head for question answering, so it marks no answer in the text: load a model "
+                "that was saved from AutoModelForQuestionAnswering, and give question and context as a pair."
+            )
+        return self.predictions(1)[0]
+
     # Other ways of reading
 
     def words(self) -> "Trace":

@@ -96,6 +96,7 @@ def _stack(trace: Trace, name: str, tokens: Tokens) -> StackProps:
         looks=looks_like(trace, name),
         replaced=replaced_tokens(trace, name),
         boxes=_boxes(trace, name, tokens),
+        answer=_answer_span(trace, name),
     )
 
 
@@ -105,6 +106,12 @@ def _boxes(trace: Trace, name: str, tokens: Tokens) -> list[Box | None]:
         return []
     picture = picture_of(trace, name)
     return [None if token.patch is None else shares_of(token.patch.drawn, picture) for token in tokens]
+
+
+def _answer_span(trace: Trace, stack: str) -> tuple[int, int] | None:
+    """The span of a stack's tokens that the model answers with, where it marks one."""
+    answers = trace.answers
+    return trace.span.span if answers is not None and answers.are_spans and answers.stack == stack else None
 
 
 def _group_numbers(tokens: Tokens, what: str) -> list[int | None]:

@@ -30,6 +30,14 @@ def test_a_model_that_knows_the_words_gets_the_texts_of_its_like(name: str) -> N
     assert not any(preset.look_for for preset in presets)  # that was found in another model
 
 
+def test_a_model_that_answers_questions_starts_with_one() -> None:
+    bert = hs.load("builtin:bert")
+    intake = Intake.of(bert.processor, bert.module, bert.stacks)
+    presets = presets_of(intake, kinds_of(intake), can_write=False, has_spans=True)
+    assert presets[0].text == "Where did the farmer find the key?" and "old cart" in (presets[0].pair or "")
+    assert presets[1:] == presets_for(bert)
+
+
 def test_a_model_that_says_nothing_of_masks_gets_no_text_with_one() -> None:
     bert = hs.load("builtin:bert")
     encoder = hs.Model(bert.module.base_model, bert.processor)

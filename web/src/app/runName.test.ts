@@ -4,7 +4,7 @@ import { inputName } from "./runName";
 
 function stack(kind: StackProps["kind"], texts: string[]): StackProps {
   const all = { ids: [], special: [], words: [], sentences: [], segments: [], spaces: [] };
-  return { name: "main", kind, grid: null, texts, ...all, looks: "", replaced: [], boxes: [] };
+  return { name: "main", kind, grid: null, texts, ...all, looks: "", replaced: [], boxes: [], answer: null };
 }
 
 const frames = stack(

@@ -107,6 +107,7 @@ function stackOf(tokens: AtlasTokens, first: number, count: number, image: Part<
     looks: arePatches && image ? "image" : "",
     replaced: [],
     boxes: [],
+    answer: null,
   };
 }
 

@@ -32,6 +32,7 @@ describe("what edits act on", () => {
   });
 
   test("replaced tokens are known in every reading", () => {
+    expect(readingOf({ ...TOKENS, answer: [1, 2] }, 4, ALL).isAnswer).toEqual([false, true, true, false]);
     expect(readingOf(TOKENS, 4, ALL).isReplaced).toEqual([false, false, true, false]);
     expect(readingOf(TOKENS, 4, { ...ALL, by: "words", hide: ["special"] }).isReplaced).toEqual([false, true, false]);
   });

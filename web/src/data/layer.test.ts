@@ -21,6 +21,7 @@ const stack: StackProps = {
   looks: "",
   replaced: [],
   boxes: [],
+  answer: null,
 };
 const site: SiteProps = {
   site: "L0",

@@ -118,6 +118,7 @@ describe("lines possible", () => {
     looks: "" as const,
     replaced: [],
     boxes: [],
+    answer: null,
   };
   const reading = (by: Selection["by"], off: string[] = []) => readingOf(stack, 4, { by, hide: [], off });
 

@@ -22,6 +22,8 @@ export interface Reading {
   isSpecial: boolean[];
   /** Those that an edit put there. */
   isReplaced: boolean[];
+  /** Those of the span that the model answers with. */
+  isAnswer: boolean[];
   /** A or B. */
   segments: string[];
   /** Whether white space comes before it in the text. */
@@ -77,12 +79,17 @@ export function readingOf(stack: StackProps, length: number, how: How, site?: Gr
     isWritten: members.map((group) => (group[0] as number) >= (how.written ?? length)),
     isSpecial: members.map((group) => special.has(group[0] as number)),
     isReplaced: members.map((group) => group.some((position) => stack.replaced.includes(position))),
+    isAnswer: members.map((group) => group.some((position) => isWithin(position, stack.answer))),
     segments: members.map((group) => stack.segments[group[0] as number] ?? "A"),
     isSpaced: members.map((group) => spaces.has(group[0] as number)),
     groupOf,
     isPlain: !isPartial && members.length === length && until >= length - 1,
     isPartial,
   };
+}
+
+function isWithin(position: number, span: StackProps["answer"]): boolean {
+  return span !== null && position >= span[0] && position <= span[1];
 }
 
 /** The position, among a stack's own tokens, of the token in focus: of a word its first. Null where there is none. */
@@ -105,6 +112,7 @@ function numbered(stack: StackProps, length: number, site?: Gridded): Reading {
     isWritten: positions.map(() => false),
     isSpecial: positions.map(() => false),
     isReplaced: positions.map(() => false),
+    isAnswer: positions.map(() => false),
     segments: positions.map(() => "A"),
     isSpaced: positions.map(() => true),
     groupOf: Int32Array.from(positions),

@@ -16,4 +16,5 @@ export const STACK: StackProps = {
   looks: "",
   replaced: [],
   boxes: [],
+  answer: null,
 };

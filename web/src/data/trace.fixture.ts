@@ -17,6 +17,7 @@ export function stack(name: string, texts: string[], more: Partial<StackProps> =
     looks: "",
     boxes: [],
     replaced: [],
+    answer: null,
     ...more,
   };
 }

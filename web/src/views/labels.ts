@@ -18,6 +18,8 @@ export interface Label {
   isWritten?: boolean;
   /** Changed by an edit: a thick line under it. */
   isEdited?: boolean;
+  /** Part of the model's answer: a thick line in its colour. */
+  isAnswer?: boolean;
   /** Turned to read upwards, about its own point. */
   isUpright?: boolean;
 }
@@ -82,16 +84,16 @@ export class Labels {
     if (isNew("size")) style.fontSize = `${label.size}px`;
     if (isNew("isBold")) style.fontWeight = label.isBold ? "600" : "400";
     if (isNew("colour")) style.color = css(label.colour);
-    if (isNew("isStruck") || isNew("isWritten") || isNew("isEdited")) {
+    if (isNew("isStruck") || isNew("isWritten") || isNew("isEdited") || isNew("isAnswer")) {
       style.textDecoration = decorationOf(label);
       style.textUnderlineOffset = "3px";
     }
   }
 }
 
-function decorationOf({ isStruck, isWritten, isEdited }: Label): string {
+function decorationOf({ isStruck, isWritten, isEdited, isAnswer }: Label): string {
   if (isStruck) return "line-through";
-  return isEdited ? "underline solid 2px" : isWritten ? "underline dotted from-font" : "none";
+  return isEdited || isAnswer ? "underline solid 2px" : isWritten ? "underline dotted from-font" : "none";
 }
 
 /** The same labels, painted. */
@@ -109,11 +111,12 @@ export function paintLabels(context: CanvasRenderingContext2D, labels: Label[], 
     context.textAlign = label.align === "centre" ? "center" : label.align;
     const text = shortened(context, label.text, label.width);
     context.fillText(text, 0, 0);
-    if (label.isStruck || label.isWritten || label.isEdited) {
+    const isMarked = label.isEdited || label.isAnswer;
+    if (label.isStruck || label.isWritten || isMarked) {
       const length = context.measureText(text).width;
       const from = label.align === "left" ? 0 : label.align === "right" ? -length : -length / 2;
-      context.globalAlpha = label.isStruck || label.isEdited ? 1 : 0.5;
-      context.fillRect(from, label.isStruck ? 0 : label.size * 0.6, length, label.isEdited ? 2 : 1);
+      context.globalAlpha = label.isStruck || isMarked ? 1 : 0.5;
+      context.fillRect(from, label.isStruck ? 0 : label.size * 0.6, length, isMarked ? 2 : 1);
     }
     context.restore();
   }

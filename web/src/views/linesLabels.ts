@@ -48,6 +48,7 @@ export function tokenLabels(content: Content): Label[] {
         isStruck: reading.isOff[index] ?? false,
         isWritten: reading.isWritten[index] ?? false,
         isEdited: scene.isEdited({ side, index }),
+        isAnswer: reading.isAnswer[index] ?? false,
       });
     }
     labels.push(heading(content, side, names[side]));
@@ -57,8 +58,9 @@ export function tokenLabels(content: Content): Label[] {
 }
 
 function toneOf(scene: Scene, theme: Theme, token: Token): Rgb {
-  const { isOff, isSpecial } = token.side === "query" ? scene.layer.queries : scene.layer.keys;
+  const { isOff, isSpecial, isAnswer } = token.side === "query" ? scene.layer.queries : scene.layer.keys;
   if (scene.isEdited(token)) return theme.warn;
+  if (isAnswer[token.index]) return scene.relevance[token.side] ? theme.ink : theme.accent; // on a coloured ground
   return isOff[token.index] || isSpecial[token.index] ? theme.tertiary : theme.ink;
 }
 

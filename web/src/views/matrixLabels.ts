@@ -59,9 +59,11 @@ export function labelsOf(content: Content): Label[] {
         ? theme.accent
         : scene.isEdited({ side, index: at })
           ? theme.warn
-          : reading.isOff[at] || reading.isSpecial[at]
-            ? theme.tertiary
-            : theme.ink;
+          : reading.isAnswer[at]
+            ? theme.accent
+            : reading.isOff[at] || reading.isSpecial[at]
+              ? theme.tertiary
+              : theme.ink;
     for (let query = rows[0]; query < rows[1]; query++) {
       if (queries.isLater[query]) continue;
       labels.push({
@@ -76,6 +78,7 @@ export function labelsOf(content: Content): Label[] {
         isStruck: queries.isOff[query] ?? false,
         isWritten: queries.isWritten[query] ?? false,
         isEdited: scene.isEdited({ side: "query", index: query }),
+        isAnswer: queries.isAnswer[query] ?? false,
       });
     }
     for (let key = columns[0]; key < columns[1]; key++) {
@@ -92,6 +95,7 @@ export function labelsOf(content: Content): Label[] {
         isStruck: keys.isOff[key] ?? false,
         isWritten: keys.isWritten[key] ?? false,
         isEdited: scene.isEdited({ side: "key", index: key }),
+        isAnswer: keys.isAnswer[key] ?? false,
         isUpright: true,
       });
     }

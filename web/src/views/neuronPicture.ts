@@ -128,13 +128,15 @@ export class NeuronPicture {
         width: token.width,
         size: 13,
         isEdited: content.edited.has(row),
-        colour: this.found.has(row)
-          ? theme.accent
-          : content.edited.has(row)
-            ? theme.warn
-            : isMasked || content.tokens.isSpecial[row]
-              ? theme.tertiary
-              : theme.ink,
+        isAnswer: content.tokens.isAnswer[row] ?? false,
+        colour:
+          this.found.has(row) || (content.tokens.isAnswer[row] && !content.edited.has(row))
+            ? theme.accent
+            : content.edited.has(row)
+              ? theme.warn
+              : isMasked || content.tokens.isSpecial[row]
+                ? theme.tertiary
+                : theme.ink,
         isBold: isQuery || this.hovered?.row === row || row === this.current,
       });
       if (!terms) continue;

@@ -14,6 +14,7 @@ from headscope.errors import InputError
 from headscope.interventions import Intervention
 from headscope.models import Model
 from headscope.models.logits import output_logits
+from headscope.models.spans import answers_with_spans
 from headscope.progress import Cancel
 from headscope.traces import Inputs, Trace
 
@@ -97,13 +98,18 @@ def effect(
     last = last if last < n_tokens else None
     was = output_logits(model, inputs, (), last=last, cancel=cancel)
     now = output_logits(model, inputs, interventions, last=last, cancel=cancel)
-    rows = [_compare(was[first : first + ROWS], now[first : first + ROWS], k) for first in range(0, len(was), ROWS)]
+    skipped = 1 if answers_with_spans(model) else 0  # what is no span
+    rows = [
+        _compare(was[first : first + ROWS], now[first : first + ROWS], k, skipped) for first in range(0, len(was), ROWS)
+    ]
     kl, ids, before, after = (torch.cat(parts) for parts in zip(*rows, strict=True))
     is_by_token = len(was) == n_tokens or last is not None
     positions = tuple(range(n_tokens - len(was), n_tokens)) if is_by_token else ()
     loss = _loss(model, inputs, was, now) if len(was) == n_tokens else None
     names = {
-        candidate: name_of(model, candidate, was.shape[-1]) for candidate in ids.unique().tolist() if candidate >= 0
+        candidate: name_of(model, candidate, was.shape[-1], inputs.tokens[stack])
+        for candidate in ids.unique().tolist()
+        if candidate >= 0
     }
     return Effect(stack, positions, kl, ids, before, after, names, loss)
 
@@ -113,13 +119,16 @@ def _stack(inputs: Inputs) -> str:
     return next((stack for stack in ("decoder", "text") if stack in inputs.tokens), next(iter(inputs.tokens)))
 
 
-def _compare(was: Tensor, now: Tensor, k: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """KL, candidates, and their log-probabilities before and after, of some positions."""
+def _compare(was: Tensor, now: Tensor, k: int, skipped: int = 0) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """KL, candidates, and their log-probabilities before and after, of some positions.
+
+    The first `skipped` candidates count, and are not listed.
+    """
     was, now = was.float().log_softmax(-1), now.float().log_softmax(-1)
     # What is impossible before adds nothing, though −inf times zero is no number.
     kl = kullback_leibler_of_logs(was, now)
-    k = min(k, was.shape[-1])
-    old, new = was.topk(k, -1).indices, now.topk(k, -1).indices
+    k = min(k, was.shape[-1] - skipped)
+    old, new = (logits[:, skipped:].topk(k, -1).indices + skipped for logits in (was, now))
     is_new = ~(new[:, :, None] == old[:, None, :]).any(-1)
     ids = torch.cat([old, new], -1)
     before, after = was.gather(-1, ids), now.gather(-1, ids)

@@ -217,7 +217,7 @@ def _target(model: Model, question: Question, target: Target | None, logits: Ten
         can_follow = model.is_causal or model.is_encoder_decoder
         if can_follow and len(following) == len(question.positions) and None not in following:
             return torch.tensor(following, device=logits.device)
-    return logit_target.target_ids(model, target, logits)[:, 0]
+    return logit_target.target_ids(model, target, logits, question)[:, 0]
 
 
 def _loss(logits: Tensor, ids: Tensor) -> Tensor:

@@ -14,8 +14,10 @@ from headscope.models import Model
 from headscope.models.capture.passes import Pass
 from headscope.models.capture.session import Session
 from headscope.models.inputs.batch import batchable
+from headscope.models.spans import answers_with_spans, span_logits, span_target
 from headscope.progress import Cancel
 from headscope.traces import Inputs, Tokens, Trace
+from headscope.traces.spans import span_text
 from headscope.traces.tokens import TokenChoice
 
 # A token or class, by id or by text; two of them for the difference of their logits.
@@ -98,15 +100,18 @@ def answer(
     grad: bool = False,
     cancel: Cancel | None = None,
     inside: AbstractContextManager | None = None,
+    only_spans: bool = False,
 ) -> tuple[list[Tensor], Session]:
     """One pass over a batch: for each question its logits [position, candidate], and the session that saw them.
 
-    `inside` is entered around the session.
+    `inside` is entered around the session; `only_spans` is that of `span_logits`.
     """
     passed = Pass.of(model, [question.inputs for question in questions], interventions).run(
         grad=grad, within=inside, cancel=cancel
     )
-    logits, session = passed.logits, passed.session
+    has_spans = only_spans and answers_with_spans(model)
+    logits = span_logits(passed.outputs, passed.batch, only_spans=True) if has_spans else passed.logits
+    session = passed.session
     if logits is None or logits.shape[0] != len(questions):
         raise CaptureError(f"{model.name} gives no logits: there is no answer to explain.")
     answers = []
@@ -134,13 +139,21 @@ def each_target(target: "Target | list[Target] | None", n: int) -> list[Target |
     return list(target)
 
 
-def target_ids(model: Model, target: Target | None, logits: Tensor) -> Tensor:
-    """The ids that a target names [position, 1], or [position, 2] for a contrast; without one, the top answers."""
+def target_ids(model: Model, target: Target | None, logits: Tensor, question: Question | None = None) -> Tensor:
+    """The ids that a target names [position, 1], or [position, 2] for a contrast; without one, the top answers.
+
+    A text names a span in the text of the `question`, where the model answers with spans.
+    """
     if target is None:
+        if answers_with_spans(model):
+            return logits.detach()[:, 1:].argmax(-1, keepdim=True) + 1
         return logits.detach().argmax(-1, keepdim=True)
     wanted = target if isinstance(target, tuple) else (target,)
     if len(wanted) > 2:
         raise InputError(f"a contrast is of two targets, got {len(wanted)}.")
+    if question is not None and answers_with_spans(model):
+        tokens = question.tokens[question.stack]
+        wanted = tuple(span_target(tokens, choice) if isinstance(choice, str) else choice for choice in wanted)
     ids = [_target_id(model, choice, logits.shape[-1]) for choice in wanted]
     return torch.tensor(ids, device=logits.device).expand(logits.shape[0], -1)
 
@@ -176,6 +189,8 @@ def is_classifier(model: Model, size: int) -> bool:
     return size == len(labels) and size != getattr(model.config, "vocab_size", None)
 
 
-def name_of(model: Model, answer_id: int, size: int) -> str:
-    """How a person reads an answer: a class label or a token."""
+def name_of(model: Model, answer_id: int, size: int, tokens: Tokens) -> str:
+    """How a person reads an answer: a class label, a token, or a span of the `tokens` that the model answers from."""
+    if answers_with_spans(model):
+        return span_text(tokens, answer_id)
     return str(model.config.id2label[answer_id]) if is_classifier(model, size) else model.token_text(answer_id)

@@ -299,8 +299,13 @@ def _pass(
     rules = Rules(rule, model.module, _entries(model))
     watched = _Watched(model, rules, vectors)
     edits = [*interventions, *watched.edits]
-    logits, session = logit_target.answer(model, questions, edits, grad=True, cancel=cancel, inside=rules)
-    ids = [logit_target.target_ids(model, target, answers) for target, answers in zip(targets, logits, strict=True)]
+    logits, session = logit_target.answer(
+        model, questions, edits, grad=True, cancel=cancel, inside=rules, only_spans=True
+    )
+    ids = [
+        logit_target.target_ids(model, target, answers, question)
+        for target, answers, question in zip(targets, logits, questions, strict=True)
+    ]
     chosen = [answers.gather(1, answer_ids)[0] for answers, answer_ids in zip(logits, ids, strict=True)]
     explained = torch.stack([values[0] - values[1] if len(values) > 1 else values[0] for values in chosen])
     total = explained.sum()
@@ -336,7 +341,7 @@ def _pass(
 def _explain(model: Model, question: Question, answer_ids: list[int], size: int, logit: float) -> Explained:
     """The answer of one question: its id and text, and those of the answer that a contrast subtracts."""
     position = question.positions[0] if question.positions else None
-    texts = [logit_target.name_of(model, answer_id, size) for answer_id in answer_ids]
+    texts = [logit_target.name_of(model, answer_id, size, question.tokens[question.stack]) for answer_id in answer_ids]
     if len(answer_ids) == 1:
         return Explained(position, answer_ids[0], texts[0], logit)
     return Explained(position, answer_ids[0], texts[0], logit, answer_ids[1], texts[1])

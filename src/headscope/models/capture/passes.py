@@ -47,11 +47,11 @@ class Passed:
     @property
     def logits(self) -> Tensor | None:
         """Logits [batch, position, candidate], or [batch, class]; None where the model gives none."""
-        return logits_of(self.model, self.outputs)
+        return logits_of(self.model, self.outputs, self.batch)
 
     def classes(self) -> list[str]:
         """The class that the model chooses for each example; empty where it does not classify inputs."""
-        return predicted_classes(self.model, self.outputs)
+        return predicted_classes(self.model, self.outputs, self.batch)
 
     def traces(self, notes: Sequence[str] = ()) -> list[Trace]:
         """One trace per example, without padding; the session must have recorded."""

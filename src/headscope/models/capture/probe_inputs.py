@@ -43,6 +43,8 @@ def probe_inputs(module: nn.Module) -> dict[str, Tensor] | None:
         target = _ids(getattr(config, "decoder", None) or config, N_TARGET)
         if target is not None:
             inputs["decoder_input_ids"] = target
+    if "global_attention_mask" in names and "input_ids" in inputs:  # Longformer's own choice needs separators
+        inputs["global_attention_mask"] = torch.zeros_like(inputs["input_ids"]).index_fill(1, torch.tensor(0), 1)
     return inputs
 
 

@@ -40,7 +40,7 @@ def traces_of(
             "rows apart. Watch the module itself: with model.session(record='heads') as session: model.module(…)."
         )
     traces = []
-    logits = logits_of(model, outputs) if session.record == "full" else None
+    logits = logits_of(model, outputs, batch) if session.record == "full" else None
     for example, inputs in enumerate(batch.examples):
         layers = _records(model, session, example)
         tokens = _tokens(model, dict(tokens_read[example]), layers)

@@ -112,7 +112,7 @@ def takes(module: nn.Module, name: str) -> bool:
 
 def _padded(module: nn.Module, base: dict[str, Tensor]) -> VerificationInput | None:
     """Two texts of different lengths in one batch: padded on the left where a model writes on, else on the right."""
-    if set(base) - {"input_ids", "decoder_input_ids"} or not takes(module, "attention_mask"):
+    if set(base) - {"input_ids", "decoder_input_ids", "global_attention_mask"} or not takes(module, "attention_mask"):
         return None
     ids = base["input_ids"]
     long = min(_long_length(module), _most_positions(module, ids.shape[1]))
@@ -130,6 +130,8 @@ def _padded(module: nn.Module, base: dict[str, Tensor]) -> VerificationInput | N
     inputs: dict[str, Tensor] = {"input_ids": batch, "attention_mask": mask}
     is_real = mask.bool()
     real = {"main": is_real, "encoder": is_real, "text": is_real}
+    if "global_attention_mask" in base:
+        inputs["global_attention_mask"] = torch.zeros_like(batch).index_fill(1, torch.tensor(0), 1)
     if "decoder_input_ids" in base:
         target = base["decoder_input_ids"]
         inputs["decoder_input_ids"] = torch.cat([target, target.roll(1, dims=1)])

@@ -16,6 +16,7 @@ class StackProps:
     `looks` says what there is to look at: the part `image/NAME` or `sound/NAME`. `replaced` lists the positions whose
     token an edit put there. Of an image within a text, `boxes` are where its tokens lie in the picture (left, top,
     right and bottom, as shares of its width and height), null for other tokens; empty where no token has a place.
+    `answer` is the first and the last token of the span that the model answers with.
     """
 
     name: str
@@ -31,6 +32,7 @@ class StackProps:
     looks: Literal["", "image", "sound"] = ""
     replaced: list[int] = field(default_factory=list)
     boxes: list[tuple[float, float, float, float] | None] = field(default_factory=list)
+    answer: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True)
