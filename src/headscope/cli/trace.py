@@ -145,9 +145,11 @@ def _show(
 def token_line(stack: str, tokens: Any) -> Text:
     """How many tokens, and the first of them."""
     name = "tokens " if stack == "main" else f"{stack} tokens "
-    texts = [printable(text) for text in tokens.texts[:TOKENS_SHOWN]]
+    words = [token for token in tokens if token.patch is None]
+    texts = [printable(token.text) for token in words[:TOKENS_SHOWN]]
     if tokens.kind != "text":
         grid = f" in {tokens.grid[0]}×{tokens.grid[1]}" if tokens.grid else ""
         return Text.assemble((name, "bold"), f"{len(tokens)} ({tokens.kind}{grid})")
-    more = f" … {len(tokens) - TOKENS_SHOWN} more" if len(tokens) > TOKENS_SHOWN else ""
-    return Text.assemble((name, "bold"), f"{len(tokens)}: {' '.join(texts)}{more}")
+    more = f" … {len(words) - TOKENS_SHOWN} more" if len(words) > TOKENS_SHOWN else ""
+    of_picture = f" ({len(tokens) - len(words)} of a picture)" if len(words) < len(tokens) else ""
+    return Text.assemble((name, "bold"), f"{len(tokens)}{of_picture}: {' '.join(texts)}{more}")

@@ -5,7 +5,9 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
+from headscope.errors import InputError
 from headscope.models.inputs.accepted import Intake
+from headscope.models.inputs.texts import render_chat
 from headscope.models.loading import BUILTIN
 from headscope.server.digit_pictures import DIGITS
 from headscope.server.media import PICTURES, PRESET, SOUNDS
@@ -14,6 +16,7 @@ from headscope.views.contract import PresetProps
 # Words of a model's own vocabulary, where it does not know those of the examples.
 N_WORDS = 6
 MASK = "[MASK]"
+_QUESTION = "What is in the picture?"
 
 
 @cache
@@ -68,8 +71,21 @@ def _with_pictures(intake: Intake) -> list[PresetProps]:
     """A picture with a text: about it, or with the place in it where the picture goes."""
     if intake.has_two_towers:
         return [PresetProps(name, "", f"a picture of a {name}", media=f"{PRESET}{name}") for name in PICTURES]
-    prompt = f"{intake.image_token}\nWhat is in the picture?"
+    prompt = _question(intake)
     return [PresetProps(name, "", prompt, media=f"{PRESET}{name}") for name in PICTURES]
+
+
+def _question(intake: Intake) -> str:
+    """A question about a picture, as the model's chat template puts it, where it has one."""
+    if getattr(intake.processor, "chat_template", None):
+        message = {"role": "user", "content": [{"type": "image"}, {"type": "text", "text": _QUESTION}]}
+        try:
+            text, _ = render_chat(intake, [message], None)
+        except InputError:  # a template for other messages
+            text = ""
+        if str(intake.image_token) in text:
+            return text
+    return f"{intake.image_token}\n{_QUESTION}"
 
 
 def _replace_mask(text: str | None, intake: Intake) -> str | None:

@@ -8,8 +8,10 @@ from PIL import Image
 
 import headscope as hs
 from headscope.cli.edit_options import parse_edit
+from headscope.cli.trace import token_line
 from headscope.errors import InterventionError
-from headscope.traces import store
+from headscope.traces import Token, Tokens, store
+from headscope.traces.tokens import ImagePatch
 
 TEXT = "the cat sat on the mat"
 
@@ -227,3 +229,9 @@ def test_real_checkpoints_are_traced(call, shared_weights: Path, tmp_path: Path,
         assert "predicts at 9 (little): girl" in result.stdout
     else:
         assert "no predictions" in result.stdout
+
+
+def test_tokens_of_a_picture_are_counted_and_words_listed():
+    patch = ImagePatch(0, 0, (0.0, 0.0, 8.0, 8.0), (0.0, 0.0, 8.0, 8.0))
+    tokens = Tokens((Token("0,0", 4, patch=patch), Token("0,1", 4, patch=patch), Token("what", 7), Token("is", 8)))
+    assert token_line("main", tokens).plain == "tokens 4 (2 of a picture): what is"

@@ -131,3 +131,27 @@ def test_two_pictures_in_tiles_run_together_as_they_do_alone():
     for image, trace in zip(images, model.run([family.text] * 2, image=images), strict=True):
         alone = model.run(family.text, image=image)
         assert torch.allclose(trace.layer("L1").patterns(), alone.layer("L1").patterns(), atol=1e-6)
+
+
+def test_patches_are_drawn_within_the_picture_and_cover_it(family):
+    """What is drawn ends where the picture does; the areas of its copies are those of their tokens."""
+    trace = model_of(family.name).run(family.text, image=vision_language.noise(family.size))
+    stack = "image" if "image" in trace.tokens else "main"
+    assert trace.inputs is not None
+    picture = trace.inputs.seen[stack]
+    height, width = picture.pixels.shape[:2]
+    patches = [token.patch for token in trace.tokens[stack] if token.patch is not None]
+    covered = torch.zeros(height, width, dtype=torch.int)
+    for patch in patches:
+        left, top, right, bottom = patch.drawn
+        assert 0 <= left < right <= width + 1e-3 and 0 <= top < bottom <= height + 1e-3
+        covered[round(top) : round(bottom), round(left) : round(right)] += 1
+        box = patch.box
+        assert 0 <= box[0] < box[2] <= family.size[0] and 0 <= box[1] < box[3] <= family.size[1]
+    assert int(covered.max()) == 1
+    for number, area in enumerate(picture.areas):
+        left, top, right, bottom = (round(edge) for edge in area.box)
+        assert covered[top:bottom, left:right].float().mean() > 0.98
+        assert {patch.area for patch in patches} == set(range(len(picture.areas)))
+        own = [patch for patch in patches if patch.area == number]
+        assert len({(patch.row, patch.column) for patch in own}) == len(own)

@@ -3,6 +3,7 @@
 import io
 from pathlib import Path
 
+import planted_vision_language
 import pytest
 import tiny_models
 from PIL import Image
@@ -79,3 +80,18 @@ def test_a_model_of_digits_reads_them(shared_weights: Path) -> None:
     for name in DIGITS:
         (answer,) = model.run(image=preset(name).picture()).predictions(1)
         assert answer.id == int(name.split()[-1])
+
+
+def test_a_question_about_a_picture_is_put_as_the_chat_template_has_it():
+    module, processor = planted_vision_language.planted()
+    plain = presets_of(Intake.of(processor, module), ["text-image", "text"], can_write=True)
+    assert {preset.text for preset in plain} == {"<image>\nWhat is in the picture?"}
+    processor.chat_template = (
+        "{% for message in messages %}USER: {% for part in message.content %}"
+        "{{ '<image>' if part.type == 'image' else part.text }} {% endfor %}{% endfor %}ASSISTANT:"
+    )
+    chat = presets_of(Intake.of(processor, module), ["text-image", "text"], can_write=True)
+    assert {preset.text for preset in chat} == {"USER: <image> What is in the picture? ASSISTANT:"}
+    processor.chat_template = "{{ raise_exception('no pictures') }}"
+    refused = presets_of(Intake.of(processor, module), ["text-image", "text"], can_write=True)
+    assert [preset.text for preset in refused] == [preset.text for preset in plain]

@@ -90,6 +90,8 @@ export class PictureForm implements Form {
       this.paintFocus(raster, scale, box, plain, width);
       this.paintRegion(raster, scale, box);
       const isChosen = sight.panels.length > 1 && panel.head === sight.selection.head;
+      // Copies of a picture beside each other have a frame each.
+      if (!isChosen && (sight.picture as Picture).areas.length > 1) return;
       frame(
         raster,
         grown(scaled(box, scale), 1),

@@ -143,7 +143,7 @@ def _layout(
         return None
     width, height = size or (math.inf, math.inf)
     edge = (0.0, 0.0, width, height) if size else (-math.inf, -math.inf, width, height)
-    frames = _frames(grids)
+    frames = _frames(grids, edge)
     cells: list[tuple[str, ImagePatch | None]] = []
     for grid, frame in zip(grids, frames, strict=True):
         for name, patch in _cells(grid, frame, edge):
@@ -178,9 +178,9 @@ class _Frame:
         return self.drawn((self.cut[0], self.cut[1], self.cut[2], self.cut[3]))
 
 
-def _frames(grids: Sequence[TileGrid]) -> list[_Frame]:
+def _frames(grids: Sequence[TileGrid], edge: Box) -> list[_Frame]:
     """The tiles in the corner, a thumbnail beside or below them, whichever leaves less of a strip."""
-    cuts = [_cut(grid) for grid in grids]
+    cuts = [_cut(grid, edge) for grid in grids]
     if len(grids) == 1:
         return [_Frame(0, 0, 1, cuts[0], 0)]
     main = next(place for place, grid in enumerate(grids) if grid.name != THUMBNAIL)
@@ -203,14 +203,17 @@ def _cell_size(grid: TileGrid) -> tuple[float, float]:
     return height / grid.cells[0], width / grid.cells[1]
 
 
-def _cut(grid: TileGrid) -> tuple[int, int, int, int]:
-    """The pixels of the tiles together that have tokens: left, top, right, bottom."""
+def _cut(grid: TileGrid, edge: Box) -> tuple[int, int, int, int]:
+    """The pixels of the tiles together that have tokens, up to the picture's end: left, top, right, bottom."""
     height, width = _tile_size(grid)
     if grid.rows_of is not None:
         tall, wide = _cell_size(grid)
         left, top, right, bottom = grid.rows_of
         return round(left * wide), round(top * tall), round(right * wide), round(bottom * tall)
-    return 0, 0, grid.columns * width, len(grid.tiles) // grid.columns * height
+    left, top, right, bottom = grid.tiles[0].box
+    ends = (edge[2] - left) * width / (right - left), (edge[3] - top) * height / (bottom - top)
+    wide, tall = min(grid.columns * width, ends[0]), min(len(grid.tiles) // grid.columns * height, ends[1])
+    return 0, 0, math.ceil(wide - 1e-6), math.ceil(tall - 1e-6)
 
 
 def _cells(grid: TileGrid, frame: _Frame, edge: Box) -> Iterator[tuple[str, ImagePatch | None]]:
@@ -244,7 +247,8 @@ def _patch(grid: TileGrid, frame: _Frame, row: int, column: int, edge: Box) -> I
     if box is None:
         return None
     height, width = _cell_size(grid)
-    pixels = column * width, row * height, (column + 1) * width, (row + 1) * height
+    _, _, end_x, end_y = frame.cut
+    pixels = column * width, row * height, min(end_x, (column + 1) * width), min(end_y, (row + 1) * height)
     return ImagePatch(row, column, _rounded(box), _rounded(frame.drawn(pixels)), frame.area)
 
 
