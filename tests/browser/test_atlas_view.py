@@ -265,6 +265,21 @@ def test_pictures_are_coloured_by_the_class_that_the_model_predicts(own_bench, a
     expect(tip(own_bench)).to_contain_text(re.compile(f"predicted class: ({'|'.join(predicted)})"))
 
 
+def test_scales_lead_from_an_atlas_to_a_run_that_waits_for_a_click(own_bench):
+    own_bench.goto(own_bench.address("builtin:vit", view="atlas", atlas="pictures"))
+    own_bench.choose("Scale", "Model")
+    own_bench.links_to(view=None)
+    card = own_bench.page.locator("main .card")
+    expect(card).to_contain_text("Nothing has been computed yet")
+    own_bench.choose("Scale", "Atlas")
+    own_bench.links_to(view="atlas", atlas="pictures")
+    expect(own_bench.status).to_contain_text("6 heads, 260 points each")
+    own_bench.choose("Scale", "Head")
+    card.get_by_role("button", name="Run", exact=True).click()
+    own_bench.ready()
+    own_bench.links_to(view="head")
+
+
 def to_patch(bench) -> None:
     """Put the pointer on some patch near the middle."""
     box = box_of(bench)

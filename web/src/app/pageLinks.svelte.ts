@@ -69,6 +69,11 @@ export class PageLinks {
     }, CLICK_DELAY);
   }
 
+  /** What waits is looked at so, once it is there. */
+  look(selection: Selection) {
+    if (this.pending) this.set({ ...this.pending, link: { ...this.pending.link, selection } });
+  }
+
   /** The server does not hold something that the address asks for beside the run. */
   miss(what: string, link: Link) {
     if (!this.isMissing(what)) this.set({ link, missing: [...(this.pending?.missing ?? []), what] });

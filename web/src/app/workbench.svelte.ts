@@ -114,7 +114,8 @@ export class Workbench implements AllSlices {
     const { compare, beside } = pending?.selection ?? this.selection;
     const other = pending?.other ?? this.other?.request ?? null;
     const selection = { ...this.selection, compare, beside };
-    const text = linkText(this.shown?.request ?? null, selection, keep, other, this.edits.list);
+    const request = (this.shown ?? links.pending?.link)?.request ?? null;
+    const text = linkText(request, selection, keep, other, this.edits.list);
     if (this.selection.scale !== "atlas") return text;
     return fragmentOf(new URLSearchParams([...new URLSearchParams(text), ...Object.entries(this.charts.params)]));
   }
@@ -157,7 +158,10 @@ export class Workbench implements AllSlices {
   /** Change the selection; what follows from the change is done too. */
   select(change: Partial<Selection>, history: "keep" | "replace" = "keep") {
     const before = this.pictured;
-    if (!before) return;
+    if (!before) {
+      if (change.scale) this.#selectScale(change.scale);
+      return;
+    }
     const next = changed(this.selection, change, before.trace);
     if (next.scale === "atlas" && this.selection.scale !== "atlas") this.charts.enter(this.selection);
     else if (this.selection.scale === "atlas" && next.scale !== "atlas" && !change.site) this.#leaveAtlas(next);
@@ -177,6 +181,15 @@ export class Workbench implements AllSlices {
     this.turn(next);
     if (this.pictured !== before) this.measures.own = null;
     this.address.write(this.link, history);
+  }
+
+  /** From an atlas, while the run beneath it waits for a click: it is shown at this scale then. */
+  #selectScale(scale: Selection["scale"]) {
+    if (scale === "atlas") this.charts.enter(this.selection);
+    const selection = { ...this.selection, scale };
+    this.links.look(selection);
+    this.turn(selection);
+    this.address.write(this.link, "keep");
   }
 
   /** Another model: it is run at once, on what the user wrote, or else on its own first example. */
