@@ -37,6 +37,7 @@ if __name__ == "__main__":
 
     threading.Thread(target=kill_in_the_middle, daemon=True).start()
     runs.run("builtin:gpt", texts, [measure], folder / "b", shard_size=2, engine=runs.Ray(cluster.address))
+    cluster.shutdown()
 '''
 
 

@@ -272,12 +272,13 @@ def _start(ray: Any, engine: Ray, threads: int) -> None:
     """Join the cluster at the engine's address, or start a small one here."""
     quiet = {"log_to_driver": False, "logging_level": logging.ERROR}
     if engine.address is not None:
-        ray.init(address=engine.address, **quiet)
+        ray.init(engine.address, **quiet)
         return
     n_cpus = None if engine.n_workers is None else engine.n_workers * threads
     for attempt in range(1, MAX_STARTS + 1):
         try:
-            ray.init(num_cpus=n_cpus, include_dashboard=False, object_store_memory=STORE_BYTES, **quiet)
+            # (Without an address Ray would join a cluster that happens to run on this machine.)
+            ray.init("local", num_cpus=n_cpus, include_dashboard=False, object_store_memory=STORE_BYTES, **quiet)
             return
         except Exception as error:  # Ray raises a plain one when its processes are slow to come up
             ray.shutdown()

@@ -32,7 +32,8 @@ class SlowRay:
         self.requests: list[dict] = []
         self.n_shut = 0
 
-    def init(self, **options):
+    def init(self, address, **options):
+        options["address"] = address
         self.requests.append(options)
         if len(self.requests) < self.n:
             raise Exception(self.problem)
@@ -139,8 +140,8 @@ def tasks(n: int, cluster: SmallCluster, lost: dict[int, str]):
         yield ShardTask(index, [Example(f"a:{index}", text="a")])
 
 
-def shards(crew: _Actors, given) -> list[int]:
-    done = crew.work(given, None, "", report=lambda n: None, cancel=threading.Event())  # type: ignore[arg-type]
+def shards(crew: _Actors, shard_tasks) -> list[int]:
+    done = crew.work(shard_tasks, None, "", report=lambda n: None, cancel=threading.Event())  # type: ignore[arg-type]
     return sorted(shard.index for shard in done)
 
 
