@@ -94,7 +94,7 @@ def test_an_atlas_of_your_texts_with_a_map_that_is_stopped_and_one_that_is_made(
     panel = bench.page.get_by_role("region", name="Atlas", exact=True)
     bench.ready()
     # The page is ready when the new atlas is open, not before.
-    assert "3 examples of" in panel.inner_text() and "atlas=texts-" in bench.page.url
+    assert "builtin:gpt on 3 examples\n" in panel.inner_text() and "atlas=texts-" in bench.page.url
     bench.page.get_by_label("Map", exact=True).select_option("tsne")
     bench.page.get_by_role("button", name="Make it for 48 heads").click()
     bench.page.get_by_role("button", name="Cancel").click()
@@ -107,6 +107,19 @@ def test_an_atlas_of_your_texts_with_a_map_that_is_stopped_and_one_that_is_made(
     # An example of it, in the head view of its model.
     examples = bench.page.get_by_role("region", name="Examples")
     expect(examples.get_by_role("button").first).to_contain_text("The doctor asked the nurse")
+
+
+def test_on_a_narrow_screen_the_form_makes_way_for_what_is_made(bench: Workbench) -> None:
+    bench.page.set_viewport_size({"width": 390, "height": 844})
+    opened(bench)
+    bench.page.get_by_role("button", name="Model and input").click()
+    bench.page.get_by_text("Make an atlas", exact=True).click()
+    form = bench.page.get_by_role("form", name="Make an atlas")
+    form.get_by_label("Texts, one a line").fill(TEXTS)
+    form.get_by_role("button", name="Make atlas").click()
+    expect(bench.page.get_by_role("button", name="Close the panel")).to_have_count(0)
+    bench.ready()
+    expect(bench.status).to_contain_text("48 heads")
 
 
 @pytest.fixture(scope="module")
@@ -125,7 +138,7 @@ def test_a_saved_page_opens_offline(saved: Path, offline: Workbench) -> None:
     offline.page.get_by_role("button", name="All heads").click()
     offline.ready()
     expect(offline.status).to_contain_text("2 heads")
-    expect(offline.page.get_by_role("region", name="Atlas", exact=True)).to_contain_text("3 examples of")
+    expect(offline.page.get_by_role("region", name="Atlas", exact=True)).to_contain_text("on 3 examples")
 
 
 def test_the_page_on_screen_is_saved_as_a_file(bench: Workbench, offline: Workbench, tmp_path: Path) -> None:

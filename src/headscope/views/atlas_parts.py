@@ -1,8 +1,8 @@
 """Every part that the page can ask of an atlas, by its key."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -60,7 +60,7 @@ def _atlas(atlas: "Atlas", names: AtlasNames) -> Part:
     props = AtlasProps(
         id=names.id,
         name=names.name,
-        title=names.title or corpus["name"],
+        title=names.title or corpus_title(corpus),
         model=names.model,
         model_name=atlas.model,
         space=index["options"]["space"],
@@ -75,6 +75,13 @@ def _atlas(atlas: "Atlas", names: AtlasNames) -> Part:
         images=bool(atlas.pictures()),
     )
     return Part("atlas", props)
+
+
+def corpus_title(corpus: Mapping[str, Any]) -> str:
+    """What a corpus is called: a list in Python has no name, so it is counted."""
+    n_examples = corpus["n_examples"]
+    counted = f"{n_examples:,} {'example' if n_examples == 1 else 'examples'}"
+    return counted if corpus["name"] == "list" else corpus["name"]
 
 
 def _lacks(atlas: "Atlas") -> str:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from headscope.choices import Coordinates, MapMethod, Theme
 from headscope.errors import InputError
 from headscope.files import write_file
+from headscope.views.atlas_parts import corpus_title
 from headscope.views.atlas_selection import AtlasSelection
 from headscope.views.save import PICTURES, check_path
 from headscope.views.trace_part import short_name
@@ -42,7 +43,7 @@ class AtlasView:
     def title(self) -> str:
         """What a page or a picture of it is called."""
         place = f", {self.selection.place}" if self.selection.place else ""
-        return f"{short_name(self.atlas.model)}{place}: atlas of {self.atlas.index['corpus']['name']}"
+        return f"{short_name(self.atlas.model)}{place}: atlas of {corpus_title(self.atlas.index['corpus'])}"
 
     def html(self) -> str:
         """One page that needs nothing else, of a few megabytes at most."""

@@ -26,7 +26,7 @@ export function titledAtlas(
   context.drawImage(picture, 0, TITLE * scale);
   const width = picture.width / scale - 32;
   const { n_sampled, n_examples, name } = atlas.corpus;
-  const corpus = `${n_sampled.toLocaleString("en")} of ${n_examples.toLocaleString("en")} examples of ${name}`;
+  const corpus = `${n_sampled.toLocaleString("en")} of ${n_examples.toLocaleString("en")} examples${name === "list" ? "" : ` of ${name}`}`;
   const small = { x: 16, align: "left", width, size: 11, colour: theme.secondary } as const;
   const labels = [
     { ...small, text: atlas.model_name, y: 16, size: 13, colour: theme.ink, isBold: true },
