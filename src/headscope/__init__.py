@@ -7,6 +7,7 @@ from headscope.lazy import public_names
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from headscope.analysis import Schema as Schema
     from headscope.analysis import bias as bias
     from headscope.analysis import effect as effect
     from headscope.analysis import examples as examples

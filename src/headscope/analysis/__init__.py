@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from headscope.analysis.usecases.antecedents import antecedents as antecedents
     from headscope.analysis.usecases.bias import bias as bias
     from headscope.analysis.usecases.distance_decay import decay as decay
+    from headscope.analysis.usecases.pronoun_sentences import Schema as Schema
     from headscope.analysis.usecases.sentence_pairs import between_sentences as between_sentences
 
 __getattr__, __dir__ = public_names(__name__)

@@ -21,7 +21,11 @@ _KINDS_WITH_COLUMNS = ("pairs", "translation", "table")
 _LONGEST_SHOWN = 80
 
 CorpusName = Annotated[
-    Path, typer.Argument(help="Corpus: a file of texts, pairs, CoNLL-2000 or CoNLL-U, or a folder of images.")
+    Path,
+    typer.Argument(
+        help="Corpus: a file of texts, pairs, CoNLL-2000 or CoNLL-U, a folder of images, or a Hugging Face dataset "
+        "(hf:NAME:CONFIG:SPLIT)."
+    ),
 ]
 Columns = Annotated[
     str | None,
@@ -42,7 +46,8 @@ class CorpusFormat:
     kind: Annotated[
         str | None,
         typer.Option(
-            help="Corpus format: text, pairs, translation, table, conll2000, conllu or images. Default: detected."
+            help="Corpus format: text, pairs, translation, table, conll2000, conllu, images, or a task such as "
+            "glue/mrpc or superglue/boolq. Default: detected."
         ),
     ] = None
     columns: Columns = None

@@ -29,7 +29,13 @@ class Command:
     example: str
 
 
-Schemas = Annotated[Path | None, typer.Argument(help="Winogender's templates.tsv. Default: built-in sentences.")]
+Schemas = Annotated[
+    Path | None,
+    typer.Argument(
+        help="Coreference file: Winogender's templates.tsv, WinoBias's sentences or GAP's table. "
+        "Default: built-in sentences."
+    ),
+]
 Pairs = Annotated[Path | None, typer.Argument(help="Tab-separated sentence pairs. Default: 300 built-in pairs.")]
 Texts = Annotated[
     Path | None, typer.Argument(help="Texts of at least 30 tokens, one per line. Default: built-in texts.")

@@ -10,9 +10,11 @@ from typing import Any, NamedTuple, get_args
 
 from headscope.choices import OnError
 from headscope.corpora import kind_detection
+from headscope.corpora.benchmark_tasks import TASK_KINDS, is_json_lines, read_json_task, task_columns, task_fields
 from headscope.corpora.conll import TAGS, read_conll
 from headscope.corpora.conllu import read_conllu
 from headscope.corpora.example import CorpusProblem, Example
+from headscope.corpora.hub_datasets import is_hub_name, load_hub_dataset
 from headscope.corpora.images import image_files, read_images
 from headscope.corpora.python_objects import dataset_columns, read_dataset, read_items
 from headscope.corpora.table_layout import layout_of
@@ -22,7 +24,7 @@ from headscope.corpora.text_lines import MAX_LINE, check_files
 from headscope.errors import HeadscopeWarning, InputError, LoadError
 
 Read = Callable[[], Iterator[Example | CorpusProblem]]
-KINDS = (*kind_detection.FILE_KINDS, "images", "dataset", "list")
+KINDS = (*kind_detection.FILE_KINDS, *TASK_KINDS, "images", "dataset", "list")
 # Of what was skipped, this much is remembered word for word.
 _N_REMEMBERED = 20
 
@@ -110,11 +112,12 @@ def corpus(
     on_error: OnError = "fail",
     max_line: int = MAX_LINE,
 ) -> Corpus:
-    """A corpus from a file, a folder of images, a Hugging Face dataset, a list of texts, or a function that gives an
-    iterator of those.
+    """A corpus from a file, a folder of images, a Hugging Face dataset (the object, or its name as
+    "hf:nyu-mll/glue:mrpc:validation"), a list of texts, or a function that gives an iterator of those.
 
     `kind` is guessed from the file's name and first lines unless given: "text" (a line a sentence), "pairs",
-    "translation" or "table" (tab-separated), "conll2000", "conllu", "images". `columns` say which column is what:
+    "translation" or "table" (tab-separated), "conll2000", "conllu", "images"; tasks by name are "glue/mrpc" and its
+    like, "superglue/boolq" and its like. `columns` say which column is what:
     `{"text": 1, "label": "class"}`; a list names the tags of CoNLL-2000 and its kind, `["pos", "chunk", "ner"]`.
     `print(corpus)` tells what was taken.
 
@@ -127,6 +130,9 @@ def corpus(
     options: dict[str, Any] = {"limit": limit, "on_error": on_error}
     if isinstance(source, Corpus):
         raise InputError("this is a corpus already: iterate over it, or make another from its source.")
+    if is_hub_name(source):
+        dataset, known = load_hub_dataset(str(source))
+        return _dataset(dataset, columns if isinstance(columns, Mapping) else known, options)
     if isinstance(source, str | Path):
         path = Path(source).expanduser()
         if path.is_dir() and kind in (None, "images"):
@@ -162,7 +168,15 @@ def _file(path: Path, kind: str | None, columns: Any, max_line: int, options: di
         raise InputError(
             f"a list of columns names the tags of CoNLL-2000; for {file_kind!r} say which is which, by name."
         )
-    if file_kind == "text":
+    if file_kind in TASK_KINDS and is_json_lines(path):
+        read, about = partial(read_json_task, path, file_kind, max_line=max_line), f"the task {file_kind}, JSON lines"
+        file_kind = "pairs" if "pair" in task_fields(file_kind) else "table"
+    elif file_kind in TASK_KINDS:
+        rows = rows_of(kind_detection.first_lines(path, max_line=max_line))
+        layout = layout_of(rows, None, columns or task_columns(file_kind, path, rows[0] if rows else []))
+        about, file_kind = f"the task {file_kind}, {layout.about}", layout.kind
+        read = partial(read_table, path, layout, max_line=max_line)
+    elif file_kind == "text":
         read, about = partial(read_text, path, max_line=max_line), "plain text, a line a sentence"
     elif file_kind == "conllu":
         read, about = partial(read_conllu, path, max_line=max_line), "CoNLL-U, dependency trees"

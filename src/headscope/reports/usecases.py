@@ -8,8 +8,8 @@ from headscope.analysis import antecedents, between_sentences, bias, decay
 from headscope.analysis.usecases.applicability import check_fits
 from headscope.analysis.usecases.bias import BiasReport
 from headscope.analysis.usecases.bias import SilencingEffect as BiasEffect
+from headscope.analysis.usecases.coreference_files import Sentences, sentences_of
 from headscope.analysis.usecases.distance_decay import Scaled, built_in_texts
-from headscope.analysis.usecases.pronoun_sentences import Sentences, sentences_of
 from headscope.analysis.usecases.sentence_pairs import built_in_pairs
 from headscope.errors import HeadscopeError
 from headscope.models import Model

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from headscope.analysis.measures.measure import scores_of
 from headscope.analysis.usecases.applicability import check_fits
-from headscope.analysis.usecases.pronoun_sentences import Sentences, sentences_of
+from headscope.analysis.usecases.coreference_files import Sentences, sentences_of
 from headscope.errors import InputError
 from headscope.models import Model
 from headscope.progress import Cancel, OnProgress, Steps

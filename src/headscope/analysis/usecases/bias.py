@@ -15,7 +15,8 @@ from headscope.analysis.attribution.likelihood import logprobs, perplexity, pred
 from headscope.analysis.statistics import paired_test
 from headscope.analysis.usecases.antecedents import positions, self_sites
 from headscope.analysis.usecases.applicability import check_fits
-from headscope.analysis.usecases.pronoun_sentences import Schema, Sentences, sentences_of
+from headscope.analysis.usecases.coreference_files import Sentences, sentences_of
+from headscope.analysis.usecases.pronoun_sentences import Schema
 from headscope.errors import InputError
 from headscope.interventions import Intervention, silence
 from headscope.models import Model

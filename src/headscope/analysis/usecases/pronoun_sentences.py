@@ -1,12 +1,9 @@
 """Sentences with a pronoun and two people it could mean, in the manner of Winogender (Rudinger et al., 2018).
 
-Built in: sentences of our own, so that the use cases run out of the box. Winogender's templates read as well.
+Built in: sentences of our own, so that the use cases run out of the box. `coreference_files` reads published ones.
 """
 
-import csv
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal
 
 from headscope.errors import InputError, LoadError
@@ -60,7 +57,13 @@ TEMPLATES: tuple[tuple[str, str, Case], ...] = (
 
 @dataclass(frozen=True)
 class Schema:
-    """One sentence with a gap for a pronoun, the two people, and whom the pronoun means."""
+    """One sentence with a gap for a pronoun, the two people, and whom the pronoun means.
+
+    >>> import headscope as hs
+    >>> template = "The {occupation} thanked the {participant} because {pronoun} had helped."
+    >>> hs.Schema(template, "nurse", "doctor", "participant", "nominative").text("she")
+    'The nurse thanked the doctor because she had helped.'
+    """
 
     template: str
     occupation: str
@@ -103,49 +106,16 @@ def schemas() -> list[Schema]:
     ]
 
 
-Sentences = Sequence[Schema] | str | Path
-"""Schemas of one's own, or the file of Winogender's templates."""
-
-
-def sentences_of(sentences: Sentences | None) -> list[Schema]:
-    """The sentences that were given, or the built-in ones."""
-    if sentences is None:
-        return schemas()
-    chosen = read_winogender(sentences) if isinstance(sentences, str | Path) else list(sentences)
-    wrong = next((sentence for sentence in chosen if not isinstance(sentence, Schema)), None)
-    if wrong is not None:
-        raise InputError(
-            "sentences are schemas (headscope.analysis.usecases.pronoun_sentences.Schema) or Winogender's "
-            f"templates.tsv, got {type(wrong).__name__}: the place of the pronoun and of the people must be known."
+def winogender_schema(name: str, number: int, row: list[str]) -> Schema:
+    """A row of Winogender's own templates (`templates.tsv` of rudinger/winogender-schemas)."""
+    marks = [mark for mark in _MARKS if len(row) == 4 and mark in row[3]]
+    has_people = len(row) == 4 and all(mark in row[3] for mark in ("$OCCUPATION", "$PARTICIPANT"))
+    if not has_people or row[2] not in ("0", "1") or len(marks) != 1:
+        raise LoadError(
+            f"{name}, line {number}: not an occupation, a participant, 0 or 1, and a sentence with $OCCUPATION, "
+            "$PARTICIPANT and one pronoun ($NOM_PRONOUN, $POSS_PRONOUN or $ACC_PRONOUN)."
         )
-    if not chosen:
-        raise InputError("no sentences were given: give schemas, or nothing for the built-in ones.")
-    return chosen
-
-
-def read_winogender(path: str | Path) -> list[Schema]:
-    """Winogender's own templates (`templates.tsv` of rudinger/winogender-schemas)."""
-    path = Path(path)
-    if not path.is_file():
-        raise LoadError(f"there is no file {path}: give the templates.tsv of the Winogender schemas.")
-    with path.open(encoding="utf-8", newline="") as lines:
-        return list(_winogender(path.name, csv.reader(lines, delimiter="\t")))
-
-
-def _winogender(name: str, rows: Iterable[list[str]]) -> Iterable[Schema]:
-    for number, row in enumerate(rows, 1):
-        if number == 1 and row and row[0].startswith("occupation"):
-            continue
-        marks = [mark for mark in _MARKS if len(row) == 4 and mark in row[3]]
-        has_people = len(row) == 4 and all(mark in row[3] for mark in ("$OCCUPATION", "$PARTICIPANT"))
-        if not has_people or row[2] not in ("0", "1") or len(marks) != 1:
-            raise LoadError(
-                f"{name}, line {number}: not an occupation, a participant, 0 or 1, and a sentence with $OCCUPATION, "
-                "$PARTICIPANT and one pronoun ($NOM_PRONOUN, $POSS_PRONOUN or $ACC_PRONOUN)."
-            )
-        occupation, participant, answer, sentence = row
-        template = sentence.replace("$OCCUPATION", "{occupation}").replace("$PARTICIPANT", "{participant}")
-        template = template.replace(marks[0], "{pronoun}")
-        yield Schema(
-            template, occupation, participant, "participant" if answer == "1" else "occupation", _MARKS[marks[0]]
-        )
+    occupation, participant, answer, sentence = row
+    template = sentence.replace("$OCCUPATION", "{occupation}").replace("$PARTICIPANT", "{participant}")
+    template = template.replace(marks[0], "{pronoun}")
+    return Schema(template, occupation, participant, "participant" if answer == "1" else "occupation", _MARKS[marks[0]])

@@ -2,14 +2,8 @@
 
 import pytest
 
-from headscope.analysis.usecases.pronoun_sentences import (
-    PEOPLE,
-    TEMPLATES,
-    Schema,
-    read_winogender,
-    schemas,
-    sentences_of,
-)
+from headscope.analysis.usecases.coreference_files import read_schemas, sentences_of
+from headscope.analysis.usecases.pronoun_sentences import PEOPLE, TEMPLATES, Schema, schemas
 from headscope.errors import InputError, LoadError
 
 
@@ -34,7 +28,7 @@ def test_a_template_of_winogender_is_read(tmp_path):
         "occupation(0)\tother-participant(1)\tanswer\tsentence\n"
         "technician\tcustomer\t1\tThe $OCCUPATION told the $PARTICIPANT that $NOM_PRONOUN could pay with cash.\n"
     )
-    assert read_winogender(path) == [
+    assert read_schemas(path) == [
         Schema(
             "The {occupation} told the {participant} that {pronoun} could pay with cash.",
             "technician",
@@ -46,7 +40,7 @@ def test_a_template_of_winogender_is_read(tmp_path):
 
 
 def test_all_of_winogender_reads(shared_data):
-    sentences = read_winogender(shared_data / "winogender" / "templates.tsv")
+    sentences = read_schemas(shared_data / "winogender" / "templates.tsv")
     assert len(sentences) == 120 and len({schema.occupation for schema in sentences}) == 60
 
 
@@ -54,9 +48,9 @@ def test_what_cannot_be_read_is_named(tmp_path):
     path = tmp_path / "templates.tsv"
     path.write_text("a\tb\t7\tThe $OCCUPATION saw $NOM_PRONOUN.\n")
     with pytest.raises(LoadError, match="line 1"):
-        read_winogender(path)
+        read_schemas(path)
     with pytest.raises(LoadError, match="no file"):
-        read_winogender(tmp_path / "none.tsv")
+        read_schemas(tmp_path / "none.tsv")
     with pytest.raises(InputError, match="she, he, they"):
         schemas()[0].text("xe")
 
