@@ -53,7 +53,7 @@ def tokenizer() -> hf.PreTrainedTokenizerFast:
     backend.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
     names = {"bos_token": "<s>", "eos_token": "</s>", "pad_token": "<pad>", "unk_token": "<unk>"}
     marks = {"image": "<image>", "video": "<video>", "boi": "<start>", "eoi": "<end>", "context_image": "<image>"}
-    marks |= {"start_image": "<start>", "end_image": "<end>"}
+    marks |= {"start_image": "<start>", "end_image": "<end>", "image_boundary": "<fake_token_around_image>"}
     return hf.PreTrainedTokenizerFast(
         tokenizer_object=backend,
         additional_special_tokens=[word for word in WORDS if word.startswith("<") and word not in names.values()],
@@ -170,6 +170,19 @@ def smolvlm() -> tuple[nn.Module, Any]:
     module = tiny_models.tiny(hf.SmolVLMForConditionalGeneration, config)
     # Its processor spells the numbers of frames, and its pictures are cut and written as those of Idefics 3.
     return module, hf.Idefics3Processor(hf.SmolVLMImageProcessorPil(**sizes), tokenizer(), image_seq_len=4)
+
+
+def idefics2() -> tuple[nn.Module, Any]:
+    """Four latents that read the whole picture."""
+    perceiver = {"resampler_n_latents": 4, "resampler_depth": 1, "resampler_n_heads": 2, "resampler_head_dim": 8}
+    perceiver |= {"num_key_value_heads": 2, "hidden_size": 32}
+    vision = hf.Idefics2VisionConfig(**VISION)
+    config = hf.Idefics2Config(
+        vision_config=vision, text_config=hf.MistralConfig(**TEXT), perceiver_config=perceiver, image_token_id=IMAGE
+    )
+    reader = hf.Idefics2ImageProcessorPil(size={"longest_edge": SIDE, "shortest_edge": SIDE}, do_image_splitting=False)
+    module = tiny_models.tiny(hf.Idefics2ForConditionalGeneration, config)
+    return module, hf.Idefics2Processor(reader, tokenizer(), image_seq_len=4)
 
 
 def mllama() -> tuple[nn.Module, Any]:

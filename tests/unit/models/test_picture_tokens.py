@@ -8,6 +8,7 @@ from PIL import Image
 
 import headscope as hs
 from headscope.models import Model
+from headscope.models.inputs.picture_tiles import CHECKED_FAMILIES
 from headscope.traces.tokens import Tokens
 
 # Transformers gives numpy tensors in a way that it will not take later.
@@ -155,3 +156,38 @@ def test_patches_are_drawn_within_the_picture_and_cover_it(family):
         assert {patch.area for patch in patches} == set(range(len(picture.areas)))
         own = [patch for patch in patches if patch.area == number]
         assert len({(patch.row, patch.column) for patch in own}) == len(own)
+
+
+def test_a_family_that_was_not_checked_says_so():
+    module, processor = FAMILIES["llava"].build()
+    module.config.model_type = "another"
+    model = Model(module, processor)
+    with pytest.warns(hs.HeadscopeWarning, match="was not checked for its"):
+        trace = model.run(FAMILIES["llava"].text, image=vision_language.noise((60, 40)))
+    assert any("was not checked" in warning for warning in trace.warnings)
+    assert {family.build()[0].config.model_type for family in vision_language.FAMILIES} <= CHECKED_FAMILIES
+
+
+def test_a_region_is_blocked_in_every_family(family):
+    """In the tiles and in the thumbnail: no query of the word sees any token that the box touches."""
+    model = model_of(family.name)
+    inputs = model.read(family.text, image=vision_language.noise(family.size))
+    layer, keys = ("cross.L1", "image") if "image" in inputs.tokens else ("L1", "main")
+    box = f"box:0,0,{family.size[0] / 2:g},{family.size[1] / 2:g}"
+    under = inputs.tokens[keys].positions(box)
+    place = inputs.tokens["main"].positions("cat")
+    before, after = model.run(inputs), model.run(inputs, [hs.block(layer, "cat", box)])
+    assert 0 < len(under) < sum(token.patch is not None for token in inputs.tokens[keys])
+    assert before.pattern(layer)[place][:, under].sum() > 0
+    assert after.pattern(layer)[place][:, under].sum() == 0
+    assert np.allclose(after.pattern(layer)[place].sum(-1), 1, atol=1e-6)
+
+
+def test_tokens_of_learned_queries_have_no_places():
+    """Idefics 2 sums a picture up in latents, of which none is a part of it."""
+    family = vision_language.VisionLanguage("idefics2", vision_language.idefics2)
+    model = Model(*family.build())
+    with pytest.warns(hs.HeadscopeWarning, match="no places"):
+        trace = model.run(family.text, image=vision_language.noise((60, 40)))
+    assert model.verified and trace.tokens["text"].texts.count("<image>") == 4
+    assert all(token.patch is None for tokens in trace.tokens.values() for token in tokens)

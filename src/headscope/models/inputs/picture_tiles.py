@@ -20,6 +20,14 @@ from headscope.traces.tokens import Box
 # Width and height, in pixels.
 Size = tuple[int, int]
 WHOLE, THUMBNAIL = "picture", "thumbnail"
+# Families of which it was checked that a change of the picture changes the tokens that lie there.
+CHECKED_FAMILIES = {"llava", "llava_next", "qwen2_vl", "qwen2_5_vl", "qwen3_vl", "gemma3", "internvl", "idefics3"}
+CHECKED_FAMILIES |= {"smolvlm", "mllama", "paligemma"}
+# What goes with tiles of equal size; any other input may say that they are cut in another way.
+_PLAIN = {"input_ids", "attention_mask", "token_type_ids", "mm_token_type_ids", "position_ids", "labels"}
+_PLAIN |= {"pixel_values", "pixel_attention_mask", "logits_to_keep", "use_cache"}
+# Learned queries that read the whole picture: their tokens are no part of it (Idefics 2, Kosmos-2, BLIP-2, Aria).
+_LATENTS = {"latents", "latent_query", "latent_queries", "query_tokens", "query", "queries"}
 _ROW_AND_COLUMN = re.compile(r"<row_(\d+)_col_(\d+)>")
 
 
@@ -67,7 +75,7 @@ def tile_grids(
     the picture as it was given; without it, boxes are in pixels of what the model was given.
     """
     pixels = inputs.get("pixel_values")
-    if pixels is None:
+    if pixels is None or _is_resampled(intake):
         return []
     if "image_grid_thw" in inputs:
         grids = _packed(intake, pixels, inputs["image_grid_thw"], size)
@@ -75,9 +83,16 @@ def tile_grids(
         grids = _any_resolution(intake, pixels, inputs["image_sizes"])
     elif "aspect_ratio_ids" in inputs:
         return _canvas(intake, pixels, inputs["aspect_ratio_ids"], size)
-    else:
+    elif set(inputs) <= _PLAIN:
         grids = _equal_tiles(intake, pixels, runs, size)
+    else:
+        return []  # there is more to say of this picture than is understood here
     return grids if sum(grid.n_tokens for grid in grids) == sum(count for count, _ in runs) else []
+
+
+def _is_resampled(intake: Intake) -> bool:
+    """Whether a model sums its image up in tokens of learned queries."""
+    return any(path.rsplit(".", 1)[-1] in _LATENTS for path, _ in intake.module.named_parameters())
 
 
 def _packed(intake: Intake, patches: Tensor, grid_thw: Tensor, size: Size | None) -> list[TileGrid]:

@@ -11,6 +11,7 @@ from headscope.models.inputs.accepted import Intake
 from headscope.models.inputs.batch import check_ids, flat_names
 from headscope.models.inputs.display_tokens import encode, tokens_of_ids
 from headscope.models.inputs.media import picture
+from headscope.models.inputs.picture_tiles import CHECKED_FAMILIES
 from headscope.models.inputs.placed_tokens import placed_image
 from headscope.models.inputs.reading_warnings import warn_reader
 from headscope.traces.media import Seen
@@ -122,6 +123,11 @@ def text_with_image(intake: Intake, text: str, image: Any) -> dict[str, tuple[di
     placed = placed_image(intake, tokens, inputs, image.size)
     if all(seen is None for _, seen in placed.values()):
         warn_reader(f"how {intake.name} lays out a picture is not known: its image tokens have no places in it.")
+    elif getattr(intake.config, "model_type", None) not in CHECKED_FAMILIES:
+        warn_reader(
+            f"where the image tokens of {intake.name} lie follows from their number alone: it was not checked for its "
+            "family."
+        )
     return {role: (inputs if role == "text" else {}, *read) for role, read in placed.items()}
 
 
