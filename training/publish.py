@@ -12,6 +12,7 @@ import json
 import shutil
 from pathlib import Path
 
+from corpora import write_xz
 from draw_curves import draw_curves
 from tokenizers import Tokenizer
 from train_vit import DEVIATION, MEAN
@@ -81,7 +82,7 @@ def publish(name: str, run: Path, pack: Path, folder: Path) -> None:
         (folder / "tokenizer_config.json").write_text(json.dumps(settings, indent=2) + "\n")
         tokenizer.save(str(folder / "tokenizer.json"), pretty=False)
     log = joined_log(run)
-    (folder / "training_log.jsonl").write_text("".join(json.dumps(row) + "\n" for row in log))
+    write_xz(folder / "training_log.jsonl.xz", "".join(json.dumps(row) + "\n" for row in log))
     draw_curves(name, log, folder / "curves.png")
     for path in folder.iterdir():
         path.chmod(0o644)

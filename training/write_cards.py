@@ -132,7 +132,7 @@ wider sampling (top-k 40) had been read and found worse:
 tokens twice; half of these segments are random tokens, whose first copy is left out of the loss. AdamW, bf16, batches
 of 64 × 512 tokens, learning rate 0.0016 in a first phase without dropout and 0.0008 decaying to zero in a second with
 dropout 0.1, an average of the weights kept; the checkpoint was chosen on validation text. About 16 minutes on a shared
-H200. `training_log.jsonl` has the loss and every head's scores over training.
+H200. `training_log.jsonl.xz` has the loss and every head's scores over training.
 
 ## Weaknesses
 
