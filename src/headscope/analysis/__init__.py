@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from headscope.analysis.attribution.importance import ablation as ablation
     from headscope.analysis.attribution.importance import gate_importance as gate_importance
     from headscope.analysis.attribution.likelihood import perplexity as perplexity
+    from headscope.analysis.attribution.pixel_relevance import PixelRelevance as PixelRelevance
+    from headscope.analysis.attribution.pixel_relevance import pixel_relevance as pixel_relevance
     from headscope.analysis.attribution.relevance import relevance as relevance
     from headscope.analysis.attribution.relevance import relevance_scores as relevance_scores
     from headscope.analysis.measures.copying import copying as copying

@@ -155,7 +155,7 @@ def relevance(
     >>> explained.steps[0].text, explained.heads.top(1)[0][0]
     (' was', Head('L4H5'))
     """
-    edits = _check_request(model, rule, interventions, vectors)
+    edits = check_request(model, rule, interventions, vectors)
     questions = logit_target.ask(model, source, position, edits, cancel=cancel)
     if len(questions) != 1:
         raise InputError(f"relevance explains one input, got {len(questions)}: use relevance_scores for several.")
@@ -187,7 +187,7 @@ def relevance_scores(
     the logit with `normalised=False`; `settings["bias_share"]` is that of all logits together. `progress` hears how
     many steps are done, and of how many.
     """
-    edits = _check_request(model, rule, interventions, ())
+    edits = check_request(model, rule, interventions, ())
     questions = logit_target.ask(model, list(inputs), position, edits, cancel=cancel)
     targets = logit_target.each_target(target, len(questions))
     each = [(number, step_question) for number, question in enumerate(questions) for step_question in question.each()]
@@ -236,9 +236,10 @@ class _Row:
     input_stacks: tuple[str, ...]
 
 
-def _check_request(
+def check_request(
     model: Model, rule: str, interventions: Sequence[Intervention], vectors: Sequence[str]
 ) -> list[Intervention]:
+    """The edits to run with; options that relevance does not take are refused."""
     instance(model, Model, "the model", "hs.load gives one")
     if rule not in ("cp", "attn"):
         raise InputError(f"there is no rule {rule!r}: choose 'cp' (CP-LRP) or 'attn' (AttnLRP).")
@@ -249,7 +250,7 @@ def _check_request(
     return intervention_list(interventions)
 
 
-def _entries(model: Model) -> dict[str, str]:
+def entries(model: Model) -> dict[str, str]:
     """The first block of each stack, whose input is what relevance is brought back to."""
     if not model.layout.blocks:
         raise CaptureError(
@@ -296,7 +297,7 @@ def _pass(
     cancel: Cancel | None,
 ) -> list[_Row]:
     """One forward and one backward pass over a batch of single-position questions."""
-    rules = Rules(rule, model.module, _entries(model))
+    rules = Rules(rule, model.module, entries(model))
     watched = _Watched(model, rules, vectors)
     edits = [*interventions, *watched.edits]
     logits, session = logit_target.answer(
