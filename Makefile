@@ -6,7 +6,7 @@ WORKERS ?= 2
 export PYTHON WORKERS
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test quick check families hostile clean
+.PHONY: help demo test quick check families hostile audit clean
 
 help:
 	@echo "make demo    set up .venv, build the page and open the workbench"
@@ -14,6 +14,7 @@ help:
 	@echo "make quick   the unit tests alone"
 	@echo "make families  every model type of Transformers, built tiny and compared (ten minutes); writes docs/models.md"
 	@echo "make hostile  the whole trial of damaged files, killed writers and wrong calls (twenty minutes)"
+	@echo "make audit    are the packages, here and in the index, those of constraints.lock"
 	@echo "make check   format, lint, types and layers alone, of Python and of the page"
 	@echo "make clean   remove .venv and everything that was built"
 
@@ -44,6 +45,10 @@ hostile:
 	@sh scripts/setup dev
 	@.venv/bin/python scripts/web
 	@HEADSCOPE_HOSTILE=whole sh scripts/test tests/hostile
+
+audit:
+	@sh scripts/setup dev
+	@.venv/bin/python scripts/audit
 
 clean:
 	@rm -rf .venv .pytest_cache .ruff_cache .import_linter_cache .pictures build dist src/headscope/static web/node_modules

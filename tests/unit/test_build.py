@@ -1,6 +1,7 @@
 """How the page is built: when, and from what."""
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -61,6 +62,17 @@ def test_a_node_that_vite_runs_on_is_used(script, monkeypatch, version):
 def test_no_other_is(script, monkeypatch, version):
     monkeypatch.setattr(script, "answers", lambda command: version)
     assert not script.runs_vite("node")
+
+
+def test_the_lock_has_a_hash_of_every_pinned_package_but_torch():
+    def lines(name):
+        rows = (line.partition("#")[0].strip() for line in (ROOT / name).read_text().splitlines())
+        return dict(row.split("==") for row in rows if row)
+
+    pins, locked = lines("constraints.txt"), lines("constraints.lock")
+    assert pins.keys() - locked.keys() == {"torch"}
+    for name, line in locked.items():
+        assert re.fullmatch(re.escape(pins[name]) + r" --hash=sha256:[0-9a-f]{64}", line), name
 
 
 def test_the_lock_file_names_the_binaries_of_every_platform():
