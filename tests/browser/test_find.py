@@ -43,7 +43,15 @@ def test_heads_are_found_by_two_words(bench, gpt):
     expected = scores.above(10)
     assert list(rows) == [str(head) for head, _, _ in expected]
     for head, value, baseline in expected[:3]:
-        assert rows[str(head)] == pytest.approx([value, baseline], abs=0.006)
+        assert rows[str(head)] == pytest.approx([value, baseline, value - baseline], abs=0.006)
+    # The list says what it goes by, and has that as a column.
+    expect(panel(bench)).to_contain_text("Ranked by weight − baseline (column “above”), largest first.")
+    ranked = panel(bench).get_by_role("columnheader", name="above")
+    expect(ranked).to_have_attribute("aria-sort", "descending")
+    panel(bench).get_by_role("button", name="rank by weight").click()
+    expect(panel(bench)).to_contain_text("Ranked by weight, largest first.")
+    expect(panel(bench).get_by_role("columnheader", name="weight")).to_have_attribute("aria-sort", "descending")
+    panel(bench).get_by_role("button", name="rank by weight − baseline").click()
     # The model view is coloured by it, and a head opens by a click.
     bench.links_to(colour="she → nurse")
     bench.picture("find-example")

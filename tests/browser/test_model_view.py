@@ -74,7 +74,9 @@ def test_heads_are_sorted_coloured_and_filtered_by_a_measure(bench):
     bench.button("Table").click()
     table = bench.page.get_by_role("region", name="Numbers as a table")
     columns = [cell.inner_text() for cell in table.get_by_role("columnheader").all()]
-    column = columns.index("previous_token")
+    column = columns.index("previous token")
+    expect(table.get_by_role("columnheader").nth(column)).to_have_attribute("title", "previous_token")  # as in files
+    assert "previous token, over the corpus" in columns and not any(":" in name for name in columns)
     values = [float(row.get_by_role("cell").nth(column).inner_text()) for row in table.get_by_role("row").all()[1:]]
     assert len(values) == 48
     assert values == sorted(values, reverse=True)

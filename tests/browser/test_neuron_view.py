@@ -48,7 +48,9 @@ def tip(bench, x: float, y: float) -> dict[str, float]:
 
 def test_every_column_shows_the_numbers_of_python(bench, trace):
     bench.open(**AT)
-    expect(bench.status).to_contain_text("L3H2, query She (9), 10 keys, 32 neurons · q × k is scaled by 0.1768")
+    expect(bench.status).to_contain_text(
+        "L3H2, query She (9), 10 keys, 32 neurons · scores and q × k are scaled by 0.1768 = 1/√32"
+    )
     known = terms(trace)
     y = row(bench, "question")
     tooltip = tip(bench, column(bench, "q × k") + 30, y)
@@ -197,7 +199,7 @@ def test_numbers_are_a_table_too(bench, trace):
         "key position",
         "key token",
         "masked",
-        "q·k",
+        "q·k/√d",
         "weight",
         "contribution",
     ]

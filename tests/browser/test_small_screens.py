@@ -173,3 +173,10 @@ def test_tools_leave_the_picture_its_room_on_a_phone(bench_with: Callable[..., W
         "contribution"
     )  # the labels are still those of the controls
     bench.links_to(neurons="contribution")
+
+
+def test_tools_of_a_head_take_four_rows_on_a_phone(bench_with: Callable[..., Workbench]) -> None:
+    bench = bench_with(viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True)
+    bench.open(text=TEXT, view="head", at="L2H1", heads="1")
+    tools = bench.page.get_by_role("toolbar", name="How it is drawn").bounding_box()
+    assert tools and tools["height"] < 5 * 40  # fingers' rows of 40 px, with the gaps between four

@@ -1,5 +1,5 @@
-import { describe, expect, it } from "vitest";
-import { readingOf } from "./reading";
+import { describe, expect, it, test } from "vitest";
+import { patchNote, readingOf } from "./reading";
 import { STACK } from "./stack.fixture";
 
 const as = (by: "tokens" | "words" | "sentences", hide: ("special" | "first")[] = [], off: string[] = []) =>
@@ -56,4 +56,11 @@ describe("a reading", () => {
       "2·2",
     ]);
   });
+});
+
+test("patches say how they are named, and numbers in a text do not", () => {
+  expect(patchNote([{ texts: ["[CLS]"] }, { texts: ["[CLS]", "1·1", "1·2", "2·1", "2·2"] }])).toEqual([
+    "patches are named row·column, counted from 1",
+  ]);
+  expect(patchNote([{ texts: ["2·3", "is", "6"] }])).toEqual([]);
 });

@@ -42,6 +42,13 @@ type Gridded = Pick<SiteProps, "grid" | "places">;
 
 const PART = / \d+\/\d+$/;
 
+/** How patches are named, where there are any to be read. */
+export function patchNote(readings: Pick<Reading, "texts">[]): string[] {
+  // A picture has more than one or two: those may be numbers of a text.
+  const hasPatches = readings.some(({ texts }) => texts.filter((text) => /^\d+·\d+$/.test(text)).length > 3);
+  return hasPatches ? ["patches are named row·column, counted from 1"] : [];
+}
+
 /** How the tokens of a stack are read in a layer that sees `length` of them. */
 export function readingOf(stack: StackProps, length: number, how: How, site?: Gridded): Reading {
   if (stack.texts.length !== length) return numbered(stack, length, site);

@@ -2,6 +2,7 @@
 
 import { askAhead, type Loaded, loadLayer } from "../data/load";
 import { Measures } from "../data/measures";
+import { patchNote } from "../data/reading";
 import { exactRow, isInexact } from "../data/rows";
 import { headName, siteOf } from "../data/trace";
 import { loadTrees } from "../data/trees";
@@ -128,7 +129,7 @@ class HeadView implements Mounted, Handled {
     return layer && !layer.isWhole ? layer.kept : null;
   }
 
-  numbers(limit: number): { columns: string[]; rows: (string | number)[][]; total: number } {
+  numbers(limit: number): ReturnType<Mounted["numbers"]> {
     const { scene } = this;
     const value = this.host.trace.difference ? DIFFERENCE : VALUES[this.selection?.what ?? "pattern"];
     const columns = ["head", "query position", "query token", "key position", "key token", value];
@@ -334,7 +335,8 @@ class HeadView implements Mounted, Handled {
     const values = scene.selection.heads.map((head) => measures.of(headName(site.site, head), "first_token"));
     const mean = values.reduce((sum, value) => sum + value, 0) / values.length;
     const isPlain = scene.layer.queries.isPlain && scene.layer.keys.isPlain;
-    return scene.notes(isComplete, isPlain && !Number.isNaN(mean) ? mean : null);
+    const notes = scene.notes(isComplete, isPlain && !Number.isNaN(mean) ? mean : null);
+    return [...notes, ...patchNote([scene.layer.queries, scene.layer.keys])];
   }
 
   private stillThere(token: Token | null): Token | null {

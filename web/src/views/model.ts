@@ -103,7 +103,7 @@ class ModelView implements Mounted {
     return titled(picture, this.host.trace, [model], [line, ...notes].join(" · "), theme, scale, legend);
   }
 
-  numbers(limit: number): { columns: string[]; rows: (string | number)[][]; total: number } {
+  numbers(limit: number): ReturnType<Mounted["numbers"]> {
     const places = this.grid?.places ?? [];
     const names = this.measures.methods.map((method) => method.name);
     const verdicts = verdictsOf(this.host.trust);
@@ -115,8 +115,8 @@ class ModelView implements Mounted {
       const name = headName(site.site, head);
       return [name, site.site, head, ...verdict(name), ...names.map((method) => this.measures.of(name, method))];
     });
-    const columns = ["head", "layer", "index", ...(verdicts.size ? ["quick set"] : []), ...names];
-    return { columns, rows, total: places.length };
+    const first = ["head", "layer", "index", ...(verdicts.size ? ["quick set"] : [])];
+    return { columns: [...first, ...names], titles: [...first, ...names.map(titleOf)], rows, total: places.length };
   }
 
   key(event: KeyboardEvent): boolean {

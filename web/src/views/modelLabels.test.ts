@@ -53,3 +53,10 @@ test("the name of a layer whose MLP or residual stream was edited stands out, an
   expect(labels[place + 1]).toMatchObject({ text: "edited", colour: LIGHT.warn });
   expect(labelsOf(content("", "")).map(({ text }) => text)).not.toContain("edited");
 });
+
+test("a caption that does not fit goes without the noun that all tokens have", () => {
+  const wide = { width: (text: string) => 60 * text.length };
+  const texts = labelsOf({ ...content("", ""), ruler: wide }).map(({ text }) => text);
+  expect(texts).toContain("previous");
+  expect(texts).not.toContain("previous token");
+});

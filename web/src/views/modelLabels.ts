@@ -82,7 +82,8 @@ export function labelsOf(content: Content): Label[] {
     const isNamed = sort !== "" || ruler.width(text, 10) <= width;
     if (!isNamed && isOfEach) {
       // A number of a measure that is not named says nothing.
-      labels.push({ ...small, text, x: place.x, y, align: "left", width: grid.size + 6, colour: tone });
+      const short = text.replace(/ (tokens?|patch(es)?)$/, ""); // what everything here is
+      labels.push({ ...small, text: short, x: place.x, y, align: "left", width: grid.size + 6, colour: tone });
       continue;
     }
     // Of a measure that all heads are coloured by, the number alone says more than a name that is cut.

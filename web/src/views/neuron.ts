@@ -93,7 +93,7 @@ class NeuronView implements Mounted {
     );
   }
 
-  numbers(limit: number): { columns: string[]; rows: (string | number)[][]; total: number } {
+  numbers(limit: number): ReturnType<Mounted["numbers"]> {
     return this.content ? tableOf(this.content, limit) : { columns: [], rows: [], total: 0 };
   }
 

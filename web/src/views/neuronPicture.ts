@@ -11,8 +11,9 @@ import type { Label, Ruler } from "./labels";
 import { type Column, type Figure, type Heat, layOut, layOutEvery, type Name, SHORT, TITLES } from "./neuronLayout";
 import { EVERY_TOP, FOOT, NeuronRows, STRIP, TOP } from "./neuronRows";
 import { type Content, type Spot, tipOf } from "./neuronTip";
+import { dotsTitle } from "./neuronWords";
 
-const FIGURES: Record<Figure, string> = { dots: "q·k", capped: "capped", bias: "bias" };
+const FIGURES: Record<Exclude<Figure, "dots">, string> = { capped: "capped", bias: "bias" };
 const WORDS: Record<Of, string> = { query: "query q", key: "key k", value: "value v", mixed: "output" };
 
 export class NeuronPicture {
@@ -211,7 +212,9 @@ export class NeuronPicture {
       const softmax = terms.two ? `softmax ±${fixed(this.fullWeight())}` : "softmax";
       const title = name === "token" ? (width < 70 ? "token" : "key token") : name === "softmax" ? softmax : "";
       const isHeat = name in TITLES;
-      const text = isHeat ? this.heatTitle(name as Heat, room) : title || FIGURES[name as Figure];
+      const text = isHeat
+        ? this.heatTitle(name as Heat, room)
+        : title || (name === "dots" ? dotsTitle(terms.props) : FIGURES[name as keyof typeof FIGURES]);
       const align = isHeat || name === "token" ? "left" : "right";
       labels.push({
         ...small,

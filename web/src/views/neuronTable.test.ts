@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { tableOf } from "./neuronTable";
 import type { Content } from "./neuronTip";
-import { wordsOf } from "./neuronWords";
+import { dotsTitle, wordsOf } from "./neuronWords";
 
 const tokens = { texts: ["a", "b", "c"] };
 const vectors = {
@@ -48,8 +48,16 @@ test("of one query: a row a key, and only columns that the model has", () => {
 test("the line names head, query and neurons; notes say what was ordered and folded", () => {
   const { line, notes } = wordsOf(ofQuery, "token", false, ["value"]);
   expect(line).toBe("L0H1, query c (2), 3 keys, 16 neurons");
-  expect(notes[0]).toBe("q × k is scaled by 0.125");
+  expect(notes[0]).toBe("scores and q × k are scaled by 0.125");
   expect(notes).toContain("neurons by |q × k| of b (1)");
   expect(notes.at(-1)).toMatch(/^folded for want of room: /);
   expect(wordsOf(every, "spread", true, []).line).toBe("A − B: L0H1, keys of all 3 tokens, 2 neurons");
+});
+
+test("the score says on screen how it is scaled, and files keep its name", () => {
+  expect(dotsTitle({ scaling: 0.25, dim: 16 })).toBe("q·k/√d");
+  expect(dotsTitle({ scaling: 0.125, dim: 16 })).toBe("q·k×s");
+  expect(dotsTitle({ scaling: null, dim: 16 })).toBe("q·k");
+  const { columns, titles } = tableOf(ofQuery, 2);
+  expect([columns[5], titles?.[5]]).toEqual(["q·k", "q·k×s"]);
 });

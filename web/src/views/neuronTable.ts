@@ -2,12 +2,13 @@
 
 import { lengthOf, type Terms } from "../data/neuron";
 import type { Content } from "./neuronTip";
+import { dotsTitle } from "./neuronWords";
 
 export function tableOf(content: Content, limit: number) {
   return content.terms ? ofQuery(content, content.terms, limit) : ofEvery(content, limit);
 }
 
-type Table = { columns: string[]; rows: (string | number)[][]; total: number };
+type Table = { columns: string[]; titles?: string[]; rows: (string | number)[][]; total: number };
 
 /** Neurons of every token; those that have not come yet are left out. */
 function ofEvery({ tokens, every, order, vectors }: Content, limit: number): Table {
@@ -47,7 +48,8 @@ function ofQuery({ tokens, query }: Content, terms: Terms, limit: number): Table
       terms.allowed?.[key] === 0 ? "masked" : "",
       ...known.map(([, values]) => written(values[key])),
     ]);
-  return { columns, rows, total: tokens.texts.length };
+  const titles = columns.map((name) => (name === "q·k" ? dotsTitle(terms.props) : name));
+  return { columns, titles, rows, total: tokens.texts.length };
 }
 
 function written(value: number | undefined): number {

@@ -65,8 +65,9 @@ export interface Mounted {
   redraw(): void;
   /** What is on screen, tokens included. */
   picture(): Promise<HTMLCanvasElement>;
-  /** The numbers shown, as a table: for screen readers, CSV and JSON. At most `limit` rows; `total` says how many there are. */
-  numbers(limit: number): { columns: string[]; rows: (string | number)[][]; total: number };
+  /** The numbers shown, as a table: for screen readers, CSV and JSON. At most `limit` rows; `total` says how many there
+   *  are, and `titles` how columns are called on screen, where that is not what files call them. */
+  numbers(limit: number): { columns: string[]; titles?: string[]; rows: (string | number)[][]; total: number };
   /** A key that the app did not use itself; true when the view did. */
   key(event: KeyboardEvent): boolean;
   /** Highlight a text among the tokens and bring the next (or previous) place into view; empty clears it. `index` counts
