@@ -14,7 +14,15 @@ from headscope.cli.console import print_json, print_text, printable, read_text, 
 from headscope.cli.edit_options import read_edits
 from headscope.cli.load_model import Loading
 from headscope.cli.shared_options import InputOptions, InputText, ModelName, PrintOptions
-from headscope.cli.trace_summary import HeadFigures, answer_lines, answers, head_figures, head_table
+from headscope.cli.trace_summary import (
+    HeadFigures,
+    answer_lines,
+    answers,
+    expert_rows,
+    expert_table,
+    head_figures,
+    head_table,
+)
 from headscope.errors import InputError, LoadError
 
 if TYPE_CHECKING:
@@ -110,6 +118,7 @@ def document(
         "written": written,
         "predictions": answers(trace, top),
         "heads": [asdict(head) for head in figures],
+        "experts": expert_rows(trace),
         "warnings": list(dict.fromkeys([*model.warnings, *trace.warnings])),
         "saved": None if output is None else str(output),
     }
@@ -134,6 +143,8 @@ def _show(
     print_text(*answer_lines(trace, top))
     count = min(top, len(figures))
     print_text(head_table(figures[:top], f"The {count} sharpest of {len(figures)} heads (means over queries)"))
+    if trace.expert_choices:
+        print_text(expert_table(trace, top))
     size = trace.nbytes() / 1e6
     print_text(f"record {trace.record}, {size:.1f} MB, run in {seconds:.2f} s")
     if output is not None:

@@ -90,6 +90,36 @@ def head_table(figures: Sequence[HeadFigures], title: str) -> Table:
     return table
 
 
+def expert_rows(trace: "Trace") -> list[dict[str, Any]]:
+    """Which experts each token took, with its weights, for every layer of experts that was observed."""
+    return [
+        {
+            "layer": str(site),
+            "n_experts": choices.n_experts,
+            "ids": choices.ids.tolist(),
+            "weights": choices.weights.tolist(),
+        }
+        for site, choices in trace.expert_choices.items()
+    ]
+
+
+def expert_table(trace: "Trace", top: int) -> Table:
+    """The experts of every layer that most tokens took."""
+    ranks = {choices.ids.shape[1] for choices in trace.expert_choices.values()}
+    plural = "s" if max(ranks) > 1 else ""
+    a_token = f"{min(ranks)}" if len(ranks) == 1 else f"{min(ranks)} to {max(ranks)}"
+    title = f"Mixture of experts: each token took {a_token} expert{plural} per layer"
+    table = Table(title=Text(title), title_justify="left", title_style="bold")
+    for name in ("layer", "experts", "taken by most tokens (share of tokens)"):
+        table.add_column(name, justify="right" if name == "experts" else "left")
+    for site, choices in trace.expert_choices.items():
+        shares, experts = choices.share_of_tokens().sort(descending=True, stable=True)
+        taken = [(expert, share) for expert, share in zip(experts.tolist(), shares.tolist(), strict=True) if share]
+        text = ", ".join(f"E{expert} {share:.2f}" for expert, share in taken[:top])
+        table.add_row(str(site), f"{choices.n_experts:,}", Text(text))
+    return table
+
+
 def answers(trace: "Trace", k: int) -> list[dict[str, Any]]:
     """What the model answered, at each position where it does; empty where it answers nothing."""
     if trace.answers is None:

@@ -55,6 +55,16 @@ class OtherLayer:
 
 
 @dataclass(frozen=True)
+class Router:
+    """The module that chooses, for each token of a layer, `n_chosen` of `n_experts` experts (mixture of experts)."""
+
+    site: Site
+    module: str
+    n_experts: int
+    n_chosen: int
+
+
+@dataclass(frozen=True)
 class Layout:
     """All that the probe found. `blocks` and `neurons` name the modules whose input and output are the residual stream
     and the MLP activations; `lens` the modules that turn the last residual stream into logits. The model's own SDPA
@@ -71,6 +81,7 @@ class Layout:
     seen_inputs: frozenset[str] = frozenset()
     combined: tuple[str, ...] = ()
     sdpa_is_causal: tuple[str, ...] = ()
+    routers: tuple[Router, ...] = ()
 
     @property
     def heads(self) -> list[Head]:

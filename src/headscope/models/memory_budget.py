@@ -71,6 +71,9 @@ def record_bytes(model: "Model", batch: Batch, record: Record, interventions: Se
         total += n_bytes * layer.n_groups * n_keys * (layer.head_dim + layer.value_width)
         if layer.stores_patterns or edited:
             total += 4 * layer.n_heads * n_queries * n_keys
+    for router in model.layout.routers:
+        each = router.n_chosen * 8 + (router.n_experts * n_bytes if record == "full" else 0)
+        total += lengths.get(router.site.stack, longest) * each
     if record == "full":
         width = getattr(model.config, "hidden_size", None) or max(
             (layer.n_heads * layer.head_dim for layer in model.layout.layers), default=0

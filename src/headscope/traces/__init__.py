@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from headscope.traces.comparison import compare as compare
     from headscope.traces.difference import Difference as Difference
     from headscope.traces.difference import DifferenceLayer as DifferenceLayer
+    from headscope.traces.experts import ExpertChoices as ExpertChoices
     from headscope.traces.inputs import Inputs as Inputs
     from headscope.traces.layer import HeadSummary as HeadSummary
     from headscope.traces.layer import LayerRecord as LayerRecord

@@ -35,6 +35,7 @@ from headscope.files import (
     write_file,
 )
 from headscope.sites import Site
+from headscope.traces.experts import experts_header, experts_of
 from headscope.traces.inputs import Inputs
 from headscope.traces.layer import LayerRecord
 from headscope.traces.media import tensors_of
@@ -234,6 +235,7 @@ def _header(trace: Trace, box: _Box) -> dict[str, Any]:
             {"stack": site.stack, "layer": site.layer, "mixer": mixer} for site, mixer in trace.other_layers.items()
         ],
         "pruned_heads": [str(head) for head in trace.pruned_heads],
+        "experts": experts_header(trace.expert_choices, box.put),
     }
 
 
@@ -302,16 +304,7 @@ def _trace(header: dict[str, Any], tensors: dict[str, Tensor]) -> Trace:
         record=header["record"],
         layers={layer.site: layer for layer in layers},
         tokens={stack: Tokens.from_json(tokens) for stack, tokens in header["tokens"].items()},
-        inputs=None
-        if inputs is None
-        else Inputs.from_json(
-            inputs,
-            {name: tensors[key] for name, key in inputs["model_inputs"].items()},
-            {
-                stack: {name: tensors[key] for name, key in looks.items()}
-                for stack, looks in inputs.get("looks", {}).items()
-            },
-        ),
+        inputs=None if inputs is None else _inputs(inputs, tensors),
         edits=tuple(header["edits"]),
         steps=None if header["steps"] is None else tuple(header["steps"]),
         warnings=tuple(header["warnings"]),
@@ -333,7 +326,13 @@ def _trace(header: dict[str, Any], tensors: dict[str, Tensor]) -> Trace:
         logits=None if header["logits"] is None else tensors[header["logits"]],
         other_layers={Site(other["stack"], other["layer"]): other["mixer"] for other in header.get("other_layers", [])},
         pruned_heads=tuple(head for layer in layers for head in layer.heads() if str(head) in pruned),
+        expert_choices=experts_of(header.get("experts", []), tensors),
     )
+
+
+def _inputs(inputs: dict[str, Any], tensors: dict[str, Tensor]) -> Inputs:
+    looks = {stack: {name: tensors[key] for name, key in of.items()} for stack, of in inputs.get("looks", {}).items()}
+    return Inputs.from_json(inputs, {name: tensors[key] for name, key in inputs["model_inputs"].items()}, looks)
 
 
 def _layer(data: dict[str, Any], tensors: dict[str, Tensor]) -> LayerRecord:

@@ -13,6 +13,7 @@ from headscope.arguments import whole_number
 from headscope.choices import Record
 from headscope.errors import InputError, NotRecordedError, UnknownHeadError
 from headscope.sites import Head, Site, find, place_of
+from headscope.traces.experts import ExpertChoices
 from headscope.traces.given_patterns import NO_PATTERNS, layer_of_patterns
 from headscope.traces.inputs import Inputs
 from headscope.traces.layer import HeadSummary, LayerRecord
@@ -49,6 +50,7 @@ class Trace:
     readings: dict[str, Reading] = field(default_factory=dict)
     pruned_heads: tuple[Head, ...] = ()
     """Heads that are pruned in the model's weights: they attend, and add nothing to the output."""
+    expert_choices: dict[Site, ExpertChoices] = field(default_factory=dict)
 
     @classmethod
     def from_patterns(
@@ -172,6 +174,17 @@ class Trace:
         """The MLP activations of a layer [token, neuron]; needs record='full'."""
         return _numpy(self.tensor("neurons", _site(place)))
 
+    def experts(self, place: str | Site) -> ExpertChoices:
+        """Which experts each of the model's tokens took in a mixture-of-experts layer ("L3"), with their weights."""
+        site = _site(place)
+        choices = self.expert_choices.get(Site(site.stack, site.layer))
+        if choices is None:
+            layers = ", ".join(map(str, self.expert_choices)) or "none"
+            raise NotRecordedError(
+                f"no choice of experts was seen in {site}: the layers with a router that was observed are {layers}."
+            )
+        return choices.copy()
+
     def tensor(self, name: str, place: str | Head | Site) -> Tensor:
         """Query, key, value or mixed of a head, residual or neurons of a layer: a torch tensor in the run's dtype."""
         if name in ("query", "key", "value", "mixed"):
@@ -265,6 +278,7 @@ class Trace:
         loose = [*self.residuals.values(), *self.activations.values()]
         loose += [] if self.inputs is None else self.inputs.tensors()
         loose += [] if self.logits is None else [self.logits]
+        loose += [part for choices in self.expert_choices.values() for part in choices.tensors().values()]
         return sum(layer.nbytes() for layer in self.layers.values()) + sum(
             tensor.numel() * tensor.element_size() for tensor in loose
         )

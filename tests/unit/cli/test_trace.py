@@ -4,7 +4,12 @@ from pathlib import Path
 import made_media
 import numpy as np
 import pytest
+import tiny_models
+import torch
+import transformers
+from families import enliven
 from PIL import Image
+from small_configs import small_config
 
 import headscope as hs
 from headscope.cli.edit_options import parse_edit
@@ -235,3 +240,21 @@ def test_tokens_of_a_picture_are_counted_and_words_listed():
     patch = ImagePatch(0, 0, (0.0, 0.0, 8.0, 8.0), (0.0, 0.0, 8.0, 8.0))
     tokens = Tokens((Token("0,0", 4, patch=patch), Token("0,1", 4, patch=patch), Token("what", 7), Token("is", 8)))
     assert token_line("main", tokens).plain == "tokens 4 (2 of a picture): what is"
+
+
+def test_experts_are_summarised_by_layer_and_listed_by_token(call, tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    config = small_config("mixtral")
+    config.vocab_size = tiny_models.VOCABULARY
+    enliven(module := transformers.MixtralForCausalLM(config))
+    module.save_pretrained(tmp_path / "mixtral")
+    tiny_models.tiny_tokenizer().save_pretrained(tmp_path / "mixtral")
+    result = call("trace", tmp_path / "mixtral", TEXT)
+    assert result.exit_code == 0, result.output
+    assert "Mixture of experts: each token took 2 experts per layer" in result.stdout
+    choices = hs.load(tmp_path / "mixtral").run(TEXT).experts("L1")
+    shares = choices.share_of_tokens()
+    assert f"E{shares.argmax()} {shares.max():.2f}" in result.stdout
+    layers = json.loads(call("trace", tmp_path / "mixtral", TEXT, "--json").stdout)["experts"]
+    assert [layer["layer"] for layer in layers] == ["L0", "L1"]
+    assert layers[1]["ids"] == choices.ids.tolist() and layers[1]["n_experts"] == 4

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
 from headscope.models.capture.banded_attention import banded_call, call_arguments, half_window
+from headscope.models.capture.expert_routing import routing_of
 from headscope.models.capture.probe_inputs import forward_arguments
 from headscope.models.capture.seam import current_session
 from headscope.models.capture.session import Session
@@ -66,6 +67,8 @@ def watch_layers(model: "ProbedModule") -> list[RemovableHandle]:
         handles += _watch_block(model, name, sites)
     for name, sites in _by_module(layout.neurons).items():
         handles.append(_watch_neurons(model, name, sites))
+    for name in dict.fromkeys(router.module for router in layout.routers):
+        handles.append(_watch_router(model, name))
     for name, writers in _writers(layout).items():
         handles.append(_watch_writer(model, name, writers))
     return handles
@@ -171,6 +174,20 @@ def _watch_neurons(model: "ProbedModule", name: str, sites: list[Site]) -> Remov
         return (session.neurons(site, args[0]), *args[1:])
 
     return module.register_forward_pre_hook(begin)
+
+
+def _watch_router(model: "ProbedModule", name: str) -> RemovableHandle:
+    sites = [router.site for router in model.layout.routers if router.module == name]
+
+    def end(module: nn.Module, args: tuple, output: Any) -> None:
+        session = session_of(model)
+        if session is None:
+            return
+        site, routing = sites[session.count(f"routed {name}") % len(sites)], routing_of(output)
+        if session.record is not None and routing is not None:
+            session.routings[site] = routing
+
+    return model.module.get_submodule(name).register_forward_hook(end)
 
 
 def _writers(layout: Layout) -> dict[str, list[tuple[Site, str]]]:

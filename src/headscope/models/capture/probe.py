@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from headscope.attention import Bias, expand_heads, scores, softmax
 from headscope.models.capture.banded_attention import half_window, is_banded
+from headscope.models.capture.expert_routing import Routing, routing_of
 from headscope.models.capture.seam import AttentionCall, attend_plainly, current_session
 from headscope.models.capture.traced_layers import describe_scores
 from headscope.models.capture.tracer import Frame, Product, Softmax, Tracer
@@ -56,6 +57,7 @@ class Probe:
             name for name, part in module.named_modules() if is_linear(part) and any(True for _ in part.children())
         ]
         self.calls: list[tuple[str, Tensor | None, Tensor | None]] = []
+        self.routings: list[tuple[str, Routing]] = []
         self.batch = 1
         self.sdpa_is_causal: list[str] = []
         self.n_forwards: dict[str, int] = {}
@@ -111,6 +113,9 @@ class Probe:
                 about = {"scaling": dim**-0.5, "running": tuple(self.running), "window": half_window(module) + 1}
                 self.seen.append(Seen(name, module, "banded", *sizes, tensor, **about))
             self.calls.append((name, None, tensor))
+            routing = routing_of(output)
+            if routing is not None:
+                self.routings.append((name, routing))
 
         return hook
 

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from headscope.errors import CaptureError
+from headscope.models.capture.expert_routing import routers_of
 from headscope.models.capture.lens_chain import lens_of
 from headscope.models.capture.no_attention import no_attention
 from headscope.models.capture.probe import Probe, Seen
@@ -50,7 +51,13 @@ def layout_of(probe: Probe, *, is_encoder_decoder: bool, inputs: frozenset[str])
         inputs,
         tuple(name for name, count in n_seen.items() if count > probe.n_forwards.get(name, 1)),
         tuple(dict.fromkeys(probe.sdpa_is_causal)),
+        routers_of(probe.routings, blocks, _n_rows(probe)),
     )
+
+
+def _n_rows(probe: Probe) -> dict[str, int]:
+    """How many tokens each module gave, those of the whole batch together."""
+    return {name: out.numel() // out.shape[-1] for name, _, out in probe.calls if out is not None and out.numel()}
 
 
 def join_heads(calls: Sequence[Seen], module: nn.Module) -> list[Seen]:

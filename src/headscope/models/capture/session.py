@@ -24,6 +24,7 @@ from headscope.interventions import At, Intervention
 from headscope.models.capture.banded_attention import band_mask, own_half, own_query_half
 from headscope.models.capture.edit_checks import intervention_list, resolve
 from headscope.models.capture.edits import Edits
+from headscope.models.capture.expert_routing import Routing
 from headscope.models.capture.layer_parts import LayerParts
 from headscope.models.capture.positions import Positions
 from headscope.models.capture.recorder import Captured, Recorder
@@ -103,6 +104,7 @@ class Session:
         self.captured: dict[Site, Captured] = {}
         self.residuals: dict[Site, Tensor] = {}
         self.activations: dict[Site, Tensor] = {}
+        self.routings: dict[Site, Routing] = {}
         self._cancel = cancel or threading.Event()
         self._progress = progress
         self._calls: dict[str, int] = {}
@@ -196,6 +198,7 @@ class Session:
         """A forward pass of the whole model begins."""
         self.check()
         self._calls.clear()
+        self.routings.clear()
         self._bands.clear()
         self.parts.clear()
         self.examples.forget()

@@ -10,11 +10,12 @@ from torch import Tensor
 
 from headscope.errors import CaptureError
 from headscope.interventions import Intervention
+from headscope.models.capture.expert_routing import Routing, choices_of
 from headscope.models.capture.session import Session
 from headscope.models.inputs.batch import Batch
 from headscope.models.predictions import logits_of
 from headscope.sites import Site
-from headscope.traces import Inputs, LayerRecord, Predictions, Tokens, Trace
+from headscope.traces import ExpertChoices, Inputs, LayerRecord, Predictions, Tokens, Trace
 
 if TYPE_CHECKING:
     from headscope.models.model import Model
@@ -66,6 +67,7 @@ def traces_of(
                 if logits is None or example >= logits.shape[0]
                 else _own_logits(model, session, logits, example),
                 warnings=tuple(dict.fromkeys(warnings)),
+                expert_choices=_experts(session, tokens, example),
                 other_layers={other.site: other.mixer for other in model.layout.other_layers},
             )
         )
@@ -115,6 +117,21 @@ def _out(session: Session, stack: str, tensor: Tensor, example: int) -> Tensor:
     if real is not None and real.shape[1] == part.shape[0] and example < real.shape[0]:
         part = part[real[example].to(part.device)]
     return part.to("cpu") if session.keep == "cpu" else part
+
+
+def _experts(session: Session, tokens: dict[str, Tokens], example: int) -> dict[Site, ExpertChoices]:
+    """Which experts the tokens of an example took, where a router saw them all and nothing else."""
+    choices = {}
+    for site, routing in session.routings.items():
+        rows = [
+            session.positions.with_batch_axis(part.detach()) for part in (routing.logits, routing.ids, routing.weights)
+        ]
+        if example >= len(rows[0]):
+            continue
+        own = Routing(*(_out(session, site.stack, part, example) for part in rows))
+        if len(own.ids) == len(tokens.get(site.stack, ())):
+            choices[site] = choices_of(own, with_logits=session.record == "full")
+    return choices
 
 
 def _own_logits(model: "Model", session: Session, logits: Tensor, example: int) -> Tensor:
