@@ -1,5 +1,6 @@
 """The report of heads in a browser: drawn offline in both themes, and every part of it answers."""
 
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -42,6 +43,13 @@ def test_every_part_is_drawn_and_answers(page: Page, report: HeadsReport) -> Non
     assert page.locator("#grid .cell").count() == len(report.roles)
     assert page.locator("#three .cell").count() == 3 * len(report.roles)
     assert page.locator("#scatter circle").count() == len(report.roles)
+    # Numbers of an axis are in even, round steps.
+    across = [
+        float(text.replace("−", "-"))
+        for text in page.locator("#scatter text[text-anchor=middle]").all_text_contents()[:-2]
+    ]
+    steps = {round(after - before, 3) for before, after in pairwise(across)}
+    assert len(across) >= 3 and len(steps) == 1 and f"{steps.pop():.0e}"[0] in "125"
     assert page.locator("#curves .curve").count() == len([name for name in report.scores if "/" not in name])
     # A head of the grid opens its card, with its thumbnails and its cases.
     page.locator("#grid .cell[data-head=L3H2]").click()

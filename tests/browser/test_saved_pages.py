@@ -99,3 +99,26 @@ def test_a_page_that_0_1_0_saved_opens(offline: Workbench) -> None:
     offline.visit((Path(__file__).parents[1] / "fixtures" / "0.1.0" / "head.html").as_uri())
     assert offline.is_chosen("Scale", "Head")
     expect(offline.status).to_contain_text("44 of 45 lines drawn")
+
+
+def test_a_saved_page_names_no_key_that_finds_nothing_in_it(
+    bench: Workbench, offline: Workbench, gpt: hs.Model, tmp_path: Path
+) -> None:
+    hints = offline.page.locator("footer")
+    offline.visit(hs.head_view(gpt.run(SHE), "L3H2").save(tmp_path / "head.html").as_uri())
+    expect(hints).to_contain_text("all heads")
+    expect(hints).not_to_contain_text("neurons")
+    offline.page.keyboard.press("?")
+    keys = offline.page.get_by_role("dialog", name="Keys")
+    expect(keys).to_contain_text("numbers as a table")
+    for absent in ("run the input", "undo an edit", "find heads", "atlas", "step before", "paint", "set the neuron"):
+        expect(keys).not_to_contain_text(absent)
+    # Where there are neurons, the key to them is named; and the workbench has all keys.
+    offline.visit(hs.neuron_view(gpt.run(SHE), "L3H2").save(tmp_path / "neuron.html").as_uri())
+    offline.press("2")
+    expect(hints).to_contain_text("neurons")
+    bench.open(text=SHE, view="head", at="L3H2")
+    expect(bench.page.locator("footer")).to_contain_text("neurons")
+    bench.page.keyboard.press("?")
+    expect(bench.page.get_by_role("dialog", name="Keys")).to_contain_text("run the input")
+    expect(bench.page.get_by_role("dialog", name="Keys")).to_contain_text("set the neuron")

@@ -5,10 +5,10 @@ import type { Measure } from "./contents";
 import { byId, dot, make, makeSvg } from "./elements";
 import { familiesOf, familyColour, familyLabel } from "./families";
 import { axisOf, figure, isKnown, spearman } from "./figures";
+import { ticks, tickTexts } from "./prune/axes";
 import { measureMenu, type ReportPage, tipOf } from "./reportPage";
 
 const MARGIN = { left: 46, bottom: 34, top: 10, right: 12 };
-const TICKS = [0, 0.25, 0.5, 0.75, 1];
 
 export function drawScatter(page: ReportPage): void {
   const { contents, choice, theme, tip } = page;
@@ -71,11 +71,16 @@ function drawAxes(box: SVGSVGElement, across: Measure, up: Measure, [x0, x1]: Ax
     makeSvg("line", { x1, x2, y1, y2, stroke: "var(--line)" });
   const text = (words: string, anchor: string, attributes: Record<string, string | number>) =>
     makeSvg("text", { "text-anchor": anchor, ...attributes }, [words]);
-  for (const share of TICKS) {
-    const [xAt, yAt] = [x0 + (x1 - x0) * share, y0 + (y1 - y0) * share];
-    box.append(line(left, right, y(yAt), y(yAt)), text(figure(yAt), "end", { x: left - 6, y: y(yAt) + 3 }));
-    box.append(line(x(xAt), x(xAt), top, bottom), text(figure(xAt), "middle", { x: x(xAt), y: bottom + 13 }));
-  }
+  const [ups, acrosses] = [ticks(y0, y1, 5), ticks(x0, x1, 5)];
+  const [upTexts, acrossTexts] = [tickTexts(ups), tickTexts(acrosses)];
+  ups.forEach((yAt, tick) => {
+    const words = upTexts[tick] as string;
+    box.append(line(left, right, y(yAt), y(yAt)), text(words, "end", { x: left - 6, y: y(yAt) + 3 }));
+  });
+  acrosses.forEach((xAt, tick) => {
+    const words = acrossTexts[tick] as string;
+    box.append(line(x(xAt), x(xAt), top, bottom), text(words, "middle", { x: x(xAt), y: bottom + 13 }));
+  });
   const turned = `translate(11 ${(top + bottom) / 2}) rotate(-90)`;
   box.append(text(titleOf(across), "middle", { x: (left + right) / 2, y: height - 4 }));
   box.append(text(titleOf(up), "middle", { x: 0, y: 0, transform: turned }));

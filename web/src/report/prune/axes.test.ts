@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { endsOf, ticks } from "./axes";
+import { endsOf, ticks, tickTexts } from "./axes";
 import { headCount, scoreText } from "./sweep";
 
 describe("axes", () => {
@@ -29,4 +29,10 @@ describe("numbers", () => {
   test("of heads are whole, or the mean over seeds", () => {
     expect([headCount(12), headCount(1.5)]).toEqual(["12", "1.50"]);
   });
+});
+
+test("round values are written with as many digits, down to none", () => {
+  expect(tickTexts([0, 0.25, 0.5])).toEqual(["0.00", "0.25", "0.50"]);
+  expect(tickTexts([-1, 0, 1])).toEqual(["−1", "0", "1"]);
+  expect(tickTexts([0, 1e-7])).toEqual(["0", "1e−7"]);
 });

@@ -91,6 +91,14 @@ export function ticks(low: number, high: number, count: number): number[] {
   return values;
 }
 
+/** Round values as they are written at an axis: all with as many digits. */
+export function tickTexts(values: number[]): string[] {
+  const texts = values.map(String);
+  if (texts.some((text) => text.includes("e"))) return texts.map((text) => text.replaceAll("-", "−"));
+  const digits = Math.max(...texts.map((text) => text.split(".")[1]?.length ?? 0));
+  return values.map((value) => value.toFixed(digits).replace("-", "−"));
+}
+
 /** The ends of an axis: all values with a little room. */
 export function endsOf(values: number[]): [low: number, high: number] {
   if (!values.length) return [0, 1];
