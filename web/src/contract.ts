@@ -63,6 +63,8 @@ export interface SiteProps {
   places: number[];
   window: number;
   global_tokens: number[];
+  /** Of a mixture of experts: how many there are; 0 where no router was observed. */
+  n_experts: number;
 }
 
 /** The likeliest answers at one position of a stack; position −1 for a classifier, which answers once. */
@@ -415,6 +417,12 @@ export interface SoundProps {
 /** Attention followed from a layer through all below it (Abnar & Zuidema, 2020). */
 export interface RolloutProps {
   site: string;
+}
+
+/** The experts that each token of a layer took (mixture of experts). */
+export interface ExpertsProps {
+  site: string;
+  n_experts: number;
 }
 
 /** Where one logit came from: the answer `text` at `position` (−1: the whole input), less `other` where it is a contrast. The tokens of `stacks` carry `carried` of it together; `bias_share` is the share that no input carries. Arrays: `tokens/STACK` [token]; of the heads, `share` of their layer and `raw` in units of the logit [head]. */

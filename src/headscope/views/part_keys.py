@@ -27,13 +27,14 @@ _KNOWN = {
     "image": ("minus",),
     "sound": ("minus",),
     "rollout": (),
+    "experts": (),
     "gold": (),
     "tree": ("way",),
 }
 # Of two runs: they make no sense without the second.
 _PAIRED = ("alignment", "relation")
 _PLACED = {"layer": "L3", "row": "L3", "window": "L3H2", "neuron": "L3H2", "vectors": "L3H2"}
-_PLACED |= {"image": "main", "sound": "encoder", "rollout": "L5", "tree": "L3H2"}
+_PLACED |= {"image": "main", "sound": "encoder", "rollout": "L5", "experts": "L3", "tree": "L3H2"}
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from headscope.errors import InputError, NotRecordedError
 from headscope.traces import Difference, Trace, compare
 from headscope.views.contract import MapsProps
 from headscope.views.differences import alignment_part, cached_scores, difference_maps, difference_scores, relation_part
+from headscope.views.experts import experts_part
 from headscope.views.layers import layer_part
 from headscope.views.media import image_part, rollout_part, sound_part
 from headscope.views.neurons import neuron_part, vectors_part
@@ -64,6 +65,8 @@ def part(
             return sound_part(trace, part_key.place)
         case "rollout":
             return rollout_part(trace, part_key.place)
+        case "experts":
+            return experts_part(trace, part_key.place)
         case "gold" | "tree":
             from headscope.views.trees import gold_part, tree_part  # brings models along, as measures do
 

@@ -12,6 +12,7 @@ from headscope.errors import InputError, LoadError, NotRecordedError
 from headscope.sites import Site
 from headscope.traces import LayerRecord
 from headscope.views.contract import SavedProps
+from headscope.views.experts import experts_part, n_experts_of
 from headscope.views.html_document import escape, html_document, pack, plain_table, program
 from headscope.views.layers import DENSE_CELLS, HALF_CELLS, layer_part, sparse_part
 from headscope.views.media import can_roll, image_part, looks_like, rollout_part, sound_part
@@ -86,6 +87,7 @@ def _parts(view: "View", room: float) -> tuple[dict[str, str], list[str]]:
     except NotRecordedError as reason:
         return parts, [str(reason)]
     parts |= _looks(view)
+    parts |= _experts(view)
     chosen = trace.layer(view.selection.site)
     notes: list[str] = []
     if view.kind == "neuron":
@@ -164,6 +166,19 @@ def _looks(view: "View") -> dict[str, str]:
     is_small = sum(trace.layers[site].n_keys ** 2 for site in sites) <= _SMALL_CELLS
     for site in sites if is_small else [site for site in sites if site == chosen and view.selection.rollout]:
         packed_parts[f"rollout/{site}"] = pack(rollout_part(trace, str(site)))
+    return packed_parts
+
+
+def _experts(view: "View") -> dict[str, str]:
+    """The experts that tokens took: of the chosen layer, and of others while they are little of the page."""
+    trace, chosen = view.trace, view.trace.layer(view.selection.site)
+    packed_parts, left = {}, _EXTRA
+    for layer in (chosen, *(layer for layer in trace.layers.values() if layer is not chosen)):
+        if n_experts_of(trace, layer):
+            packed = pack(experts_part(trace, str(layer.site)))
+            left -= len(packed)
+            if left >= 0 or layer is chosen:
+                packed_parts[f"experts/{layer.site}"] = packed
     return packed_parts
 
 

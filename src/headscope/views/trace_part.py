@@ -16,6 +16,7 @@ from headscope.views.contract import (
     TraceProps,
 )
 from headscope.views.edited import edited_heads, edited_layers, edited_weights, replaced_tokens
+from headscope.views.experts import n_experts_of
 from headscope.views.layers import plain_texts
 from headscope.views.media import looks_like, picture_of, shares_of
 from headscope.views.neurons import no_neurons
@@ -153,6 +154,7 @@ def _site(trace: Trace, layer: LayerRecord) -> SiteProps:
         no_neurons=no_neurons(layer),
         window=layer.window or 0,
         global_tokens=list(layer.global_tokens),
+        n_experts=n_experts_of(trace, layer),
         no_token_edits="" if layer.places is None else _IN_WINDOWS,
         grid=grid_of(trace.tokens[layer.key_stack], layer),
         places=[] if layer.places is None else layer.places.tolist(),

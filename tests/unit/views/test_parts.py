@@ -3,10 +3,13 @@
 import numpy as np
 import pytest
 import torch
+import transformers
 from made_traces import random_layer, trace_of_layers
+from small_configs import small_config
 from tiny_models import FAMILIES
 
 from headscope.attention import Formula
+from headscope.errors import NotRecordedError, UnknownHeadError
 from headscope.models import Model
 from headscope.traces import Trace
 from headscope.views.parts import part
@@ -61,3 +64,20 @@ def test_sides_of_different_length_are_pooled_each_by_its_own():
     page_part = part(trace, "maps?size=24")
     assert page_part.props.cells["cross.L0"] == (1, 16)
     assert page_part.arrays["cross.L0"].bytes.shape == (1, 10, 19)
+
+
+def test_experts_of_a_layer_are_those_of_the_trace():
+    torch.manual_seed(0)
+    module = transformers.MixtralForCausalLM(small_config("mixtral")).eval()
+    trace = Model(module).run(inputs={"input_ids": torch.tensor([[5, 17, 42, 7]])})
+    assert isinstance(trace, Trace)
+    layers = decode(part(trace, "trace").encode()).props["layers"]
+    assert [layer["n_experts"] for layer in layers] == [4, 4]
+    experts = decode(part(trace, "experts/L1").encode())
+    assert experts.props == {"site": "L1", "n_experts": 4}
+    ids, weights = (np.asarray(experts.arrays[name]).tolist() for name in ("ids", "weights"))
+    assert ids == trace.experts("L1").ids.tolist() and weights == trace.experts("L1").weights.tolist()
+    with pytest.raises(UnknownHeadError, match="ask for L1"):
+        part(trace, "experts/L1H0")
+    with pytest.raises(NotRecordedError, match="no choice of experts"):
+        part(trace_of_layers(random_layer(Formula(0.7), 5)), "experts/L0")

@@ -57,6 +57,7 @@ export function exampleOf(parts: ExampleParts): Example {
     no_token_edits: "",
     grid: (stacks.at(-1) as StackProps).grid,
     places: [],
+    n_experts: 0,
   };
   // The part is of the whole layer; of this one only the head in focus is there, the others are empty.
   const values = new Float32Array((head + 1) * nQueries * nKeys);

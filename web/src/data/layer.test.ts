@@ -42,6 +42,7 @@ const site: SiteProps = {
   no_token_edits: "",
   grid: null,
   places: [],
+  n_experts: 0,
 };
 // prettier-ignore
 const FIRST = [1, 0, 0, 0, 0.5, 0.5, 0, 0, 0.2, 0.2, 0.6, 0, 0.1, 0.2, 0.3, 0.4];

@@ -42,6 +42,7 @@ export function layer(site: string, n: number, more: Partial<SiteProps> = {}): S
     no_token_edits: "",
     grid: null,
     places: [],
+    n_experts: 0,
     ...more,
   };
 }

@@ -22,6 +22,7 @@ function layers(count: number, heads: number, stack = "model", kind: "self" | "c
     no_token_edits: "",
     grid: null,
     places: [],
+    n_experts: 0,
   }));
 }
 

@@ -16,6 +16,7 @@ in a saved page (a dictionary) and in a notebook (a message):
 | `image/main` | ImageProps | `pixels` [height, width, 1 or 3]: bytes, as the model saw them |
 | `sound/encoder` | SoundProps | `envelope` [stretch, 2]: lowest and highest sample; `spectrogram` [band, time]: bytes |
 | `rollout/L5` | RolloutProps | `weights` [token, token]: attention followed down to the input, through L5 |
+| `experts/L3` | ExpertsProps | `ids`, `weights` [token, rank]: the largest weight first |
 | `scores` | ScoresProps | one per method: [head], in the order of the trace's heads; NaN where it says nothing |
 | `alignment?minus=ID&by=words` | AlignmentProps | `a:main`, `b:main`: the pair of every token, −1 for none |
 | `relation?source=4&target=1&minus=ID` | RelationProps | `a`, `b`: [head, (weight, baseline, depth)] |
@@ -90,6 +91,7 @@ if TYPE_CHECKING:
     from headscope.views.contract.measures import ScoresProps as ScoresProps
     from headscope.views.contract.measures import TableProps as TableProps
     from headscope.views.contract.parts import PARTS as PARTS
+    from headscope.views.contract.patterns import ExpertsProps as ExpertsProps
     from headscope.views.contract.patterns import ImageAreaProps as ImageAreaProps
     from headscope.views.contract.patterns import ImageProps as ImageProps
     from headscope.views.contract.patterns import LayerProps as LayerProps

@@ -18,6 +18,7 @@ from headscope.views.contract.atlas import (
 )
 from headscope.views.contract.measures import EvidenceProps, ExamplesProps, FoundProps, ReportProps, ScoresProps
 from headscope.views.contract.patterns import (
+    ExpertsProps,
     ImageProps,
     LayerProps,
     MapsProps,
@@ -64,6 +65,7 @@ PARTS = (
     ImageProps,
     SoundProps,
     RolloutProps,
+    ExpertsProps,
     RelevanceProps,
     TrustProps,
     GoldProps,

@@ -125,6 +125,14 @@ class SoundProps:
 
 
 @dataclass(frozen=True)
+class ExpertsProps:
+    """The experts that each token of a layer took (mixture of experts)."""
+
+    site: str
+    n_experts: int
+
+
+@dataclass(frozen=True)
 class RolloutProps:
     """Attention followed from a layer through all below it (Abnar & Zuidema, 2020)."""
 

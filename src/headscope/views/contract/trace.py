@@ -63,6 +63,8 @@ class SiteProps:
     places: list[int] = field(default_factory=list)
     window: int = 0
     global_tokens: list[int] = field(default_factory=list)
+    n_experts: int = 0
+    """Of a mixture of experts: how many there are; 0 where no router was observed."""
 
 
 @dataclass(frozen=True)
