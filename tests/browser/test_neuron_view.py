@@ -14,6 +14,7 @@ from headscope.models import Model
 from headscope.views.neurons import Terms
 
 NURSE = "The doctor asked the nurse a question. She"
+ROW = 19  # px, the lowest
 AT = {"text": NURSE, "view": "neuron", "at": "L3H2"}
 
 
@@ -168,6 +169,30 @@ def test_cross_attention_names_the_tokens_of_both_sides(bench):
     assert bench.label("mat").count() == 1
     bench.press("ArrowUp")
     bench.links_to(token="query:6")
+
+
+def test_a_long_input_leads_to_the_keys_with_most_weight(bench, word_model):
+    text = " ".join(["bak", "dem", "fil"] * 200) + " gun"
+    bench.open(model=word_model, text=text, view="neuron", at="L1H0", token="query:300")
+    choice = bench.page.get_by_label("Go to a strong key")
+    listed = choice.locator("option:not([disabled])")
+    keys = [int(value) for value in listed.evaluate_all("options => options.map(option => option.value)")]
+    pattern = hs.load(word_model).run(text).pattern("L1H0")[300]
+    assert len(keys) == 12
+    assert sorted(pattern[keys]) == pytest.approx(sorted(pattern)[-12:], abs=1e-6)
+    expect(listed.first).to_contain_text(f"({keys[0]})")
+    # Chosen, its row comes into view, with rows around it, and the box is ready for the next.
+    scroller = bench.page.locator(".view div").filter(has=bench.page.get_by_role("group", name="Neurons of one head"))
+    for key in (min(keys), max(keys), 0):
+        if key in keys:
+            choice.select_option(str(key))
+            first, height = scroller.last.evaluate("box => [box.scrollTop, box.clientHeight]")
+            assert first <= key * ROW <= first + height - 64 - 44 - ROW
+            expect(choice).to_have_value("")
+    # A short input has all its keys in sight.
+    bench.open(**AT)
+    expect(bench.page.get_by_label("Sort neurons by")).to_be_visible()
+    expect(choice).to_have_count(0)
 
 
 def test_a_long_input_is_scrolled_and_found_in(bench, word_model):

@@ -10,6 +10,7 @@ import {
   loadTerms,
   orderOf,
   product,
+  strongestKeys,
   termsOf,
   Vectors,
   variation,
@@ -163,4 +164,13 @@ test("numbers are written to be read off", () => {
   expect(exact(0.0000012345)).toBe(
     "1.235e−6".replace("1.235", (0.0000012345).toExponential(3).split("e")[0] as string),
   );
+});
+
+test("the strongest keys come by size, and those without weight not at all", () => {
+  const weights = Float32Array.of(0.125, 0, 0.5, -0.25, 0);
+  expect(strongestKeys({ weights }, 2)).toEqual([
+    { key: 2, weight: 0.5 },
+    { key: 3, weight: -0.25 },
+  ]);
+  expect(strongestKeys({ weights }, 9).map(({ key }) => key)).toEqual([2, 3, 0]);
 });

@@ -182,6 +182,14 @@ export function orderOf({ order }: Selection, terms: Terms, products: Float32Arr
   return Int32Array.from(query.keys());
 }
 
+/** The keys with the most weight, of a difference those whose weight changed most; without those that have none. */
+export function strongestKeys({ weights }: Pick<Terms, "weights">, count: number): { key: number; weight: number }[] {
+  return Array.from(descending(weights.map(Math.abs)).subarray(0, count), (key) => ({
+    key,
+    weight: weights[key] as number,
+  })).filter(({ weight }) => weight !== 0);
+}
+
 /** How much neurons vary over tokens, for their size: 0 for one that is the same whatever the token is. */
 export function variation(mean: Float32Array, spread: Float32Array): Float32Array {
   return spread.map(

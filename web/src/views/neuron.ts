@@ -3,7 +3,7 @@
 import type { SiteProps } from "../contract";
 import { editedNotes, weightsOf } from "../data/edited";
 import { occurrences } from "../data/find";
-import { loadTerms, orderOf, product, type Terms, Vectors, variation } from "../data/neuron";
+import { loadTerms, orderOf, product, strongestKeys, type Terms, Vectors, variation } from "../data/neuron";
 import { type Reading, readingOf } from "../data/reading";
 import { headName, siteOf, stackOf } from "../data/trace";
 import { Raster } from "../marks/raster";
@@ -24,6 +24,8 @@ import { Updates } from "./updates";
 import type { Host, Mount, Mounted } from "./view";
 
 const ALL = { by: "tokens", hide: [], off: [] } satisfies Pick<Selection, "by" | "hide" | "off">;
+/** So many rows are seen before and after a key that is gone to. */
+const AROUND = 4;
 export const mountNeuron: Mount = (element, host) => new NeuronView(element, host);
 
 class NeuronView implements Mounted {
@@ -42,6 +44,8 @@ class NeuronView implements Mounted {
   private frame = 0;
   /** The query's row, kept in view when the page changes its size, until the user scrolls. */
   private held: number | null = null;
+  /** The key that was gone to, marked while the query stays. */
+  private goal: number | null = null;
   private search = { text: "", places: [] as number[][], index: -1 };
 
   constructor(
@@ -159,6 +163,23 @@ class NeuronView implements Mounted {
     return { index: this.search.index, total: this.search.places.length };
   }
 
+  strongestKeys(count: number): { key: number; weight: number }[] {
+    return this.content?.terms ? strongestKeys(this.content.terms, count) : [];
+  }
+
+  goTo(key: number): void {
+    const { content } = this;
+    if (!content) return;
+    // With some rows around it.
+    for (const row of [key + AROUND, key - AROUND]) {
+      this.scrollTo(Math.max(0, Math.min(content.tokens.texts.length - 1, row)));
+    }
+    this.held = this.goal = key;
+    this.mark();
+    this.draw();
+    void this.fill();
+  }
+
   destroy(): void {
     this.updates.end();
     this.listeners.abort();
@@ -187,6 +208,7 @@ class NeuronView implements Mounted {
     if (isOther) this.scroller.scrollTop = this.picture_.scroll = 0;
     if (isOther || selection.every) this.held = null;
     const query = queryOf(selection, site);
+    if (this.content?.vectors !== vectors || this.content.terms?.index !== query) this.goal = null;
     if (site.kind === "self" && selection.token && query !== this.content?.query.row && !selection.every) {
       this.held = query;
       this.picture_.scroll = Math.max(0, this.rows(count, false).reveal(query, this.picture_.scroll));
@@ -336,8 +358,9 @@ class NeuronView implements Mounted {
   }
 
   private mark(): void {
-    this.picture_.found = new Set(this.search.places.flat());
-    this.picture_.current = this.search.places[this.search.index]?.[0] ?? -1;
+    const { places, index } = this.search;
+    this.picture_.found = new Set(this.goal === null ? places.flat() : [...places.flat(), this.goal]);
+    this.picture_.current = places[index]?.[0] ?? this.goal ?? -1;
   }
 
   private rows(count: number, isEvery: boolean): NeuronRows {

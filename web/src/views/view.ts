@@ -73,6 +73,10 @@ export interface Mounted {
   /** Highlight a text among the tokens and bring the next (or previous) place into view; empty clears it. `index` counts
    *  from 0 and is −1 where there is none. */
   find?(text: string, direction: 1 | -1): { index: number; total: number };
+  /** The keys that the query in focus looks at most, where a view has rows to go to. */
+  strongestKeys?(count: number): { key: number; weight: number }[];
+  /** Bring a key's row into view. */
+  goTo?(key: number): void;
   /** Show a token as if the pointer were on it; null no longer. */
   highlight?(token: { side: Side; index: number } | null): void;
   /** How many of the strongest keys of a query are known, where not all are. */
