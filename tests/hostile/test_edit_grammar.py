@@ -50,8 +50,8 @@ def mutated(text: str, chance: random.Random) -> str:
 def test_edit_grammar(section: Section) -> None:
     chance = random.Random(SEED)
     cases = [data.decode() for data in section.cases()]
-    made = (chance.choice([*EDITS, call(chance)]) for _ in range(size(5_000, 300_000)))
-    for text in (*cases, *(mutated(text, chance) for text in made)):
+    drawn_texts = (chance.choice([*EDITS, call(chance)]) for _ in range(size(5_000, 300_000)))
+    for text in (*cases, *(mutated(text, chance) for text in drawn_texts)):
         try:
             plain = canonical(text)
             parse(text, lambda run: None)  # type: ignore[arg-type, return-value]
