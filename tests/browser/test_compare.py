@@ -85,7 +85,7 @@ def test_neurons_are_subtracted_term_by_term(bench: Workbench, gpt: hs.Model):
         rows = page.locator("table").filter(has_text="query token").locator("tbody tr").all()
         cells = [[text.replace("−", "-") for text in row.locator("td, th").all_inner_texts()] for row in rows]
         names = page.locator("table").filter(has_text="query token").locator("thead th").all_inner_texts()
-        key, dots, weight = (names.index(name) for name in ("key position", "q·k", "weight"))
+        key, dots, weight = (names.index(name) for name in ("key position", "q·k/√d", "weight"))
         return [(int(row[key]), float(row[dots]), float(row[weight])) for row in cells]
 
     assert all(dots == weight == 0 for _, dots, weight in numbers("L3H1"))  # the layer of the edit itself
