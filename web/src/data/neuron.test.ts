@@ -166,7 +166,7 @@ test("numbers are written to be read off", () => {
   );
 });
 
-test("the strongest keys come by size, and those without weight not at all", () => {
+test("the strongest keys are sorted by absolute weight, and keys of weight 0 are left out", () => {
   const weights = Float32Array.of(0.125, 0, 0.5, -0.25, 0);
   expect(strongestKeys({ weights }, 2)).toEqual([
     { key: 2, weight: 0.5 },

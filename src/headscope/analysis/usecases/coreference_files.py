@@ -67,7 +67,7 @@ def sentences_of(sentences: Sentences | None) -> list[Schema]:
 
 
 def read_schemas(path: str | Path) -> list[Schema]:
-    """The sentences of a coreference file; its format is told by its first line that says something.
+    """The sentences of a coreference file; the first line that is not empty decides which format it has.
 
     Winogender's `templates.tsv`; WinoBias's lines, where the pronoun and the person it means are in brackets; GAP's
     table. Sentences of GAP whose pronoun means neither person are left out.

@@ -43,7 +43,7 @@ def routing_of(output: Any) -> Routing | None:
 
 
 def is_routing(routing: Routing, n_rows: int) -> bool:
-    """Whether a routing is of so many tokens and its ids are experts, no two of a row the same."""
+    """Whether a routing has one row for each of `n_rows` tokens, and each row names different experts that exist."""
     ids = routing.ids.sort(1).values
     is_in_range = bool((ids >= 0).all()) and bool((ids < routing.logits.shape[1]).all())
     return len(ids) == n_rows and is_in_range and bool((ids.diff(dim=1) > 0).all())

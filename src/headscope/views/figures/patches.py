@@ -43,7 +43,7 @@ class Patches:
         return column * wide - 0.5, row * tall - 0.5, (column + 1) * wide - 0.5, (row + 1) * tall - 0.5
 
     def places(self, tokens: Tokens) -> np.ndarray | None:
-        """The patch of each token, −1 for one that is none; None where they are words that stand for no picture."""
+        """The patch of each token, −1 for a token without a patch; None where no token belongs to a picture."""
         if self.grid is None:
             numbers = iter(range(self.count))
             places = [-1 if token.patch is None else next(numbers) for token in tokens]
